@@ -1,0 +1,124 @@
+"""Every limit of the broker, in one place: its unit, its default and the reason for it.
+
+The settings file, the environment, the flags, `--help` and docs/configuration.md are all made from these
+annotations, so a limit is described once. Nothing here is enforced: whoever owns a resource enforces its limit.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of a setting, as shown to people."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a setting bounds, and why its default is what it is."""
+
+    text: str
+
+
+class SlowPolicy(StrEnum):
+    """What happens to a MESSAGE for a connection whose outbox is full."""
+
+    DROP_NEWEST = "drop_newest"
+    DROP_OLDEST = "drop_oldest"
+    DISCONNECT = "disconnect"
+    PAUSE = "pause"
+
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one broker. Immutable: a reload makes a new one."""
+
+    # What one peer may send.
+    frame_bytes_max: Annotated[
+        int, Ge(1 * KIB), Le(64 * MIB), Unit("bytes"),
+        Reason("largest frame accepted; 1 MiB is what NATS accepts, and bounds what one peer can make us hold"),
+    ] = 1 * MIB
+    handshake_frame_bytes_max: Annotated[
+        int, Ge(256), Le(64 * KIB), Unit("bytes"),
+        Reason("largest frame before the handshake is done: a stranger gets no big buffer"),
+    ] = 4 * KIB
+    topic_bytes_max: Annotated[
+        int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")
+    ] = 65_535
+    topic_words_max: Annotated[
+        int, Ge(1), Le(128), Unit("words"), Reason("words of a topic or filter; real ones have under 12")
+    ] = 128
+
+    # Who may connect, and for how long in silence.
+    connections_max: Annotated[
+        int, Ge(1), Le(1_000_000), Unit("connections"),
+        Reason("all connections together; the process needs that many file descriptors and some 6 KiB each"),
+    ] = 20_000
+    connections_per_address_max: Annotated[
+        int, Ge(1), Le(1_000_000), Unit("connections"),
+        Reason("connections from one address, so that one host cannot take them all; high, for proxies and NAT"),
+    ] = 15_000
+    handshake_seconds_max: Annotated[
+        float, Ge(0.1), Le(300), Unit("seconds"),
+        Reason("time to complete the handshake; a slow-loris holds a connection no longer than this"),
+    ] = 5.0
+    idle_seconds_max: Annotated[
+        float, Ge(0), Le(86_400), Unit("seconds"),
+        Reason("silence after which a half-open connection is closed (pinged at half of it); 0 never closes"),
+    ] = 120.0
+
+    # What one client may hold.
+    subscriptions_per_client_max: Annotated[
+        int, Ge(1), Le(10_000_000), Unit("subscriptions"),
+        Reason("subscriptions of one connection; bridges hold 100,000 and more"),
+    ] = 250_000
+    subscriptions_max: Annotated[
+        int, Ge(1), Le(100_000_000), Unit("subscriptions"),
+        Reason("all subscriptions together, at a few hundred bytes each"),
+    ] = 5_000_000
+    pending_messages_max: Annotated[
+        int, Ge(1), Le(1_000_000), Unit("messages"),
+        Reason("messages held for one subscription that is out of credit; further ones are dropped and counted"),
+    ] = 1_000
+    outbox_bytes_max: Annotated[
+        int, Ge(64 * KIB), Le(1024 * MIB), Unit("bytes"),
+        Reason("unsent bytes of one connection, before its slow policy applies; 8 MiB is 0.1 s at 80 MB/s"),
+    ] = 8 * MIB
+    outboxes_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("unsent and held bytes of all connections together; past it every slow policy applies early"),
+    ] = 1024 * MIB
+    control_bytes_max: Annotated[
+        int, Ge(4 * KIB), Le(64 * MIB), Unit("bytes"),
+        Reason("answers and errors that may pile up beyond the outbox limit, before a client that asks and never reads is closed"),
+    ] = 64 * KIB
+
+    # What happens when somebody is slow.
+    slow_policy: Annotated[
+        SlowPolicy, Unit("policy"), Reason("slow policy of a connection that does not choose one in its handshake")
+    ] = SlowPolicy.PAUSE
+    pause_seconds_max: Annotated[
+        float, Ge(0.05), Le(3600), Unit("seconds"),
+        Reason("longest time a slow consumer may keep publishers paused; then it is disconnected"),
+    ] = 10.0
+
+    # Caches.
+    routes_max: Annotated[
+        int, Ge(16), Le(100_000_000), Unit("routes"),
+        Reason("topics whose subscribers are kept worked out; past it the oldest are forgotten and worked out anew"),
+    ] = 65_536
+
+    # Stopping.
+    grace_seconds: Annotated[
+        float, Ge(0), Le(3600), Unit("seconds"),
+        Reason("time to flush what clients have not read yet after SIGTERM; Docker kills after 10 s"),
+    ] = 8.0

@@ -1,0 +1,67 @@
+"""Ports: what the core asks of the floors above it, and what it offers to be looked at through.
+
+Calls go up only through these protocols, so that the core imports neither a socket nor a protocol.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
+
+
+class Authenticator(Protocol):
+    """Decides who a client is. Raises `AuthenticationFailed`; never says which half was wrong."""
+
+    async def authenticate(self, user: str | None, password: str | None, address: str) -> str:
+        """Return the name of the authenticated user ("" for an anonymous one)."""
+        ...
+
+
+class WireConnection(Protocol):
+    """The transport side of a connection, as its protocol sees it."""
+
+    address: str
+
+    def close(self) -> None:
+        """Write out what is in the outbox, then close."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once; what is unsent is lost and counted."""
+        ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Inspection(Protocol):
+    """What the HTTP listener may ask of the broker. Every call is bounded by `limit`."""
+
+    def counters(self) -> Mapping[str, int]:
+        """Monotonic counts since the start, by name (core/views.py has the list and each one's meaning)."""
+        ...
+
+    def gauges(self) -> Mapping[str, float]:
+        """Present values by name."""
+        ...
+
+    def connections(self, *, offset: int, limit: int) -> Sequence[View]: ...
+
+    def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]: ...
+
+    def hot_topics(self, *, limit: int) -> Sequence[View]: ...
+
+    def slow_consumers(self, *, limit: int) -> Sequence[View]: ...
+
+    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+        """Which subscriptions match and by which rows; for a client, why its others do not.
+
+        Raises ValueError for an invalid topic or syntax.
+        """
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Accepting clients: listening, and not draining."""
+        ...
