@@ -1,0 +1,134 @@
+# Fanlight: one target for everything one does with this checkout. `make` alone explains them.
+#
+# All that is installed lies in one virtual environment, $(VENV); its stamps say what is in it, so that a second
+# `make run` starts at once, and without a network. Nothing is installed outside it.
+
+VENV   ?= .venv
+PYTHON ?=
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+
+# What a rebuild depends on. Python files do not: the installation is editable.
+METADATA := pyproject.toml clients/python/pyproject.toml constraints.txt
+SOURCES  := $(shell find matchcore broker bench -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' 2>/dev/null)
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SHIPPED := -e . -e './clients/python[cli]'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test demo bench fuzz test-sanitize lint format dist image clean distclean
+
+help:
+	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
+	@echo
+	@echo '  make run            build everything, start the broker, say what to try (ARGS="--native-port 7000" passes flags)'
+	@echo '  make demo           a broker, real stock prices through it, and subscribers at work'
+	@echo '  make test           all tests, linters and contracts, with one summary at the end (ARGS="-k topics" selects tests)'
+	@echo
+	@echo 'Working on it:'
+	@echo
+	@echo '  make setup          only the set-up: $(VENV)/bin/fanlightd and $(VENV)/bin/fanlight work from then on'
+	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
+	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
+	@echo '  make fuzz           random bytes into the decoders, FUZZ_SECONDS=60 each'
+	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
+	@echo '  make dist           wheels and source distributions of both packages, into dist/'
+	@echo '  make image          the container image, with docker (or ENGINE=podman)'
+	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
+	@echo
+	@echo 'Another Python:       make test PYTHON=python3.13 VENV=.venv-3.13   (3.11 or later; each needs its own VENV)'
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+$(STAMPS)/venv: | scripts/make-venv.sh
+	@sh scripts/make-venv.sh '$(VENV)' '$(PYTHON)'
+	@mkdir -p $(STAMPS) && touch $@
+
+# setuptools and Cython are in the environment itself (no build isolation): a rebuild needs no network.
+$(STAMPS)/tools: constraints.txt $(STAMPS)/venv
+	@echo 'make: installing pip, setuptools and Cython into $(VENV)'
+	@$(PIP) install -c constraints.txt pip setuptools cython
+	@touch $@
+
+$(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
+	@echo 'make: building the compiled modules and installing both packages into $(VENV) (a minute or two)'
+	@$(PIP) install -c constraints.txt --no-build-isolation $(SHIPPED)
+	@touch $@ $(STAMPS)/built
+
+$(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
+	@if [ ! $@ -nt $(STAMPS)/installed ] || [ -n '$(filter-out $(STAMPS)/installed,$?)' ]; then \
+	  echo 'make: rebuilding the compiled modules'; \
+	  $(PIP) install --no-build-isolation --no-deps $(SHIPPED); fi
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
+	@echo 'make: installing what the tests need into $(VENV)'
+	@$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+$(STAMPS)/fuzz: pyproject.toml constraints.txt $(STAMPS)/tools
+	@$(PIP) install -c constraints.txt --group fuzz
+	@touch $@
+
+# `make run PYTHON=...` over an environment made with another Python would quietly use the old one.
+.PHONY: same-python
+same-python: $(STAMPS)/venv
+	@sh scripts/make-venv.sh --check '$(VENV)' '$(PYTHON)'
+
+setup: same-python $(STAMPS)/built
+	@echo 'Ready. $(BIN)/fanlightd serve starts the broker; $(BIN)/fanlight --help is the client.'
+
+# --- using it -------------------------------------------------------------------------------------------------------
+
+run: same-python $(STAMPS)/built
+	@exec $(BIN)/fanlightd serve $(ARGS)
+
+demo: same-python $(STAMPS)/built
+	@exec $(BIN)/python -m bench.demo $(ARGS)
+
+bench: same-python $(STAMPS)/built
+	@exec $(BIN)/python -m bench $(ARGS)
+
+# --- checking it ----------------------------------------------------------------------------------------------------
+
+test: same-python $(STAMPS)/built $(STAMPS)/dev
+	@$(BIN)/python scripts/run_checks.py $(ARGS)
+
+lint: same-python $(STAMPS)/built $(STAMPS)/dev
+	@$(BIN)/python scripts/run_checks.py --only ruff --only mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: same-python $(STAMPS)/dev
+	@$(BIN)/ruff check --fix-only --quiet .
+
+FUZZ_SECONDS ?= 60
+fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh $(BIN)/python
+
+test-sanitize: same-python $(STAMPS)/built $(STAMPS)/dev
+	@sh scripts/sanitize.sh $(BIN)/python
+
+# --- shipping it ----------------------------------------------------------------------------------------------------
+
+ENGINE ?= docker
+image:
+	$(ENGINE) build -t fanlight:latest .
+
+# Through the source distribution, so that what a stranger would unpack is what was built.
+dist: same-python $(STAMPS)/tools
+	@$(PIP) install -c constraints.txt build
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist clients/python
+	@ls -l dist
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find matchcore broker bench clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find matchcore broker bench -name '*.so' -exec rm -f {} +
+	find matchcore broker -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
+	rm -f $(STAMPS)/built $(STAMPS)/installed
+
+distclean: clean
+	rm -rf '$(VENV)'
+	find . -name '*.egg-info' -type d -not -path './.venv*' -prune -exec rm -rf {} +
