@@ -10,9 +10,9 @@ STAMPS := $(VENV)/.stamps
 
 # What a rebuild depends on. Python files do not: the installation is editable.
 METADATA := pyproject.toml clients/python/pyproject.toml constraints.txt
-SOURCES  := $(shell find matchcore broker bench -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' 2>/dev/null)
+SOURCES  := $(shell find matchcore broker bench -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' )
 
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
@@ -50,16 +50,19 @@ $(STAMPS)/tools: constraints.txt $(STAMPS)/venv
 	@$(PIP) install -c constraints.txt pip setuptools cython
 	@touch $@
 
+# The stamps carry the time at which the build began, so that what is edited meanwhile is built again.
 $(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
 	@echo 'make: building the compiled modules and installing both packages into $(VENV) (a minute or two)'
+	@touch $@.began
 	@$(PIP) install -c constraints.txt --no-build-isolation $(SHIPPED)
-	@touch $@ $(STAMPS)/built
+	@mv $@.began $@
 
 $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
-	@if [ ! $@ -nt $(STAMPS)/installed ] || [ -n '$(filter-out $(STAMPS)/installed,$?)' ]; then \
+	@touch $@.began
+	@if [ -n "$$(find $(SOURCES) -newer $(STAMPS)/installed)" ]; then \
 	  echo 'make: rebuilding the compiled modules'; \
-	  $(PIP) install --no-build-isolation --no-deps $(SHIPPED); fi
-	@touch $@
+	  $(PIP) install --no-build-isolation --no-deps -e .; fi
+	@mv $@.began $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	@echo 'make: installing what the tests need into $(VENV)'

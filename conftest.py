@@ -1,7 +1,7 @@
 """What holds for every test of the project: a skip has a reason, and may be forbidden.
 
-With FANLIGHT_REQUIRE_ALL=1, as on the build machine, a skipped test fails: there everything a test may need is
-installed, so a skip could only hide something. Fixtures are not here but in tests/conftest.py.
+With FANLIGHT_REQUIRE_ALL=1, as on the build machine, a skipped test fails: there everything a test may need
+is installed, so a skip could only hide something. Fixtures are not here but in tests/conftest.py.
 """
 
 import os

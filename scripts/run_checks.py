@@ -1,9 +1,9 @@
 """Run every check of the project and end with one summary: what `make test` does.
 
-The checks are independent commands; all of them run even when one fails, and the summary names each with its time.
-Skipped tests are counted there with their reasons, read from pytest's own report, so that nothing is left out
-silently. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a failure
-(see the root conftest.py).
+The checks are independent commands; all of them run even when one fails, and the summary names each with its
+time. Skipped tests are counted there with their reasons, read from pytest's own report, so that nothing is
+left out silently. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a
+failure (see the root conftest.py).
 
     run_checks.py [--only CHECK]... [arguments for pytest]
 """
@@ -76,13 +76,14 @@ def run(name: str, command: tuple[str, ...]) -> Outcome:
     started = time.monotonic()
     # No terminal input: a check that asks a question must not wait for an answer.
     status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
-    return Outcome(name, time.monotonic() - started, status == 0, "" if status == 0 else f"exit status {status}")
+    note = "" if status == 0 else f"exit status {status}"
+    return Outcome(name, time.monotonic() - started, passed=status == 0, note=note)
 
 
 def main() -> int:
     """Run the checks asked for; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=list(CHECKS), help="run only this check (repeatable)")
+    parser = argparse.ArgumentParser(description="Run every check and end with one summary.")
+    parser.add_argument("--only", action="append", choices=list(CHECKS), help="only this one (repeatable)")
     options, pytest_arguments = parser.parse_known_args()
 
     REPORT.parent.mkdir(exist_ok=True)
@@ -96,7 +97,8 @@ def main() -> int:
     tests = read_report(REPORT) if REPORT.exists() else None
     for outcome in outcomes:
         note = tests.note if outcome.name == "tests" and tests else outcome.note
-        print(f"{'ok    ' if outcome.passed else 'FAILED'} {outcome.name:<8} {outcome.seconds:7.1f} s  {note}".rstrip())
+        verdict = "ok" if outcome.passed else "FAILED"
+        print(f"{verdict:<6} {outcome.name:<6} {outcome.seconds:7.1f} s  {note}".rstrip())
     if tests and tests.skipped:
         print(f"{sum(tests.skipped.values())} skipped:")
         for reason, count in tests.skipped.most_common():

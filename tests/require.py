@@ -1,7 +1,7 @@
-"""What a test may need and a machine may lack; each is asked for here, so that every skip has a reason in words.
+"""What a test may need and a machine may lack; asked for here, so that every skip has a reason in words.
 
-A test calls one of these first. On a machine without the thing it is skipped, and the summary of `make test` counts
-it with the reason; under FANLIGHT_REQUIRE_ALL=1 that is a failure (see the root conftest.py).
+A test calls one of these first. On a machine without the thing it is skipped, and the summary of `make test`
+counts it with the reason; under FANLIGHT_REQUIRE_ALL=1 that is a failure (see the root conftest.py).
 """
 
 import os
@@ -24,8 +24,8 @@ def command(name: str, *, package: str) -> str:
 def data(name: str, *, sample: Path | None = None) -> Path:
     """The folder of real input `name` ("market", "transit", "devices").
 
-    It is looked for in FANLIGHT_DATA, then in ../shared/data beside the checkout. These files are too large to ship;
-    where they are not, the test runs on the shipped `sample`, or is skipped if it has none.
+    It is looked for in FANLIGHT_DATA, then in ../shared/data beside the checkout. These files are too large
+    to ship; where they are not, the test runs on the shipped `sample`, or is skipped if it has none.
     """
     for folder in (os.environ.get("FANLIGHT_DATA"), ROOT.parent / "shared" / "data"):
         if folder and (Path(folder) / name).is_dir():
