@@ -1,0 +1,5 @@
+"""`python -m broker` is `fanlightd`."""
+
+from broker.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,44 @@
+"""Settings: read from a TOML file, the environment and flags, checked, explained and reloaded.
+
+    loaded = load(Sources(environment=os.environ))   # raises SettingsError, which lists all that is wrong
+    loaded.settings.native_port, loaded.settings.limits.frame_bytes_max
+
+settings.py declares them, keys.py makes a table of the declarations, and everything else walks the table.
+"""
+
+from broker.config.checks import is_loopback
+from broker.config.exits import Exit
+from broker.config.keys import Key, keys
+from broker.config.load import (
+    Change,
+    Changes,
+    Loaded,
+    apply_reload,
+    load,
+    reload,
+    reloadable_changes,
+)
+from broker.config.problems import Problem, SettingsError
+from broker.config.settings import LogFormat, LogLevel, Settings, Sources
+from broker.config.values import Secret
+
+__all__ = [
+    "Change",
+    "Changes",
+    "Exit",
+    "Key",
+    "Loaded",
+    "LogFormat",
+    "LogLevel",
+    "Problem",
+    "Secret",
+    "Settings",
+    "SettingsError",
+    "Sources",
+    "apply_reload",
+    "is_loopback",
+    "keys",
+    "load",
+    "reload",
+    "reloadable_changes",
+]

@@ -1,0 +1,94 @@
+"""What settings must not be together, and the exposure rule: who may come in at which address.
+
+A listener on a loopback address lets anonymous clients in. On any other address the broker wants a password
+file, a password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a
+password, loopback clients need it as well: a proxy or an SSH tunnel makes everybody a loopback client.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from broker.config.problems import Problem
+from broker.config.settings import Settings
+from broker.config.values import show
+
+REMEDY = (
+    "refuses to listen there without a password; do one of these: "
+    "`fanlightd passwd FILE USER` and --password-file FILE, or FANLIGHT_PASSWORD in the environment, "
+    "or, to let everybody in, --allow-anonymous"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule between settings that is broken."""
+
+    keys: tuple[str, ...]  # the settings it is about; the first is the one to name
+    value: str
+    text: str
+
+    def problem(self, places: Mapping[str, str]) -> Problem:
+        # The place to look at is the first of them that somebody has set.
+        place = next((places[key] for key in self.keys if key in places), "default")
+        return Problem(self.keys[0], self.value, place, self.text)
+
+
+def check(settings: Settings) -> Iterator[Finding]:
+    """Every rule between settings that `settings` break."""
+    yield from _sizes(settings)
+    yield from _listeners(settings)
+    yield from exposure(settings)
+    if settings.password is not None and settings.password_file is not None:
+        text = "use either one password for everybody or a password file; both would blur who is who"
+        yield Finding(("password", "password_file"), "(not shown)", text)
+
+
+def _sizes(settings: Settings) -> Iterator[Finding]:
+    limits = settings.limits
+    pairs = [
+        ("outbox_bytes_max", limits.outbox_bytes_max, "frame_bytes_max", limits.frame_bytes_max, 2,
+         "an outbox must hold the largest frame while another is being sent"),
+        ("outboxes_bytes_max", limits.outboxes_bytes_max, "outbox_bytes_max", limits.outbox_bytes_max, 1,
+         "all outboxes together must hold at least one"),
+        ("frame_bytes_max", limits.frame_bytes_max,
+         "handshake_frame_bytes_max", limits.handshake_frame_bytes_max, 1,
+         "a stranger must not be allowed more than a client"),
+    ]  # fmt: skip
+    for name, value, other, other_value, factor, why in pairs:
+        if value < factor * other_value:
+            unit = "bytes" if "bytes" in name else None
+            times = f"{factor} times " if factor > 1 else ""
+            text = f"must be at least {times}{other} ({show(factor * other_value, unit)}): {why}"
+            yield Finding((name, other), show(value, unit), text)
+
+
+def _listeners(settings: Settings) -> Iterator[Finding]:
+    if settings.http and settings.native_port and settings.native_port == settings.http_port:
+        text = "is native_port as well; two listeners cannot share a port"
+        yield Finding(("http_port", "native_port"), str(settings.http_port), text)
+
+
+def exposure(settings: Settings) -> Iterator[Finding]:
+    """The listeners that would let strangers in: see the head of this file."""
+    if settings.password_file is not None or settings.password is not None or settings.allow_anonymous:
+        return
+    listeners = {"native_host": settings.native_host}
+    if settings.http:
+        listeners["http_host"] = settings.http_host
+    for key, host in listeners.items():
+        if not is_loopback(host):
+            text = f"can be reached from other machines, and fanlightd {REMEDY}"
+            yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`. A name other than localhost is taken to be reachable."""
+    if host.lower().rstrip(".") == "localhost":  # RFC 6761, 6.3: always loopback
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

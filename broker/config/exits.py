@@ -1,0 +1,24 @@
+"""The exit codes of fanlightd, and what each one asks of whoever started it."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """As in sysexits.h where that has a word for it."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNAVAILABLE = 69
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "did what it was asked to; `serve`: stopped by SIGTERM or SIGINT, in order",
+    Exit.FAILED: "`check-config`: wrong settings. `healthcheck`: not healthy. `passwd`: nothing changed",
+    Exit.USAGE: "`serve`: the settings or flags are wrong, so that starting it again will not help",
+    Exit.UNAVAILABLE: "`serve`: could not listen: an address is in use, not this machine's, or needs root",
+    Exit.INTERNAL: "an error in fanlightd itself; the log has the traceback",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C before there was anything to stop in order",
+}

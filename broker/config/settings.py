@@ -1,0 +1,167 @@
+"""What a broker is told before it starts: where it listens, who may come in, how it logs, and its limits.
+
+Each field is annotated with its unit, bounds and reason in the style of broker/core/limits.py, whose `Limits`
+are part of the settings. Reading them is in load.py; what two settings must not be together is in checks.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from broker.config.values import Secret
+from broker.core.limits import Limits, Reason, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The heading under which a setting is listed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsRestart:
+    """SIGHUP cannot change this setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoFlag:
+    """Not on the command line, which every user of the machine can read."""
+
+
+class LogFormat(StrEnum):
+    AUTO = "auto"  # text on a terminal, JSON otherwise
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where settings are read from. Kept with them, so that SIGHUP can read them again."""
+
+    flags: Mapping[str, str | bool] = field(default_factory=dict)  # by key
+    environment: Mapping[str, str] = field(default_factory=dict)
+    config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
+
+
+LISTENERS, ACCESS, LOGS = Group("Listeners"), Group("Access"), Group("Logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one broker. Immutable: a reload makes a new one."""
+
+    native_host: Annotated[
+        str, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason(
+            "where native clients connect; any but a loopback address needs a password (see Access), "
+            "0.0.0.0 is all of IPv4"
+        ),
+    ] = "127.0.0.1"
+    native_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol; 0 takes a free one and logs it"),
+    ] = 7420
+    http: Annotated[
+        bool, LISTENERS, NeedsRestart(), Reason("whether there is an HTTP listener: health, metrics, views")
+    ] = True
+    http_host: Annotated[
+        str, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason(
+            "where the HTTP listener is; any but a loopback address needs a password, only /healthz does "
+            "not"
+        ),
+    ] = "127.0.0.1"
+    http_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the HTTP listener; 0 takes a free one and logs it"),
+    ] = 7421
+    http_connections_max: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("connections"),
+        Reason("HTTP connections at once; a few scrapers and people, some 1 MiB each while a page is sent"),
+    ] = 64
+    http_requests_per_second_max: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("requests/s"),
+        Reason("HTTP requests answered; a view takes up to some 10 ms of the loop that routes messages"),
+    ] = 50
+    http_connection_seconds_max: Annotated[
+        float, LISTENERS, NeedsRestart(), Ge(1), Le(3600), Unit("seconds"),
+        Reason(
+            "life of an HTTP connection, so that slow ones cannot keep the others out; scrapers reconnect"
+        ),
+    ] = 60.0
+
+    password_file: Annotated[
+        Path | None, ACCESS, Unit("path"),
+        Reason("users and their argon2 hashes, written by `fanlightd passwd`; with it, clients must log in"),
+    ] = None
+    password: Annotated[
+        Secret | None, ACCESS, NoFlag(),
+        Reason(
+            "one password for everybody, under any user name, where a password file is too much; not with "
+            "password_file"
+        ),
+    ] = None
+    allow_anonymous: Annotated[
+        bool, ACCESS,
+        Reason(
+            "let clients in without credentials on any address; credentials that are given are checked all "
+            "the same"
+        ),
+    ] = False
+    password_threads: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(1), Le(64), Unit("threads"),
+        Reason(
+            "passwords checked at once; each takes 64 MiB and some 50 ms of a core that routing could use"
+        ),
+    ] = 2
+    password_queue_max: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(1), Le(10_000), Unit("logins"),
+        Reason(
+            "logins waiting to be checked, a quarter of them from one address; 100 take some 2.5 s, half "
+            "the handshake time; further ones are refused"
+        ),
+    ] = 100
+    password_cache_max: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(0), Le(1_000_000), Unit("logins"),
+        Reason(
+            "successful logins remembered (as keyed hashes), so that everybody reconnecting at once is let "
+            "in at once"
+        ),
+    ] = 10_000
+
+    log_format: Annotated[
+        LogFormat, LOGS, NeedsRestart(),
+        Reason(
+            "auto is text on a terminal and JSON, one object a line, elsewhere"
+        ),
+    ] = LogFormat.AUTO
+    log_level: Annotated[LogLevel, LOGS, Reason("least serious level that is logged")] = LogLevel.INFO
+    log_burst_max: Annotated[
+        int, LOGS, Ge(1), Le(1_000_000), Unit("lines"),
+        Reason(
+            "lines of one kind in 10 seconds; further ones are counted, and the count is on the next line "
+            "of that kind"
+        ),
+    ] = 50
+    log_queue_max: Annotated[
+        int, LOGS, NeedsRestart(), Ge(16), Le(1_000_000), Unit("lines"),
+        Reason(
+            "lines waiting for a slow reader of the log, up to 4 KiB or so each; further ones are dropped "
+            "and counted"
+        ),
+    ] = 10_000
+
+    limits: Limits = field(default_factory=Limits)
+    sources: Sources = field(default_factory=Sources, repr=False, compare=False)
