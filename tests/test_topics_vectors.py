@@ -27,7 +27,7 @@ def rows(section: str) -> list[Any]:
     """The vectors of a section as parameters, each named by what it says."""
     vectors = VECTORS[section]
     width = len(VECTORS[f"{section}_columns"].split(", "))
-    assert all(len(vector) == width for vector in vectors), f"a row of {section} has a wrong number of columns"
+    assert all(len(vector) == width for vector in vectors), f"a row of {section} has columns missing"
     return [pytest.param(*row, id=f"{number}: {row[-1]}") for number, row in enumerate(vectors)]
 
 
