@@ -63,7 +63,12 @@ def serve(arguments: argparse.Namespace) -> int:
 
     loaded = _load(arguments, on_error=Exit.USAGE)
     settings = loaded.settings
-    logs.configure(settings)
+    logs.configure(
+        format=settings.log_format,
+        level=settings.log_level,
+        burst_max=settings.log_burst_max,
+        queue_max=settings.log_queue_max,
+    )
     try:
         for warning in loaded.warnings:
             logs.get("config").warning("setting_ignored", reason=warning)
@@ -84,9 +89,9 @@ def check_config(arguments: argparse.Namespace) -> int:
 
 
 def passwd(arguments: argparse.Namespace) -> int:
-    from broker.auth import command
+    from broker.passwd import passwd
 
-    return command.passwd(arguments.file, arguments.user, delete=arguments.delete, stdin=arguments.stdin)
+    return passwd(arguments.file, arguments.user, delete=arguments.delete, stdin=arguments.stdin)
 
 
 def healthcheck(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,25 @@
+"""Who may come in without credentials, and what credentials are checked against.
+
+Credentials that are given are always checked. Somebody who gives none is let in where nothing is configured
+to check against (the settings then keep listeners on loopback addresses), or where `allow_anonymous` says so.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a broker is told about access: one of the first two, or neither."""
+
+    password_file: Path | None = None
+    password: str | None = field(default=None, repr=False)  # one for everybody, under any user name
+    allow_anonymous: bool = False
+
+    @property
+    def configured(self) -> bool:
+        return self.password_file is not None or self.password is not None
+
+    @property
+    def anonymous_allowed(self) -> bool:
+        return self.allow_anonymous or not self.configured
