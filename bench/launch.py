@@ -1,0 +1,214 @@
+"""Starting a server as a subprocess, on free ports, and knowing when it is ready: by its own words.
+
+A server says where it listens in lines of JSON, one per listener:
+
+    {"event": "listening", "listener": "native", "host": "127.0.0.1", "port": 40123, ...}
+
+The harness, the demo and the tests all start their servers here.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+START_SECONDS = 20.0  # to say that it listens: a cold start on a busy machine takes two
+STOP_SECONDS = 15.0   # to end after SIGTERM, which is more than its grace period; then it is killed
+LINES_MAX = 20_000    # of its output that are kept; older ones are forgotten
+
+
+class LaunchError(Exception):
+    """The server did not start, or did not say where it listens."""
+
+
+class Server:
+    """A server process that says where it listens. Use it as a context manager: it is stopped at the end.
+
+    lines: its output, standard error included, oldest first, at most LINES_MAX.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        listeners: Sequence[str],
+        cpu: int | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.command = list(command)
+        self.lines: deque[str] = deque(maxlen=LINES_MAX)
+        self.addresses: dict[str, tuple[str, int]] = {}
+        self._listeners = list(listeners)
+        self._changed = threading.Condition()
+        self._at_end = False
+        with _on_cpu(cpu):
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                text=True,
+                errors="replace",
+            )
+        self._reader = threading.Thread(target=self._read, name=f"output of {self.command[0]}", daemon=True)
+        self._reader.start()
+        try:
+            self.wait_for(lambda: all(name in self.addresses for name in self._listeners), START_SECONDS)
+        except LaunchError:
+            self.kill()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Return once `condition`, asked anew after each line of output, holds.
+
+        Raises LaunchError, with the last lines of output, when the time is over or the output has ended.
+        """
+        with self._changed:
+            met = self._changed.wait_for(lambda: condition() or self._at_end, seconds)
+            if condition():
+                return
+        why = "ended" if met else f"did not come to it within {seconds:g} s"
+        raise LaunchError(f"{' '.join(self.command)} {why}; its last lines:\n{self._last_words()}")
+
+    def wait_for_line(self, text: str, seconds: float = 10.0) -> None:
+        """Return once a line of output contains `text`. Raises LaunchError as wait_for does."""
+        self.wait_for(lambda: any(text in line for line in self.lines), seconds)
+
+    def terminate(self) -> int:
+        """Ask it to stop, wait until it has, and return its exit code; kill it when it does not."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Wait for its end and return its exit code. Kills it and raises LaunchError when it does not end."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            why = f"did not end within {seconds:g} s"
+            raise LaunchError(f"{self.command[0]} {why}; its last lines:\n{self._last_words()}") from None
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait()
+        self._close()
+
+    def _last_words(self) -> str:
+        return "\n".join(list(self.lines)[-20:])
+
+    def _close(self) -> None:
+        self._reader.join(STOP_SECONDS)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        # A thread, not a poll: a pipe that nobody reads fills, and then the server stands still.
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._changed:
+                self.lines.append(line.rstrip("\n"))
+                self._note(line)
+                self._changed.notify_all()
+        with self._changed:
+            self._at_end = True
+            self._changed.notify_all()
+
+    def _note(self, line: str) -> None:
+        if not line.startswith("{"):
+            return
+        try:
+            entry: dict[str, Any] = json.loads(line)
+        except ValueError:
+            return
+        if entry.get("event") == "listening":
+            self.addresses[entry["listener"]] = (entry["host"], entry["port"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.terminate()
+        else:
+            self._close()
+
+
+class Broker(Server):
+    """`fanlightd serve` on free ports of 127.0.0.1.
+
+    settings: flags of `fanlightd serve` without their dashes: outbox_bytes_max=65536 is
+    --outbox-bytes-max 65536, True a flag without a value. Raises LaunchError when it does not start.
+    """
+
+    def __init__(
+        self, *, cpu: int | None = None, environment: dict[str, str] | None = None, **settings: object
+    ) -> None:
+        flags = {"native_port": 0, "http_port": 0, "log_format": "json", **settings}
+        command = [fanlightd(), "serve"]
+        for name, value in flags.items():
+            command.append("--" + name.replace("_", "-"))
+            if value is not True:
+                command.append(str(value))
+        super().__init__(command, listeners=("native", "http"), cpu=cpu, environment=environment)
+
+    @property
+    def port(self) -> int:
+        return self.addresses["native"][1]
+
+    @property
+    def url(self) -> str:
+        return f"fanlight://127.0.0.1:{self.port}"
+
+    @property
+    def http_url(self) -> str:
+        return f"http://127.0.0.1:{self.addresses['http'][1]}"
+
+    def complaints(self) -> list[str]:
+        """What it said that a healthy broker does not say: tracebacks and errors."""
+        return [line for line in self.lines if "Traceback" in line or _level(line) in ("error", "critical")]
+
+
+def fanlightd() -> str:
+    """The broker's command: the one beside this interpreter, not that of another installation."""
+    return str(Path(sys.executable).parent / "fanlightd")
+
+
+def _level(line: str) -> str:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return ""
+    return str(entry.get("level", "")).lower() if isinstance(entry, dict) else ""
+
+
+@contextlib.contextmanager
+def _on_cpu(cpu: int | None) -> Iterator[None]:
+    # A child inherits the processors of the thread that starts it: no code between fork and exec.
+    if cpu is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

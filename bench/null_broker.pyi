@@ -1,0 +1,7 @@
+import socket
+
+class NullBroker:
+    received: int
+    delivered: int
+    def __init__(self, listener: socket.socket) -> None: ...
+    def run(self, seconds: float) -> None: ...

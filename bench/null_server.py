@@ -1,0 +1,34 @@
+"""`python -m bench serve-null`: the null broker as a process, announced as a real broker announces itself."""
+
+import json
+import signal
+import socket
+import sys
+import types
+
+from bench.launch import Server
+from bench.null_broker import NullBroker
+
+LIFE_SECONDS = 3600.0  # it ends by itself: a benchmark that dies leaves nothing running for long
+
+
+def serve(port: int, seconds: float = LIFE_SECONDS) -> None:
+    """Serve on 127.0.0.1 until SIGTERM, or so many seconds. Raises OSError when the port is taken."""
+    signal.signal(signal.SIGTERM, _stop)
+    with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
+        listener.setblocking(False)
+        host, bound = listener.getsockname()
+        line = {"event": "listening", "listener": "native", "host": host, "port": bound}
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+        NullBroker(listener).run(seconds)
+
+
+def start(cpu: int | None = None) -> Server:
+    """The null broker as a subprocess."""
+    command = [sys.executable, "-m", "bench", "serve-null", "--port", "0"]
+    return Server(command, listeners=("native",), cpu=cpu)
+
+
+def _stop(number: int, frame: types.FrameType | None) -> None:
+    raise SystemExit(0)

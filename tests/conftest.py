@@ -1,0 +1,71 @@
+"""The broker as the tests get it: a real process, on free ports of the loopback interface.
+
+    def test_something(broker): ...                        a broker of its own, with default settings
+    def test_other(start_broker): start_broker(slow_policy="drop_newest", outbox_bytes_max=65536)
+    def test_third(module_broker): ...                     one for all tests of the file
+
+At the end it is sent SIGTERM and must exit within bench.launch.STOP_SECONDS with code 0; a test also fails
+when its broker logged an error or a traceback. A test that provokes one sets `may_complain` on its broker.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from bench.launch import Broker
+
+StartBroker = Callable[..., "TestBroker"]
+
+
+class TestBroker(Broker):
+    """A broker under test."""
+
+    __test__ = False
+    may_complain = False
+
+    def finish(self) -> None:
+        """Stop it, unless the test has; fail when it did not stop cleanly or has complained."""
+        if self.process.poll() is None:
+            code = self.terminate()
+            assert code == 0, f"the broker exited with {code}:\n" + "\n".join(self.lines)
+        else:
+            self.wait()
+        if not self.may_complain:
+            complaints = self.complaints()
+            assert not complaints, "the broker complained:\n" + "\n".join(complaints)
+
+
+def _factory(stack: ExitStack) -> StartBroker:
+    def start(**settings: object) -> TestBroker:
+        broker = TestBroker(**settings)  # type: ignore[arg-type]
+        stack.callback(broker.finish)
+        return broker
+
+    return start
+
+
+@pytest.fixture
+def start_broker() -> Iterator[StartBroker]:
+    """Starts brokers: keywords are flags of `fanlightd serve`, and `cpu`, `environment`."""
+    with ExitStack() as stack:
+        yield _factory(stack)
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker) -> TestBroker:
+    """A broker of this test's own."""
+    return start_broker()
+
+
+@pytest.fixture(scope="module")
+def start_module_broker() -> Iterator[StartBroker]:
+    """Starts brokers that live as long as the tests of this file."""
+    with ExitStack() as stack:
+        yield _factory(stack)
+
+
+@pytest.fixture(scope="module")
+def module_broker(start_module_broker: StartBroker) -> TestBroker:
+    """One broker for all tests of this file: they keep apart by their topics."""
+    return start_module_broker()
