@@ -1,0 +1,89 @@
+"""Fanlight's Python client.
+
+    import fanlight
+
+    async with fanlight.connect("fanlight://127.0.0.1:7420") as client:
+        async with client.subscribe("stock.*.AAPL") as quotes:
+            await client.publish("stock.nasdaq.AAPL", b"189.95")
+            async for message in quotes:
+                print(message.topic, message.payload)
+
+`fanlight.sync` has the same names without `async`.
+"""
+
+from .backoff import Backoff
+from .client import DEFAULT_URL, Client, Connecting, connect
+from .errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectError,
+    ConnectionClosed,
+    ConnectionLost,
+    DrainTimeout,
+    FanlightError,
+    FrameTooLarge,
+    InvalidFilter,
+    InvalidTopic,
+    InvalidURL,
+    LimitExceeded,
+    NoResponders,
+    NoSuchSubscription,
+    NotPermitted,
+    ProtocolError,
+    ProtocolViolation,
+    ReadingPaused,
+    RequestTimeout,
+    SerializationError,
+    SubscriptionEnded,
+    SubscriptionInUse,
+    SubscriptionOverflow,
+    Unsupported,
+    UnsupportedVersion,
+)
+from .message import Message
+from .serializers import BYTES, JSON, MSGPACK, Serializer
+from .stats import Stats, SubscriptionStats
+from .subscription import Subscription
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BYTES",
+    "DEFAULT_URL",
+    "JSON",
+    "MSGPACK",
+    "AuthenticationFailed",
+    "Backoff",
+    "BrokerError",
+    "Client",
+    "ConnectError",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "Connecting",
+    "DrainTimeout",
+    "FanlightError",
+    "FrameTooLarge",
+    "InvalidFilter",
+    "InvalidTopic",
+    "InvalidURL",
+    "LimitExceeded",
+    "Message",
+    "NoResponders",
+    "NoSuchSubscription",
+    "NotPermitted",
+    "ProtocolError",
+    "ProtocolViolation",
+    "ReadingPaused",
+    "RequestTimeout",
+    "SerializationError",
+    "Serializer",
+    "Stats",
+    "Subscription",
+    "SubscriptionEnded",
+    "SubscriptionInUse",
+    "SubscriptionOverflow",
+    "SubscriptionStats",
+    "Unsupported",
+    "UnsupportedVersion",
+    "connect",
+]

@@ -1,0 +1,199 @@
+"""Every error of the SDK, in one tree.
+
+    FanlightError
+     ├─ InvalidURL                      the address cannot be read
+     ├─ ConnectError                    nobody answers there
+     ├─ ConnectionLost                  there was a connection; what waited for an answer gets this
+     ├─ ConnectionClosed                the client was closed by its own program
+     ├─ RequestTimeout                  the answer did not come in time
+     ├─ DrainTimeout                    a drain ended with something left over
+     ├─ NoResponders                    a request reached no subscription
+     ├─ SubscriptionEnded               no further message will come
+     ├─ SubscriptionOverflow            the local queue was full (overflow="error")
+     ├─ ReadingPaused                   an answer cannot come: an unread subscription holds up the connection
+     ├─ SerializationError              a value could not be encoded or decoded
+     ├─ ProtocolError                   a frame that is not one
+     └─ BrokerError                     the broker said no; one class for each code of its ERROR frame
+
+Each carries `code`, `details` (the numbers) and `request` (the number of the request it answers, or None).
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class FanlightError(Exception):
+    """Base of all errors of this package.
+
+    `code` is the protocol's word where there is one, else a word of the SDK's own; `details` a mapping of the
+    numbers in the text; `request` the protocol's request number, or None.
+    """
+
+    default_code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        code: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        request: int | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code or self.default_code
+        self.details: dict[str, Any] = dict(details or {})
+        self.request = request
+
+
+class InvalidURL(FanlightError, ValueError):
+    default_code = "invalid_url"
+
+
+class ConnectError(FanlightError, ConnectionError):
+    """No connection could be made. `details`: `host`, `port`."""
+
+    default_code = "cannot_connect"
+
+
+class ConnectionLost(FanlightError, ConnectionError):
+    """The connection broke or the broker said goodbye; `code` is its reason where it gave one."""
+
+    default_code = "connection_lost"
+
+
+class ConnectionClosed(FanlightError, ConnectionError):
+    """The client is closed, or was never opened."""
+
+    default_code = "closed"
+
+
+class RequestTimeout(FanlightError, TimeoutError):
+    """No answer in time. `details`: `seconds`."""
+
+    default_code = "timeout"
+
+
+class DrainTimeout(RequestTimeout):
+    """A drain ended with something left. `details`: `unread` and `unsent`, in messages, and `seconds`."""
+
+    default_code = "drain_timeout"
+
+
+class NoResponders(FanlightError):
+    """The broker routed a request to no subscription. `details`: `topic`."""
+
+    default_code = "no_responders"
+
+
+class SubscriptionEnded(FanlightError):
+    """The subscription has ended and its queue is empty."""
+
+    default_code = "subscription_ended"
+
+
+class SubscriptionOverflow(FanlightError):
+    """The local queue was full. `details`: `messages`, `bytes`, `dropped`."""
+
+    default_code = "subscription_overflow"
+
+
+class ReadingPaused(FanlightError):
+    """An answer cannot be received, because unread messages hold up the connection. `details`: `subscription`."""
+
+    default_code = "reading_paused"
+
+
+class SerializationError(FanlightError, ValueError):
+    default_code = "serialization"
+
+
+class ProtocolError(FanlightError):
+    """A malformed frame, or one not allowed now, found by this side."""
+
+    default_code = "protocol_error"
+
+
+class BrokerError(FanlightError):
+    """The broker answered ERROR; also the class of codes that this version of the SDK does not know."""
+
+    default_code = "broker_error"
+
+
+class ProtocolViolation(BrokerError):
+    """The broker found a frame of ours malformed or out of place."""
+
+    default_code = "protocol_error"
+
+
+class FrameTooLarge(BrokerError):
+    """Raised before sending, too: a frame above the limit would cost the connection. `details`: `size`, `limit`."""
+
+    default_code = "frame_too_large"
+
+
+class UnsupportedVersion(BrokerError):
+    default_code = "unsupported_version"
+
+
+class AuthenticationFailed(BrokerError):
+    default_code = "authentication_failed"
+
+
+class NotPermitted(BrokerError):
+    default_code = "not_permitted"
+
+
+class InvalidTopic(BrokerError, ValueError):
+    default_code = "invalid_topic"
+
+
+class InvalidFilter(BrokerError, ValueError):
+    default_code = "invalid_filter"
+
+
+class SubscriptionInUse(BrokerError):
+    default_code = "subscription_in_use"
+
+
+class NoSuchSubscription(BrokerError):
+    default_code = "no_such_subscription"
+
+
+class LimitExceeded(BrokerError):
+    """Also raised locally, for limits of the SDK. `details`: `limit` (its name), `value`."""
+
+    default_code = "limit_exceeded"
+
+
+class Unsupported(BrokerError):
+    default_code = "unsupported"
+
+
+BROKER_ERRORS: dict[str, type[BrokerError]] = {
+    cls.default_code: cls
+    for cls in (
+        ProtocolViolation,
+        FrameTooLarge,
+        UnsupportedVersion,
+        AuthenticationFailed,
+        NotPermitted,
+        InvalidTopic,
+        InvalidFilter,
+        SubscriptionInUse,
+        NoSuchSubscription,
+        LimitExceeded,
+        Unsupported,
+    )
+}
+
+# Reasons after which another attempt would only be refused again.
+FATAL_CODES = frozenset({"authentication_failed", "not_permitted", "unsupported_version"})
+
+
+def from_broker(
+    code: str, text: str, details: Mapping[str, Any] | None = None, request: int | None = None
+) -> BrokerError:
+    """The exception for an ERROR frame."""
+    cls = BROKER_ERRORS.get(code, BrokerError)
+    return cls(text or code, code=code, details=details, request=request)

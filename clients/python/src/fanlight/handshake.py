@@ -1,0 +1,126 @@
+"""From an address to a connection that has said WELCOME, or to the error that says why not.
+
+    CONNECTING --HELLO--> AWAITING_WELCOME --WELCOME--> open
+                                 '--ERROR, GOODBYE, a close, silence--> raised
+"""
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from .codec import Decoder, Encoder
+from .errors import (
+    ConnectError,
+    ConnectionLost,
+    FanlightError,
+    ProtocolError,
+    UnsupportedVersion,
+    from_broker,
+)
+from .frames import VERSION, Error, Frame, Goodbye, Ping, Welcome
+from .options import Options
+from .url import Address
+from .wire import Wire, WireOwner
+
+
+def agent() -> str:
+    """Program and version, for the broker's views."""
+    try:
+        return f"fanlight-python/{version('fanlight')}"
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return "fanlight-python"
+
+
+class Handshake:
+    """A WireOwner until WELCOME has come; then frames and the loss of the wire go to `successor`."""
+
+    def __init__(self, successor: WireOwner) -> None:
+        self._successor = successor
+        self._opened = False
+        self._refusal: FanlightError | None = None  # the ERROR that comes before its GOODBYE says more
+        self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+
+    def frame_received(self, frame: Frame, size: int) -> None:
+        if self._opened:
+            self._successor.frame_received(frame, size)
+        elif isinstance(frame, Welcome):
+            if frame.version != VERSION:
+                raise ProtocolError(f"the broker chose protocol version {frame.version}; this client speaks {VERSION}")
+            self._opened = True
+            if not self.welcome.done():
+                self.welcome.set_result(frame)
+        elif isinstance(frame, Error):
+            self._refusal = from_broker(frame.code, frame.text, frame.details, frame.request)
+        elif isinstance(frame, Goodbye):
+            self._fail(self._refusal or from_goodbye(frame))
+        elif not isinstance(frame, Ping):
+            raise ProtocolError(f"{type(frame).__name__} before WELCOME")
+
+    def wire_writable(self) -> None:
+        if self._opened:
+            self._successor.wire_writable()
+
+    def wire_lost(self, wire: Wire, error: Exception | None) -> None:
+        if self._opened:
+            self._successor.wire_lost(wire, error)
+        elif isinstance(error, ProtocolError):
+            self._fail(ConnectionLost(f"what answers is not a Fanlight broker: {error}", code=error.code))
+        else:
+            self._fail(self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}"))
+
+    def _fail(self, error: FanlightError) -> None:
+        if not self.welcome.done():
+            self.welcome.set_exception(error)
+
+
+async def open_wire(
+    address: Address, options: Options, encoder: Encoder, successor: WireOwner
+) -> tuple[Wire, Welcome]:
+    """Connect and shake hands. Raises ConnectError, ConnectionLost, or what the broker answered."""
+    loop = asyncio.get_running_loop()
+    handshake = Handshake(successor)
+    wire: Wire | None = None
+    try:
+        async with asyncio.timeout(options.connect_timeout):
+            _, wire = await loop.create_connection(
+                lambda: Wire(handshake, Decoder(options.frame_bytes)), address.host, address.port
+            )
+            wire.write(encoder.hello(_hello_options(address, options)))
+            return wire, await handshake.welcome
+    except TimeoutError as error:
+        raise ConnectError(
+            f"no answer from {address} within {options.connect_timeout:g} s. Is that a Fanlight broker, and can it be reached "
+            "from here?",
+            code="timeout",
+            details={"host": address.host, "port": address.port, "seconds": options.connect_timeout},
+        ) from error
+    except FanlightError as error:
+        if isinstance(error, UnsupportedVersion):
+            error.add_note(f"this client speaks version {VERSION}; upgrade the older of the two")
+        raise
+    except OSError as error:
+        raise ConnectError(
+            f"cannot connect to {address}: {error.strerror or error}. Is the broker running there? "
+            "Start one with `fanlightd serve`, or give another address",
+            details={"host": address.host, "port": address.port},
+        ) from error
+    finally:
+        if wire is not None and not (handshake.welcome.done() and not handshake.welcome.cancelled()
+                                     and handshake.welcome.exception() is None):  # fmt: skip
+            wire.abort(ConnectionLost("handshake given up"))
+
+
+def from_goodbye(frame: Goodbye) -> ConnectionLost:
+    text = f": {frame.text}" if frame.text else ""
+    return ConnectionLost(f"the broker closed the connection ({frame.reason}{text})", code=frame.reason)
+
+
+def _hello_options(address: Address, options: Options) -> dict[str, Any]:
+    hello = {
+        "client": options.name,
+        "user": options.user if options.user is not None else address.user,
+        "password": options.password if options.password is not None else address.password,
+        "agent": agent(),
+        "slow_policy": options.slow_policy,
+    }
+    return {key: value for key, value in hello.items() if value is not None}

@@ -1,0 +1,309 @@
+"""A subscription: a bounded queue between the connection and the program, and what happens when it is full.
+
+    overflow       when `pending_messages` or `pending_bytes` is reached
+    "pause"        stop reading from the socket until half is taken; the broker's slow policy then decides. Nothing
+                   is lost here. It holds up the whole connection: give a slow consumer `credit`, or its own client.
+    "drop_newest"  drop what arrives
+    "drop_oldest"  drop what waits longest
+    "error"        drop what arrives, and raise SubscriptionOverflow to the consumer
+
+While an answer to this client is awaited, a "pause" subscription may grow to twice its limits, because the answer
+may come behind the messages; then `ReadingPaused` is raised to whoever awaits.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from . import topics
+from .errors import ConnectionLost, FanlightError, ReadingPaused, RequestTimeout, SubscriptionEnded, SubscriptionOverflow
+from .frames import Delivery, Ended
+from .message import Message
+from .options import Overflow
+from .stats import SubscriptionStats
+
+if TYPE_CHECKING:
+    from .client import Client
+
+PENDING_MESSAGES = 65_536
+PENDING_BYTES = 16 * 1024 * 1024
+
+_OVERFLOWS = ("pause", "drop_newest", "drop_oldest", "error")
+
+
+class Subscription:
+    """Made by `client.subscribe`; in force inside `async with`, or once awaited."""
+
+    def __init__(
+        self,
+        client: "Client",
+        filter: topics.Topic,
+        *,
+        syntax: topics.Syntax,
+        group: str | None,
+        no_echo: bool,
+        credit: int | None,
+        after: int | None,
+        pending_messages: int,
+        pending_bytes: int,
+        broker_pending_messages: int | None,
+        overflow: Overflow,
+    ) -> None:
+        if overflow not in _OVERFLOWS:
+            raise ValueError(f"overflow is one of {', '.join(_OVERFLOWS)}; got {overflow!r}")
+        if pending_messages < 1 or pending_bytes < 1:
+            raise ValueError("pending_messages and pending_bytes must be at least 1")
+        if credit is not None and credit < 1:
+            raise ValueError(f"credit must be at least 1; got {credit}")
+        if after is not None and after < 1:
+            raise ValueError(f"after must be at least 1; got {after}")
+        self.client = client
+        self.filter = topics.checked(filter)
+        self.stats = SubscriptionStats()
+        self._number: int | None = None
+        self._syntax = topics.number(syntax)
+        self._group = group
+        self._no_echo = no_echo
+        self._credit = credit
+        self._after = after
+        self._broker_pending = broker_pending_messages
+        # Credit already bounds what can arrive: the queue has room for all of it.
+        self._limit = max(pending_messages, credit or 0)
+        self._limit_bytes = pending_bytes
+        self._overflow: Overflow = overflow
+        self._queue: deque[Message] = deque()
+        self._bytes = 0
+        self._consumers: deque[asyncio.Future[None]] = deque()
+        self._confirmed = False  # by the broker's OK, once: made again on each later connection
+        self._leaving = False    # its block was left: nobody will take what comes
+        self._granting = 0  # taken since credit was last given back
+        self._holding = False
+        self._overflowed: SubscriptionOverflow | None = None
+        self._ended: FanlightError | None = None
+        self._emptied: asyncio.Future[None] | None = None
+
+    # Beginning and ending.
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._start().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leaving = True
+        self._release()
+        try:
+            await self.unsubscribe()
+        except (ConnectionLost, ReadingPaused, RequestTimeout):
+            # It is over for this side whatever the broker has heard: it forgets with the connection at the latest.
+            self.client._forget(self)
+
+    async def _start(self) -> Self:
+        if self._number is None:
+            await self.client._begin(self)
+        return self
+
+    async def unsubscribe(self, after: int | None = None) -> None:
+        """End it: now, or when the broker has delivered `after` messages, counted from its start.
+
+        What is queued can still be taken; then iterating ends.
+        Raises RequestTimeout, ConnectionLost.
+        """
+        if self._ended is None and self._number is not None:
+            if after:
+                self._after = after
+            await self.client._end(self, after)
+
+    async def drain(self, timeout: float | None = None) -> None:
+        """Unsubscribe, and wait until everything queued was taken. Raises RequestTimeout."""
+        await self.unsubscribe()
+        if self._queue:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await self.client._within(timeout, self._emptied)
+
+    @property
+    def syntax(self) -> topics.SyntaxName:
+        return topics.NAMES[self._syntax]
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages and bytes waiting to be taken."""
+        return len(self._queue), self._bytes
+
+    # Taking.
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        if self._overflowed is not None:
+            self._raise_overflow()
+        while not self._queue:
+            if self._overflowed is not None:
+                self._raise_overflow()
+            if self._ended is not None:
+                if isinstance(self._ended, SubscriptionEnded):
+                    raise StopAsyncIteration
+                raise self._ended
+            await self._arrival()
+        return self._take()
+
+    async def next(self, timeout: float | None = None) -> Message:
+        """The next message; waits for ever with `timeout` None, else so many seconds.
+
+        Raises RequestTimeout, SubscriptionEnded, SubscriptionOverflow, ConnectionLost.
+        """
+        try:
+            if timeout is None or self._queue:
+                return await self.__anext__()
+            async with asyncio.timeout(timeout):
+                return await self.__anext__()
+        except StopAsyncIteration:
+            raise SubscriptionEnded(f"the subscription to {self.filter!r} has ended") from None
+        except RequestTimeout:
+            raise
+        except TimeoutError as error:
+            raise RequestTimeout(
+                f"no message on {self.filter!r} within {timeout:g} s", details={"seconds": timeout}
+            ) from error
+
+    async def _arrival(self) -> None:
+        if self._number is None:
+            raise FanlightError(
+                f"the subscription to {self.filter!r} was not begun: use `async with`, or await it", code="not_begun"
+            )
+        consumer = asyncio.get_running_loop().create_future()
+        self._consumers.append(consumer)
+        try:
+            await consumer
+        except asyncio.CancelledError:
+            if consumer.done() and not consumer.cancelled():
+                self._wake()  # it was for us, and we leave: to the next one
+            else:
+                self._consumers.remove(consumer)
+            raise
+
+    def _take(self) -> Message:
+        message = self._queue.popleft()
+        self._bytes -= message.size
+        self.stats.taken += 1
+        if self._credit is not None:
+            self._give_back_credit()
+        if self._holding and 2 * len(self._queue) <= self._limit and 2 * self._bytes <= self._limit_bytes:
+            self._release()
+        if not self._queue:
+            if self._emptied is not None and not self._emptied.done():
+                self._emptied.set_result(None)
+        elif self._consumers:
+            self._wake()
+        return message
+
+    def _give_back_credit(self) -> None:
+        assert self._credit is not None
+        self._granting += 1
+        # In halves: one frame for many messages, and the broker need never wait for the last one to be taken.
+        if 2 * self._granting >= self._credit and self._ended is None:
+            self.client._grant(self, self._granting)
+            self._granting = 0
+
+    def _raise_overflow(self) -> None:
+        error, self._overflowed = self._overflowed, None
+        if error is not None:
+            raise error
+
+    def _wake(self) -> None:
+        while self._consumers:
+            consumer = self._consumers.popleft()
+            if not consumer.done():
+                consumer.set_result(None)
+                return
+
+    # Called by the client.
+
+    def _deliver(self, frame: Delivery, size: int) -> None:
+        self.stats.delivered += 1
+        if self._leaving:
+            self.client.stats.unclaimed += 1
+            return
+        queue = self._queue
+        if (len(queue) >= self._limit or self._bytes + size > self._limit_bytes) and not self._make_room(size):
+            return
+        queue.append(Message(frame, self, size))
+        self._bytes += size
+        if self._consumers:
+            self._wake()
+
+    def _make_room(self, size: int) -> bool:
+        """The queue is full. Whether the message that came is to be let in."""
+        if self._overflow == "pause":
+            self._holding = True
+            bursting = len(self._queue) + 1 >= 2 * self._limit or self._bytes + size >= 2 * self._limit_bytes
+            self.client._hold(self, bursting=bursting)
+            return True
+        if self._overflow == "drop_oldest" and size <= self._limit_bytes:
+            while self._queue and (len(self._queue) >= self._limit or self._bytes + size > self._limit_bytes):
+                self._bytes -= self._queue.popleft().size
+                self._dropped()
+            return True
+        self._dropped()
+        if self._overflow == "error":
+            self._overflowed = SubscriptionOverflow(
+                f"{self.filter!r}: {len(self._queue):,} messages, {self._bytes:,} bytes are unread and the queue is full; "
+                f"{self.stats.dropped:,} dropped so far",
+                details={"messages": len(self._queue), "bytes": self._bytes, "dropped": self.stats.dropped},
+            )
+        return False
+
+    def _dropped(self) -> None:
+        self.stats.dropped += 1
+        self.client.stats.dropped += 1
+        if self._credit is not None:
+            self._give_back_credit()
+
+    def _release(self) -> None:
+        if self._holding:
+            self._holding = False
+            self.client._release(self)
+
+    def _options(self) -> dict[str, Any] | None:
+        """What SUBSCRIBE says, now; None when it had all its messages before."""
+        after = None
+        if self._after is not None:
+            after = self._after - self.stats.delivered
+            if after <= 0:
+                return None
+        credit = None
+        if self._credit is not None:
+            self._granting = 0
+            credit = max(0, self._credit - len(self._queue))
+        options = {
+            "syntax": self._syntax or None,
+            "group": self._group,
+            "no_echo": self._no_echo or None,
+            "credit": credit,
+            "pending_messages": self._broker_pending,
+            "after": after,
+        }
+        return {key: value for key, value in options.items() if value is not None}
+
+    def _finish(self, error: FanlightError, *, dropped_by_broker: int = 0) -> None:
+        """No message will come any more: consumers learn of it behind the last one."""
+        self.stats.dropped_by_broker += dropped_by_broker
+        if self._ended is None:
+            self._ended = error
+        while self._consumers:
+            self._wake()
+
+    def _finish_ended(self, frame: Ended) -> None:
+        self._finish(
+            SubscriptionEnded(f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason),
+            dropped_by_broker=frame.dropped,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Subscription {self.filter!r} {self.syntax} {len(self._queue)} pending>"

@@ -1,0 +1,53 @@
+"""Where a broker is: `fanlight://[user:password@]host[:port]`.
+
+User and password are percent-decoded; an IPv6 address stands in brackets. There is no path, query or TLS in
+version 1 of the protocol, and an address with one is refused rather than half understood.
+"""
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from .errors import InvalidURL
+
+SCHEME = "fanlight"
+DEFAULT_PORT = 7420
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int = DEFAULT_PORT
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)  # never in a log line
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEME}://{host}:{self.port}"
+
+
+def parse(url: str) -> Address:
+    """Read an address. Raises InvalidURL, which shows the URL without its password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidURL(f"cannot read the address {_shown(url)!r}: {error}") from error
+    if parts.scheme != SCHEME:
+        raise InvalidURL(f"the address {_shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}")
+    if not parts.hostname:
+        raise InvalidURL(f"the address {_shown(url)!r} names no host")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise InvalidURL(f"the address {_shown(url)!r} may have nothing behind host and port")
+    return Address(
+        host=parts.hostname,
+        port=DEFAULT_PORT if port is None else port,
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password),
+    )
+
+
+def _shown(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    if "@" not in rest:
+        return url
+    return f"{scheme}{mark}***@{rest.rpartition('@')[2]}"
