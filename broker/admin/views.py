@@ -1,0 +1,124 @@
+"""The paths of the HTTP listener: each a function from a query to a JSON object.
+
+Nothing here changes the broker, and every answer is bounded: pages of at most ROWS_MAX rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker.admin.figures import Figures
+from broker.core.errors import FanlightError
+from broker.core.ports import Inspection
+
+ROWS_MAX: Final = 1_000  # some 300 kB of JSON and a few ms of the loop that routes messages
+ROWS: Final = 100
+OFFSET_MAX: Final = 2**53  # what JSON's readers can hold
+
+Query = Mapping[str, str]
+Answer = tuple[int, dict[str, Any]]  # HTTP status, JSON object
+
+
+class BadQuery(FanlightError):
+    """A query that cannot be answered; HTTP 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One path: what it shows, which parameters it takes, and the function that answers."""
+
+    summary: str
+    answer: Callable[["Views", Query], Answer]
+    parameters: tuple[str, ...] = ()
+
+
+class Views:
+    """Answers queries about one broker."""
+
+    def __init__(self, inspection: Inspection, figures: Sequence[Figures], version: str) -> None:
+        self._inspection = inspection
+        self._figures = tuple(figures)
+        self._version = version
+
+    def index(self, _: Query) -> Answer:
+        return 200, {"fanlight": self._version, "paths": {path: each.summary for path, each in PATHS.items()}}
+
+    def healthz(self, _: Query) -> Answer:
+        return 200, {"status": "ok"}
+
+    def readyz(self, _: Query) -> Answer:
+        if self._inspection.ready:
+            return 200, {"status": "ready"}
+        return 503, {"error": "not accepting clients: starting or draining; ask again, or connect elsewhere"}
+
+    def stats(self, _: Query) -> Answer:
+        stats: dict[str, Any] = {"version": self._version}
+        for part in self._figures:
+            stats |= part.counters()
+            stats |= part.gauges()
+        return 200, stats
+
+    def connections(self, query: Query) -> Answer:
+        return self._page("connections", self._inspection.connections, query)
+
+    def subscriptions(self, query: Query) -> Answer:
+        return self._page("subscriptions", self._inspection.subscriptions, query)
+
+    def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
+        limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
+        page = list(rows(offset=offset, limit=limit))
+        total = int(self._inspection.gauges()[name])
+        return 200, {name: page, "offset": offset, "limit": limit, "total": total}
+
+    def topics(self, query: Query) -> Answer:
+        return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query)))}
+
+    def slow_consumers(self, query: Query) -> Answer:
+        return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=_limit(query)))}
+
+    def explain(self, query: Query) -> Answer:
+        if "topic" not in query:
+            raise BadQuery("say which topic: /explain?topic=stock.nasdaq.AAPL; slashes and # as %2F and %23")
+        syntax, client = query.get("syntax", "amqp"), query.get("client") or None
+        try:
+            explained = self._inspection.explain(
+                query["topic"], syntax=syntax, client=client, limit=_limit(query)
+            )
+        except ValueError as error:
+            raise BadQuery(str(error)) from error
+        return 200, dict(explained)
+
+
+def _limit(query: Query) -> int:
+    return _number(query, "limit", ROWS, 1, ROWS_MAX)
+
+
+def _number(query: Query, name: str, default: int, least: int, most: int) -> int:
+    raw = query.get(name)
+    if raw is None:
+        return default
+    # isascii: isdigit alone takes digits that int() does not; and no number here has 20 of them.
+    if raw.isascii() and raw.isdigit() and len(raw) < 20 and least <= int(raw) <= most:
+        return int(raw)
+    raise BadQuery(f"{name}={raw[:40]} must be a whole number from {least} to {most}")
+
+
+PAGE: Final = ("limit", "offset")
+METRICS: Final = "/metrics"  # the one answer that is not JSON: see http.py
+
+PATHS: Final[Mapping[str, Path]] = {
+    "/": Path("this list", Views.index),
+    "/healthz": Path("the process is alive; needs no credentials", Views.healthz),
+    "/readyz": Path("200 while the broker accepts clients, 503 while it starts or drains", Views.readyz),
+    METRICS: Path("all figures, for Prometheus", Views.stats),
+    "/stats": Path("all figures, as JSON", Views.stats),
+    "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
+    "/subscriptions": Path(f"subscriptions; limit (to {ROWS_MAX}), offset", Views.subscriptions, PAGE),
+    "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),
+    "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
+    "/explain": Path(
+        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), client, limit",
+        Views.explain,
+        ("topic", "syntax", "client", "limit"),
+    ),
+}
