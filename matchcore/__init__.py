@@ -1,0 +1,36 @@
+"""matchcore: topic filters in, a topic name asked, ids out; and the mirror image.
+
+    index = matchcore.FilterIndex()
+    index.insert("forex.*", 7, syntax="amqp")
+    index.insert("site/+/temp", 8, syntax="mqtt")
+    index.match("forex.eur", syntax="amqp")          # (7,)
+    index.match("site/12/temp", syntax="mqtt")       # (8,)
+
+A library of its own: it needs numpy and knows no protocol, session or permission. Filters live in
+an inverted bitmap (pool.pxd draws it), exact ones in a hash table; all of it is C over counted
+memory. `matchcore.reference` has the same behaviour in plain Python.
+"""
+
+from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
+from matchcore.explain import Deciding, Explanation, why_not
+from matchcore.filters import FilterIndex
+from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
+from matchcore.names import NameIndex
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_WORDS",
+    "Deciding",
+    "Explanation",
+    "Filter",
+    "FilterIndex",
+    "InvalidFilter",
+    "InvalidTopic",
+    "NameIndex",
+    "Token",
+    "TopicError",
+    "Wildcard",
+    "parse_filter",
+    "split_topic",
+    "why_not",
+]

@@ -1,0 +1,93 @@
+# Rows of bits: sparse, in blocks of 512 columns.
+#
+#     a row    numbers [ 0 | 3 | 4 ]            which blocks are there, ascending
+#              blocks  [512 | 512 | 512 bits]   their bits; a block without a bit is not kept
+#
+# A row costs 68 bytes for each block that has a bit in it, so a million filters of distinct words take
+# memory in proportion, while a dense row is scanned at 512 columns a step. `numbers` lies behind
+# `blocks` in the same allocation.
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from matchcore.heap cimport Heap
+
+cdef enum:
+    BLOCK_WORDS = 8
+    BLOCK_COLUMNS = 512
+
+
+cdef struct Block:
+    uint64_t[BLOCK_WORDS] words
+
+
+cdef struct Row:
+    Block* blocks
+    uint32_t* numbers
+    uint32_t size        # blocks
+    uint32_t capacity
+    uint32_t bits        # columns set
+
+
+cdef extern from *:
+    """
+    static inline int matchcore_lowest(unsigned long long bits) { return __builtin_ctzll(bits); }
+    static inline int matchcore_popcount(unsigned long long bits) { return __builtin_popcountll(bits); }
+    """
+    int lowest_bit "matchcore_lowest" (uint64_t bits) noexcept nogil
+    int count_bits "matchcore_popcount" (uint64_t bits) noexcept nogil
+
+
+# Where block `number` lies, or would: the first entry whose number is not below it.
+cdef inline uint32_t row_seek(const Row* row, uint32_t number) noexcept nogil:
+    cdef uint32_t low = 0
+    cdef uint32_t high = row.size
+    cdef uint32_t middle
+    if number < high:
+        if row.numbers[number] == number:
+            return number      # no gap before it: the usual state of a dense row
+        high = number          # numbers[i] >= i, so it can only be before
+    while low < high:
+        middle = low + (high - low) // 2
+        if row.numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline const Block* row_block(const Row* row, uint32_t number) noexcept nogil:
+    cdef uint32_t at = row_seek(row, number)
+    if at < row.size and row.numbers[at] == number:
+        return &row.blocks[at]
+    return NULL
+
+
+# `into` |= `block`, `into` &= `block`, `into` &= ~`block`; the middle one says whether a bit is left.
+cdef inline void block_or(Block* into, const Block* block) noexcept nogil:
+    cdef int i
+    for i in range(BLOCK_WORDS):
+        into.words[i] |= block.words[i]
+
+
+cdef inline bint block_and(Block* into, const Block* block) noexcept nogil:
+    cdef uint64_t any = 0
+    cdef int i
+    for i in range(BLOCK_WORDS):
+        into.words[i] &= block.words[i]
+        any |= into.words[i]
+    return any != 0
+
+
+cdef inline void block_and_not(Block* into, const Block* block) noexcept nogil:
+    cdef int i
+    for i in range(BLOCK_WORDS):
+        into.words[i] &= ~block.words[i]
+
+
+# 0, or -1 when there is no memory: the row is then as it was. Clearing cannot fail, nor does it
+# matter whether the bit was set.
+cdef int row_set(Heap* heap, Row* row, uint32_t column) noexcept nogil
+cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil
+cdef bint row_test(const Row* row, uint32_t column) noexcept nogil
+cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil
+cdef void row_free(Heap* heap, Row* row) noexcept nogil

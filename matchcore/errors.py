@@ -1,0 +1,57 @@
+"""What is wrong with a topic or a filter, and where.
+
+One tree: both are `TopicError`, which is a `ValueError`, so callers that only want to answer "bad
+input" need one `except`. Each carries its numbers: the text, its syntax, the 0-based byte offset of
+the fault, the reason and what to do about it.
+"""
+
+__all__ = ["InvalidFilter", "InvalidTopic", "TopicError"]
+
+SHOWN_BYTES = 120  # of a text in a message: enough to recognise it, short enough for one log line
+
+
+class TopicError(ValueError):
+    """A topic name or a topic filter that cannot be taken.
+
+    `text` is what was given (bytes), `position` the byte at which it goes wrong, counted from 0, and
+    `row` the index of the topic within the sequence given to `match_many`, or None.
+    """
+
+    kind = "topic"
+
+    def __init__(
+        self, text: bytes, syntax: str, position: int, reason: str, advice: str, row: int | None = None
+    ) -> None:
+        super().__init__(text, syntax, position, reason, advice, row)
+        self.text = text
+        self.syntax = syntax
+        self.position = position
+        self.reason = reason
+        self.advice = advice
+        self.row = row
+
+    def __str__(self) -> str:
+        row = "" if self.row is None else f"row {self.row}: "
+        return (
+            f"{row}invalid {self.syntax} {self.kind} {shown(self.text)}, "
+            f"byte {self.position} (counting from 0): {self.reason}; {self.advice}"
+        )
+
+
+class InvalidTopic(TopicError):
+    """A topic name that its syntax does not allow, or that is beyond the limits."""
+
+    kind = "topic"
+
+
+class InvalidFilter(TopicError):
+    """A topic filter that its syntax does not allow, or that is beyond the limits."""
+
+    kind = "filter"
+
+
+def shown(text: bytes) -> str:
+    """`text` between quotes for a message: as UTF-8 where it is that, and cut to a line."""
+    cut = text[:SHOWN_BYTES]
+    more = f"... ({len(text)} bytes)" if len(text) > SHOWN_BYTES else ""
+    return repr(cut.decode("utf-8", "backslashreplace")) + more

@@ -1,0 +1,130 @@
+"""Why a filter matches a topic, and why it does not: for people, not for routing.
+
+`explain` names the rows of the inverted bitmap that let a filter through (see pool.pxd); `why_not`
+says in one sentence what stands in the way.
+"""
+
+from dataclasses import dataclass
+
+from matchcore.grammar import Filter, Token, Wildcard, parse_filter, split_topic
+
+__all__ = ["Deciding", "Explanation", "explain", "why_not"]
+
+Text = str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """One row that had the filter's bit: the kind of row, and where and for which word it was asked.
+
+    kind        position                     word
+    "exact"     None                         None: the whole topic was found in the exact table
+    "length"    the topic's number of words  None
+    "left"      from the left, from 0        the literal there
+    "right"     from the right, from 0       the literal there
+    "any"       where it was found, from 0   a literal between two `#`
+    """
+
+    kind: str
+    position: int | None = None
+    word: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One filter that matches: as it was given, with its id, and the rows that decided."""
+
+    filter: Text
+    syntax: str
+    id: int
+    rows: tuple[Deciding, ...]
+
+
+def explain(filter: Text, filter_syntax: str, id: int, topic: Text, topic_syntax: str) -> Explanation:
+    """The explanation of a filter that is known to match; it checks nothing but the grammar."""
+    wanted = _parsed(filter, filter_syntax)
+    words = _split(topic, topic_syntax)
+    if wanted.is_exact:
+        return Explanation(filter, filter_syntax, id, (Deciding("exact"),))
+    rows = [Deciding("length", len(words))]
+    rows += [Deciding("left", i, word) for i, word in _literals(wanted.prefix)]
+    rows += [Deciding("right", i, word) for i, word in _literals(wanted.suffix[::-1])]
+    at = len(wanted.prefix)
+    for segment in wanted.segments:
+        at = _find(segment, words, at, len(words) - len(wanted.suffix))
+        rows += [Deciding("any", at + i, word) for i, word in _literals(segment)]
+        at += len(segment)
+    return Explanation(filter, filter_syntax, id, tuple(rows))
+
+
+def why_not(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> str | None:
+    """Why `filter` does not match `topic`, in a sentence; None if it does.
+
+    Positions count from 0. Raises InvalidFilter or InvalidTopic for what cannot be parsed.
+    """
+    wanted = _parsed(filter, filter_syntax)
+    words = _split(topic, topic_syntax)
+    fewest = wanted.fewest_words
+    if wanted.refuses_dollar and words and words[0].startswith(b"$"):
+        return (
+            f"the topic's first word is {_shown(words[0])}, and an MQTT filter that begins with a wildcard "
+            f"does not match a first level that begins with '$'; name the level in the filter"
+        )
+    if not wanted.has_many and len(words) != fewest:
+        return f"the filter takes exactly {_words(fewest)}, and the topic has {len(words)}"
+    if len(words) < fewest:
+        return f"the filter takes at least {_words(fewest)}, and the topic has {len(words)}"
+    for i, token in enumerate(wanted.prefix):
+        if not _fits(token, words[i]):
+            return f"word {i} must be {_shown(token)}, and the topic has {_shown(words[i])} there"
+    for i, token in enumerate(reversed(wanted.suffix)):
+        if not _fits(token, words[-1 - i]):
+            there = _shown(words[-1 - i])
+            return f"word {i} from the end must be {_shown(token)}, and the topic has {there} there"
+    at, end = len(wanted.prefix), len(words) - len(wanted.suffix)
+    for segment in wanted.segments:
+        found = _find(segment, words, at, end)
+        if found < 0:
+            what = " ".join(_shown(token) for token in segment)
+            where = f"words {at} to {end - 1}"
+            return f"the part between two '#' needs {what}, which {where} do not have in a row"
+        at = found + len(segment)
+    return None
+
+
+# The index that a text comes from may have wider limits than the default; what it holds it holds.
+_WIDEST = {"max_words": 1024, "max_bytes": 1 << 30}
+
+
+def _parsed(filter: Text, syntax: str) -> Filter:
+    return parse_filter(filter, syntax, **_WIDEST)
+
+
+def _split(topic: Text, syntax: str) -> tuple[bytes, ...]:
+    return split_topic(topic, syntax, **_WIDEST)
+
+
+def _fits(token: Token, word: bytes) -> bool:
+    return token is Wildcard.ONE or token == word
+
+
+def _literals(tokens: tuple[Token, ...]) -> list[tuple[int, bytes]]:
+    return [(i, token) for i, token in enumerate(tokens) if isinstance(token, bytes)]
+
+
+def _find(segment: tuple[Token, ...], words: tuple[bytes, ...], start: int, end: int) -> int:
+    """The first place from `start` at which the segment fits and ends by `end`; -1 if there is none."""
+    for at in range(start, end - len(segment) + 1):
+        if all(_fits(token, words[at + i]) for i, token in enumerate(segment)):
+            return at
+    return -1
+
+
+def _shown(token: Token) -> str:
+    if token is Wildcard.ONE:
+        return "any word"
+    return repr(token.decode("utf-8", "backslashreplace")) if isinstance(token, bytes) else "'#'"
+
+
+def _words(count: int) -> str:
+    return "1 word" if count == 1 else f"{count} words"

@@ -1,0 +1,116 @@
+# The dense pool: the inverted bitmap over wildcard filters, a column each.
+#
+#     column          0     1     2     3         filters, canonical:  0  forex.*
+#     left 0  forex   1     .     .     1                              1  #.eur
+#             free    .     1     1     .                              2  #.eur.#
+#     left 1  free    1     1     1     1                              3  forex.#.eur.*
+#     right 0 eur     .     1     .     .
+#             free    1     .     1     1
+#     right 1 eur     .     .     .     1
+#             free    1     1     1     .
+#     any     eur     .     .     1     .
+#             free    1     1     .     1
+#     length  2       1     1     1     .         as they take topics of 2 words
+#     `$`             .     .     .     .         as they refuse a first word that begins with `$`
+#
+# Literals before the first MANY (all, if there is none) are found by position from the left, those after
+# the last MANY by position from the right; of those between two MANYs the rarest is in the any row.
+# A topic's columns: (its words' rows or the free row) of each position, anded, with the length row.
+#
+# Rows are kept for DEPTH positions from either end and lengths up to DEPTH, so that one filter of many
+# words cannot make every topic and every insert dear. A column they do not decide (deeper literals,
+# longer lengths, several MANYs) is marked TO_VERIFY and checked word by word.
+#
+# A position at which no column has a literal is recognised by its free row holding every column, and
+# is passed over.
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from matchcore.bitmap cimport Row
+from matchcore.heap cimport Heap, Numbers
+from matchcore.table cimport NONE, Table
+from matchcore.words cimport Words
+
+cdef enum:
+    DEPTH = 24               # as deep as nearly every topic; the masks of a word fit in 49 bits
+    LENGTHS = DEPTH + 2      # 0..DEPTH, and one for all that is longer
+    PLACE_LEFT = 0           # places: left 0..23, right 24..47, any 48
+    PLACE_RIGHT = DEPTH
+    PLACE_ANY = 2 * DEPTH
+
+    # Tokens of a column that are no word ids
+    TOKEN_ONE = 0xFFFFFFFF
+    TOKEN_MANY = 0xFFFFFFFE
+    TOKEN_WILD = 0xFFFFFFFE  # not less than this: a wildcard
+
+    # Column.flags
+    HAS_MANY = 1
+    TO_VERIFY = 2
+    NO_DOLLAR = 4            # refuses a first word that begins with `$` (MQTT 5, 4.7.2)
+
+
+cdef struct Column:
+    uint32_t* tokens   # word ids, TOKEN_ONE, TOKEN_MANY: the canonical filter; NULL when free
+    uint32_t tag
+    uint32_t texts     # first text with this canonical form; of a free column: the next free one
+    uint16_t count     # tokens
+    uint16_t prefix    # tokens before the first MANY, or all
+    uint16_t suffix    # tokens after the last MANY, or none
+    uint16_t sought    # index of the token in the any row, 0 none
+    uint8_t flags
+
+
+# The rows of one word: bit p of `places` is set when it has a row for place p, and rows lie in the
+# order of their places.
+cdef struct WordRows:
+    uint64_t places
+    Row* rows
+
+
+# A constraint on the columns: the or of some rows. Weight: their columns, all told.
+cdef struct Group:
+    uint32_t first     # into Pool.rows_of_groups
+    uint32_t count
+    uint64_t weight
+
+
+cdef struct Pool:
+    Heap* heap
+    Words* words
+    Table table            # canonical form -> column
+    Column* columns
+    uint32_t count         # columns ever used
+    uint32_t capacity
+    uint32_t free          # first free column, NONE none
+    WordRows* word_rows    # by word id
+    uint32_t word_capacity
+    uint32_t left_depth    # free_left[i] is kept for i below this
+    uint32_t right_depth
+    Row live               # all columns in use
+    Row[DEPTH] free_left
+    Row[DEPTH] free_right
+    Row free_any
+    Row[LENGTHS] lengths
+    Row no_dollar
+    # Scratch of one match
+    Group* groups
+    const Row** rows_of_groups
+    uint32_t* cursors
+    uint32_t scratch       # rows that fit
+
+
+cdef int pool_init(Pool* pool, Heap* heap, Words* words, uint32_t max_words) noexcept nogil
+cdef void pool_free(Pool* pool) noexcept nogil
+
+# The column of a canonical filter, or NONE. `flags` is NO_DOLLAR or 0 and part of the identity.
+cdef uint32_t pool_find(const Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil
+
+# A new column, or NONE when there is no memory. The words' references are the caller's to take and,
+# after pool_remove, to release.
+cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil
+cdef void pool_remove(Pool* pool, uint32_t column) noexcept nogil
+
+# Pushes the columns that match the topic `ids` (word ids, OTHER for unknown words). -1: no memory.
+cdef int pool_match(
+    Pool* pool, const uint32_t* ids, uint32_t count, bint dollar, bint first_only, Numbers* found
+) noexcept nogil

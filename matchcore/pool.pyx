@@ -1,0 +1,503 @@
+# cython: language_level=3
+"""The dense pool: wildcard filters as columns of an inverted bitmap. The idea is drawn in pool.pxd.
+
+Adding and removing set and clear the bits of one column; matching ands rows, rarest first, block by
+block. A column that is being added is visible only when all its rows are set, and one that could not
+be finished for want of memory is cleared again.
+"""
+
+from libc.string cimport memcpy, memset
+
+from matchcore.bitmap cimport (
+    BLOCK_COLUMNS, BLOCK_WORDS, Block, block_and, block_and_not, block_or, lowest_bit, count_bits,
+    row_block, row_clear, row_copy, row_free, row_set,
+)
+from matchcore.hashing cimport hash_add, hash_secret
+from matchcore.heap cimport heap_give_back, heap_resize, heap_take, numbers_push
+from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
+from matchcore.verify cimport column_takes
+from matchcore.words cimport OTHER
+
+cdef enum:
+    COLUMNS_AT_MOST = 0xFFFFFFF0
+    GROUPS = 2 * DEPTH + 2  # left and right positions, length, any
+
+cdef const uint64_t* secret = hash_secret()
+
+
+cdef int pool_init(Pool* pool, Heap* heap, Words* words, uint32_t max_words) noexcept nogil:
+    memset(pool, 0, sizeof(Pool))
+    pool.heap = heap
+    pool.words = words
+    pool.free = NONE
+    pool.scratch = 4 * DEPTH + 2 + max_words  # literal and free for each position; any: one a word
+    pool.groups = <Group*> heap_take(heap, GROUPS * sizeof(Group))
+    pool.rows_of_groups = <const Row**> heap_take(heap, pool.scratch * sizeof(Row*))
+    pool.cursors = <uint32_t*> heap_take(heap, pool.scratch * sizeof(uint32_t))
+    if pool.groups == NULL or pool.rows_of_groups == NULL or pool.cursors == NULL:
+        return -1
+    return 0
+
+
+cdef void pool_free(Pool* pool) noexcept nogil:
+    _forget_columns(pool)
+    heap_give_back(pool.heap, pool.groups, GROUPS * sizeof(Group))
+    heap_give_back(pool.heap, pool.rows_of_groups, pool.scratch * sizeof(Row*))
+    heap_give_back(pool.heap, pool.cursors, pool.scratch * sizeof(uint32_t))
+    pool.groups = NULL
+    pool.rows_of_groups = NULL
+    pool.cursors = NULL
+
+
+cdef void _forget_columns(Pool* pool) noexcept nogil:
+    """Everything given back but the scratch: the pool is as new."""
+    cdef uint32_t i
+    cdef int j
+    for i in range(pool.count):
+        if pool.columns[i].tokens != NULL:
+            heap_give_back(pool.heap, pool.columns[i].tokens, pool.columns[i].count * sizeof(uint32_t))
+    heap_give_back(pool.heap, pool.columns, pool.capacity * sizeof(Column))
+    pool.columns = NULL
+    pool.count = pool.capacity = 0
+    pool.free = NONE
+    for i in range(pool.word_capacity):
+        _forget_word(pool, i)
+    heap_give_back(pool.heap, pool.word_rows, pool.word_capacity * sizeof(WordRows))
+    pool.word_rows = NULL
+    pool.word_capacity = 0
+    for j in range(DEPTH):
+        row_free(pool.heap, &pool.free_left[j])
+        row_free(pool.heap, &pool.free_right[j])
+    for j in range(LENGTHS):
+        row_free(pool.heap, &pool.lengths[j])
+    row_free(pool.heap, &pool.free_any)
+    row_free(pool.heap, &pool.no_dollar)
+    row_free(pool.heap, &pool.live)
+    pool.left_depth = pool.right_depth = 0
+    table_free(pool.heap, &pool.table)
+
+
+cdef void _forget_word(Pool* pool, uint32_t id) noexcept nogil:
+    cdef WordRows* entry = &pool.word_rows[id]
+    cdef int count = count_bits(entry.places)
+    cdef int i
+    for i in range(count):
+        row_free(pool.heap, &entry.rows[i])
+    heap_give_back(pool.heap, entry.rows, count * sizeof(Row))
+    entry.rows = NULL
+    entry.places = 0
+
+
+# ---- the rows of a word -------------------------------------------------------------------------
+
+cdef inline const Row* _word_row(const Pool* pool, uint32_t id, int place) noexcept nogil:
+    cdef const WordRows* entry
+    cdef uint64_t bit = <uint64_t> 1 << place
+    if id >= pool.word_capacity:  # interned for a text that has no column yet
+        return NULL
+    entry = &pool.word_rows[id]
+    if not entry.places & bit:
+        return NULL
+    return &entry.rows[count_bits(entry.places & (bit - 1))]
+
+
+cdef int _set_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
+    cdef WordRows* entry = &pool.word_rows[id]
+    cdef uint64_t bit = <uint64_t> 1 << place
+    cdef int at = count_bits(entry.places & (bit - 1))
+    cdef int count = count_bits(entry.places)
+    cdef int i
+    cdef Row row
+    cdef Row* rows
+    if entry.places & bit:
+        return row_set(pool.heap, &entry.rows[at], column)
+    memset(&row, 0, sizeof(Row))
+    if row_set(pool.heap, &row, column) < 0:
+        return -1
+    rows = <Row*> heap_resize(pool.heap, entry.rows, count * sizeof(Row), (count + 1) * sizeof(Row))
+    if rows == NULL:
+        row_free(pool.heap, &row)
+        return -1
+    for i in range(count, at, -1):
+        rows[i] = rows[i - 1]
+    rows[at] = row
+    entry.rows = rows
+    entry.places |= bit
+    return 0
+
+
+cdef void _clear_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
+    cdef WordRows* entry = &pool.word_rows[id]
+    cdef uint64_t bit = <uint64_t> 1 << place
+    cdef int at = count_bits(entry.places & (bit - 1))
+    cdef int count = count_bits(entry.places)
+    cdef int i
+    if not entry.places & bit:
+        return
+    row_clear(pool.heap, &entry.rows[at], column)
+    if entry.rows[at].bits != 0:
+        return
+    for i in range(at, count - 1):
+        entry.rows[i] = entry.rows[i + 1]
+    entry.rows = <Row*> heap_resize(
+        pool.heap, entry.rows, count * sizeof(Row), (count - 1) * sizeof(Row)
+    )
+    entry.places &= ~bit
+
+
+# ---- adding and removing ------------------------------------------------------------------------
+
+cdef uint32_t _tag(const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
+    cdef uint64_t state = secret[0] ^ (<uint64_t> count << 8) ^ (flags & NO_DOLLAR)
+    cdef uint32_t i
+    for i in range(count):
+        state = hash_add(secret, state, tokens[i])
+    return <uint32_t> (state >> 32)
+
+
+cdef uint32_t pool_find(const Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
+    cdef uint32_t tag = _tag(tokens, count, flags)
+    cdef uint32_t at, i
+    cdef uint32_t c = table_first(&pool.table, tag, &at)
+    cdef const Column* column
+    while c != NONE:
+        column = &pool.columns[c]
+        if column.count == count and (column.flags & NO_DOLLAR) == (flags & NO_DOLLAR):
+            for i in range(count):
+                if column.tokens[i] != tokens[i]:
+                    break
+            else:
+                return c
+        c = table_next(&pool.table, tag, &at)
+    return NONE
+
+
+cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept nogil:
+    """Room for one more column with these words."""
+    cdef size_t capacity
+    cdef uint32_t i
+    cdef uint32_t highest = 0
+    cdef Column* columns
+    cdef WordRows* word_rows
+    if table_reserve(pool.heap, &pool.table) < 0:
+        return -1
+    if pool.free == NONE and pool.count == pool.capacity:
+        capacity = 8 if pool.capacity == 0 else <size_t> pool.capacity + pool.capacity // 2
+        if capacity > COLUMNS_AT_MOST:
+            return -1
+        columns = <Column*> heap_resize(
+            pool.heap, pool.columns, pool.capacity * sizeof(Column), capacity * sizeof(Column)
+        )
+        if columns == NULL:
+            return -1
+        pool.columns = columns
+        pool.capacity = <uint32_t> capacity
+    for i in range(count):
+        if tokens[i] < TOKEN_WILD and tokens[i] > highest:
+            highest = tokens[i]
+    if highest != OTHER and highest >= pool.word_capacity:
+        # In step with the dictionary, whose growth is geometric.
+        capacity = pool.words.capacity
+        word_rows = <WordRows*> heap_resize(
+            pool.heap, pool.word_rows, pool.word_capacity * sizeof(WordRows), capacity * sizeof(WordRows)
+        )
+        if word_rows == NULL:
+            return -1
+        memset(&word_rows[pool.word_capacity], 0, (capacity - pool.word_capacity) * sizeof(WordRows))
+        pool.word_rows = word_rows
+        pool.word_capacity = <uint32_t> capacity
+    return 0
+
+
+cdef void _describe(Pool* pool, Column* column, const uint32_t* tokens, uint32_t count) noexcept nogil:
+    """Fills in what follows from the tokens."""
+    cdef uint32_t i
+    cdef uint32_t many = 0
+    cdef uint32_t fewest = 0xFFFFFFFF
+    column.count = column.prefix = <uint16_t> count
+    column.suffix = column.sought = 0
+    for i in range(count):
+        if tokens[i] == TOKEN_MANY:
+            if many == 0:
+                column.prefix = <uint16_t> i
+            column.suffix = <uint16_t> (count - 1 - i)
+            many += 1
+    if many != 0:
+        column.flags |= HAS_MANY
+    if many > 1:
+        for i in range(column.prefix + 1, count - column.suffix - 1):
+            if tokens[i] < TOKEN_WILD and pool.words.entries[tokens[i]].refs < fewest:
+                fewest = pool.words.entries[tokens[i]].refs
+                column.sought = <uint16_t> i
+    if many > 1 or count - many > DEPTH:
+        column.flags |= TO_VERIFY
+
+
+cdef int _deepen(Pool* pool, Row* free_rows, uint32_t* depth, uint32_t wanted) noexcept nogil:
+    """Free rows for positions below `wanted`: so far nobody had a literal there."""
+    while depth[0] < wanted:
+        if row_copy(pool.heap, &free_rows[depth[0]], &pool.live) < 0:
+            return -1
+        depth[0] += 1
+    return 0
+
+
+cdef uint32_t _length_row(uint32_t words) noexcept nogil:
+    return words if words <= DEPTH else DEPTH + 1
+
+
+cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
+    """Sets every bit of the column; -1 with some of them set."""
+    cdef const Column* column = &pool.columns[c]
+    cdef const uint32_t* tokens = column.tokens
+    cdef Heap* heap = pool.heap
+    cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
+    cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
+    cdef uint32_t i, least
+    cdef int status
+    if _deepen(pool, pool.free_left, &pool.left_depth, prefix) < 0:
+        return -1
+    if _deepen(pool, pool.free_right, &pool.right_depth, suffix) < 0:
+        return -1
+    for i in range(pool.left_depth):
+        if i < prefix and tokens[i] < TOKEN_WILD:
+            status = _set_word(pool, tokens[i], PLACE_LEFT + i, c)
+        else:
+            status = row_set(heap, &pool.free_left[i], c)
+        if status < 0:
+            return -1
+    for i in range(pool.right_depth):
+        if i < suffix and tokens[column.count - 1 - i] < TOKEN_WILD:
+            status = _set_word(pool, tokens[column.count - 1 - i], PLACE_RIGHT + i, c)
+        else:
+            status = row_set(heap, &pool.free_right[i], c)
+        if status < 0:
+            return -1
+    if column.sought != 0:
+        status = _set_word(pool, tokens[column.sought], PLACE_ANY, c)
+    else:
+        status = row_set(heap, &pool.free_any, c)
+    if status < 0:
+        return -1
+    least = _least_words(column)
+    for i in range(_length_row(least), LENGTHS):
+        if row_set(heap, &pool.lengths[i], c) < 0:
+            return -1
+        if not column.flags & HAS_MANY:
+            break
+    if column.flags & NO_DOLLAR and row_set(heap, &pool.no_dollar, c) < 0:
+        return -1
+    return row_set(heap, &pool.live, c)
+
+
+cdef uint32_t _least_words(const Column* column) noexcept nogil:
+    cdef uint32_t least = 0
+    cdef uint32_t i
+    for i in range(column.count):
+        if column.tokens[i] != TOKEN_MANY:
+            least += 1
+    return least
+
+
+cdef void _take_out(Pool* pool, uint32_t c) noexcept nogil:
+    """Clears every bit of the column, set or not."""
+    cdef const Column* column = &pool.columns[c]
+    cdef const uint32_t* tokens = column.tokens
+    cdef Heap* heap = pool.heap
+    cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
+    cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
+    cdef uint32_t i
+    for i in range(pool.left_depth):
+        if i < prefix and tokens[i] < TOKEN_WILD:
+            _clear_word(pool, tokens[i], PLACE_LEFT + i, c)
+        else:
+            row_clear(heap, &pool.free_left[i], c)
+    for i in range(pool.right_depth):
+        if i < suffix and tokens[column.count - 1 - i] < TOKEN_WILD:
+            _clear_word(pool, tokens[column.count - 1 - i], PLACE_RIGHT + i, c)
+        else:
+            row_clear(heap, &pool.free_right[i], c)
+    if column.sought != 0:
+        _clear_word(pool, tokens[column.sought], PLACE_ANY, c)
+    else:
+        row_clear(heap, &pool.free_any, c)
+    for i in range(LENGTHS):
+        row_clear(heap, &pool.lengths[i], c)
+    row_clear(heap, &pool.no_dollar, c)
+    row_clear(heap, &pool.live, c)
+
+
+cdef void _free_column(Pool* pool, uint32_t c) noexcept nogil:
+    cdef Column* column = &pool.columns[c]
+    heap_give_back(pool.heap, column.tokens, column.count * sizeof(uint32_t))
+    column.tokens = NULL
+    column.texts = pool.free
+    pool.free = c
+    if pool.live.bits == 0:
+        _forget_columns(pool)
+
+
+cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
+    cdef Column* column
+    cdef uint32_t c
+    cdef uint32_t* copy
+    if _reserve(pool, tokens, count) < 0:
+        return NONE
+    copy = <uint32_t*> heap_take(pool.heap, count * sizeof(uint32_t))
+    if copy == NULL:
+        return NONE
+    memcpy(copy, tokens, count * sizeof(uint32_t))
+    if pool.free != NONE:
+        c = pool.free
+        pool.free = pool.columns[c].texts
+    else:
+        c = pool.count
+        pool.count += 1
+    column = &pool.columns[c]
+    column.tokens = copy
+    column.flags = <uint8_t> flags
+    column.texts = NONE
+    column.tag = _tag(tokens, count, flags)
+    _describe(pool, column, tokens, count)
+    if _put(pool, c) < 0:
+        _take_out(pool, c)
+        _free_column(pool, c)
+        return NONE
+    table_put(&pool.table, column.tag, c)
+    return c
+
+
+cdef void pool_remove(Pool* pool, uint32_t c) noexcept nogil:
+    table_drop(pool.heap, &pool.table, pool.columns[c].tag, c)
+    _take_out(pool, c)
+    _free_column(pool, c)
+
+
+# ---- matching -----------------------------------------------------------------------------------
+
+cdef inline void _add_row(Pool* pool, Group* group, const Row* row) noexcept nogil:
+    if row != NULL and row.bits != 0:
+        pool.rows_of_groups[group.first + group.count] = row
+        group.count += 1
+        group.weight += row.bits
+
+
+# Closes the group that was filled: sorted in by weight, the rarest first. False: it holds no column.
+cdef inline bint _close_group(Pool* pool, uint32_t* groups, Group* group) noexcept nogil:
+    cdef uint32_t i = groups[0]
+    if group.weight == 0:
+        return False
+    while i > 0 and pool.groups[i - 1].weight > group.weight:
+        pool.groups[i] = pool.groups[i - 1]
+        i -= 1
+    pool.groups[i] = group[0]
+    groups[0] += 1
+    group.first += group.count
+    group.count = 0
+    group.weight = 0
+    return True
+
+
+cdef uint32_t _gather(Pool* pool, const uint32_t* ids, uint32_t count) noexcept nogil:
+    """The constraints of a topic, rarest first; their number, 0 when one cannot be met."""
+    cdef uint32_t columns = pool.live.bits
+    cdef uint32_t groups = 0
+    cdef uint32_t i
+    cdef Group group
+    group.first = group.count = 0
+    group.weight = 0
+    _add_row(pool, &group, &pool.lengths[_length_row(count)])
+    if not _close_group(pool, &groups, &group):
+        return 0
+    for i in range(min(count, pool.left_depth)):
+        if pool.free_left[i].bits != columns:
+            _add_row(pool, &group, &pool.free_left[i])
+            if ids[i] != OTHER:
+                _add_row(pool, &group, _word_row(pool, ids[i], PLACE_LEFT + i))
+            if not _close_group(pool, &groups, &group):
+                return 0
+    for i in range(min(count, pool.right_depth)):
+        if pool.free_right[i].bits != columns:
+            _add_row(pool, &group, &pool.free_right[i])
+            if ids[count - 1 - i] != OTHER:
+                _add_row(pool, &group, _word_row(pool, ids[count - 1 - i], PLACE_RIGHT + i))
+            if not _close_group(pool, &groups, &group):
+                return 0
+    if pool.free_any.bits != columns:
+        _add_row(pool, &group, &pool.free_any)
+        for i in range(count):
+            if ids[i] != OTHER:
+                _add_row(pool, &group, _word_row(pool, ids[i], PLACE_ANY))
+        if not _close_group(pool, &groups, &group):
+            return 0
+    return groups
+
+
+cdef inline bint _narrow(const Pool* pool, const Group* group, uint32_t number, Block* alive) noexcept nogil:
+    """alive &= the or of the group's rows in this block; whether a bit is left."""
+    cdef Block together
+    cdef const Block* block
+    cdef bint any = False
+    cdef uint32_t i
+    for i in range(group.count):
+        block = row_block(pool.rows_of_groups[group.first + i], number)
+        if block != NULL:
+            if any:
+                block_or(&together, block)
+            else:
+                together = block[0]
+                any = True
+    return any and block_and(alive, &together)
+
+
+cdef int pool_match(
+    Pool* pool, const uint32_t* ids, uint32_t count, bint dollar, bint first_only, Numbers* found
+) noexcept nogil:
+    cdef uint32_t groups = 0 if pool.live.bits == 0 else _gather(pool, ids, count)
+    cdef const Group* rarest
+    cdef const Row** rows
+    cdef const Row* row
+    cdef uint32_t* cursors = pool.cursors
+    cdef uint32_t number, i, c
+    cdef uint64_t bits
+    cdef Block alive
+    cdef const Block* block
+    if groups == 0:
+        return 0
+    rarest = &pool.groups[0]
+    rows = &pool.rows_of_groups[rarest.first]
+    memset(cursors, 0, rarest.count * sizeof(uint32_t))
+    while True:
+        # The next block in which the rarest constraint has a column, and its columns there.
+        number = NONE
+        for i in range(rarest.count):
+            row = rows[i]
+            if cursors[i] < row.size and row.numbers[cursors[i]] < number:
+                number = row.numbers[cursors[i]]
+        if number == NONE:
+            return 0
+        memset(&alive, 0, sizeof(Block))
+        for i in range(rarest.count):
+            row = rows[i]
+            if cursors[i] < row.size and row.numbers[cursors[i]] == number:
+                block_or(&alive, &row.blocks[cursors[i]])
+                cursors[i] += 1
+        for i in range(1, groups):
+            if not _narrow(pool, &pool.groups[i], number, &alive):
+                break
+        else:
+            if dollar:
+                block = row_block(&pool.no_dollar, number)
+                if block != NULL:
+                    block_and_not(&alive, block)
+            for i in range(BLOCK_WORDS):
+                bits = alive.words[i]
+                while bits != 0:
+                    c = number * BLOCK_COLUMNS + i * 64 + <uint32_t> lowest_bit(bits)
+                    bits &= bits - 1
+                    if pool.columns[c].flags & TO_VERIFY and not column_takes(&pool.columns[c], ids, count):
+                        continue
+                    if numbers_push(pool.heap, found, c) < 0:
+                        return -1
+                    if first_only:
+                        return 0

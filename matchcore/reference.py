@@ -1,0 +1,192 @@
+"""The matcher in plain Python: the oracle of the property tests, and the definition of the rules.
+
+Written to be read and to be right, and sharing nothing with the compiled code: it has its own
+grammar, matches by recursion on lists of words, and an index is a dict that is scanned. The rules:
+
+    AMQP, native  words between dots   `*` one word      `#` zero or more words, anywhere
+    MQTT          levels between `/`   `+` one level     `#` zero or more levels, last only
+
+The empty AMQP key has no words; an MQTT topic has at least one. A wildcard of MQTT does not match a
+first word that begins with `$`, however the topic was written; one of AMQP does.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
+
+__all__ = ["ReferenceFilterIndex", "ReferenceNameIndex", "matches"]
+
+Text = str | bytes
+
+SEPARATORS = {"amqp": b".", "mqtt": b"/"}
+ONE = {"amqp": b"*", "mqtt": b"+"}
+MANY = b"#"
+
+
+def matches(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> bool:
+    """Whether `filter` matches `topic`; raises InvalidFilter or InvalidTopic."""
+    wanted = filter_words(filter, filter_syntax)
+    words = topic_words(topic, topic_syntax)
+    wild_first = bool(wanted) and wanted[0] in (ONE[filter_syntax], MANY)
+    if filter_syntax == "mqtt" and wild_first and words and words[0].startswith(b"$"):
+        return False
+    return _matches(wanted, words, ONE[filter_syntax])
+
+
+def _matches(wanted: list[bytes], words: list[bytes], one: bytes) -> bool:
+    if not wanted:
+        return not words
+    if wanted[0] == MANY:
+        return any(_matches(wanted[1:], words[i:], one) for i in range(len(words) + 1))
+    if not words:
+        return False
+    return wanted[0] in (one, words[0]) and _matches(wanted[1:], words[1:], one)
+
+
+def topic_words(topic: Text, syntax: str, max_words: int = 128, max_bytes: int = 65_535) -> list[bytes]:
+    """The words of a topic name; raises InvalidTopic."""
+    text = _encoded(topic)
+    words = _split(InvalidTopic, text, syntax, max_words, max_bytes)
+    if syntax == "mqtt":
+        for forbidden in (b"+", b"#", b"\0"):
+            if forbidden in text:
+                at = text.index(forbidden)
+                raise InvalidTopic(text, syntax, at, f"{forbidden!r} in a topic name", "leave it out")
+    return words
+
+
+def filter_words(filter: Text, syntax: str, max_words: int = 128, max_bytes: int = 65_535) -> list[bytes]:
+    """The words of a topic filter, wildcards among them; raises InvalidFilter."""
+    text = _encoded(filter)
+    words = _split(InvalidFilter, text, syntax, max_words, max_bytes)
+    if syntax == "mqtt":
+        start = 0
+        for i, word in enumerate(words):
+            for wildcard in (b"+", b"#"):
+                if wildcard in word and word != wildcard:
+                    at = start + word.index(wildcard)
+                    raise InvalidFilter(text, syntax, at, f"{wildcard!r} in a level", "give it a level")
+            if word == MANY and i != len(words) - 1:
+                raise InvalidFilter(text, syntax, start, "'#' before the end", "put it last")
+            if b"\0" in word:
+                at = start + word.index(b"\0")
+                raise InvalidFilter(text, syntax, at, "NUL", "leave it out")
+            start += len(word) + 1
+    return words
+
+
+def is_exact(filter: Text, syntax: str) -> bool:
+    """Whether the filter has no wildcard, and so matches one sequence of words."""
+    return not {ONE[syntax], MANY} & set(filter_words(filter, syntax))
+
+
+def _encoded(text: Text) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _split(error: type[TopicError], text: bytes, syntax: str, max_words: int, max_bytes: int) -> list[bytes]:
+    if len(text) > max_bytes:
+        raise error(text, syntax, max_bytes, f"over {max_bytes} bytes", "shorten it")
+    if not text:
+        if syntax == "mqtt":
+            raise error(text, syntax, 0, "empty", "give it a level")
+        return []
+    words = text.split(SEPARATORS[syntax])
+    if len(words) > max_words:
+        at = sum(len(word) + 1 for word in words[:max_words])
+        raise error(text, syntax, at, f"over {max_words} words", "use fewer")
+    return words
+
+
+class _ReferenceIndex:
+    """(text, syntax) -> the text as first given, and its ids."""
+
+    def __init__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
+        self._limits = (max_words, max_bytes)
+        self._held: dict[tuple[bytes, str], tuple[Text, set[int]]] = {}
+
+    def _insert(self, text: Text, id: int, syntax: str) -> bool:
+        if not 0 <= id < 2**32:
+            raise ValueError(f"id {id} is not within 0..2**32-1")
+        _, ids = self._held.setdefault((_encoded(text), syntax), (text, set()))
+        if id in ids:
+            return False
+        ids.add(id)
+        return True
+
+    def _remove(self, text: Text, id: int, syntax: str) -> bool:
+        if not 0 <= id < 2**32:
+            raise ValueError(f"id {id} is not within 0..2**32-1")
+        key = (_encoded(text), syntax)
+        if key not in self._held or id not in self._held[key][1]:
+            return False
+        self._held[key][1].remove(id)
+        if not self._held[key][1]:
+            del self._held[key]
+        return True
+
+    def __len__(self) -> int:
+        return sum(len(ids) for _, ids in self._held.values())
+
+    def _entries(self) -> Iterator[tuple[Text, str, int]]:
+        for (_, syntax), (text, ids) in self._held.items():
+            for id in sorted(ids):
+                yield text, syntax, id
+
+
+class ReferenceFilterIndex(_ReferenceIndex):
+    """`matchcore.FilterIndex`, by scanning."""
+
+    def insert(self, filter: Text, id: int, *, syntax: str = "amqp") -> bool:
+        filter_words(filter, syntax, *self._limits)
+        return self._insert(filter, id, syntax)
+
+    def remove(self, filter: Text, id: int, *, syntax: str = "amqp") -> bool:
+        filter_words(filter, syntax, *self._limits)
+        return self._remove(filter, id, syntax)
+
+    def match(self, topic: Text, *, syntax: str = "amqp") -> tuple[int, ...]:
+        topic_words(topic, syntax, *self._limits)
+        found: set[int] = set()
+        for (filter, filter_syntax), (_, ids) in self._held.items():
+            if matches(filter, filter_syntax, topic, syntax):
+                found |= ids
+        return tuple(sorted(found))
+
+    def match_any(self, topic: Text, *, syntax: str = "amqp") -> bool:
+        return bool(self.match(topic, syntax=syntax))
+
+    def match_many(self, topics: Iterable[Text], *, syntax: str = "amqp") -> tuple[Any, Any]:
+        """Lists instead of arrays: (offsets, ids)."""
+        offsets, ids = [0], list[int]()
+        for topic in topics:
+            ids += self.match(topic, syntax=syntax)
+            offsets.append(len(ids))
+        return offsets, ids
+
+    def filters(self) -> Iterator[tuple[Text, str, int]]:
+        return self._entries()
+
+
+class ReferenceNameIndex(_ReferenceIndex):
+    """`matchcore.NameIndex`, by scanning."""
+
+    def insert(self, name: Text, id: int, *, syntax: str = "amqp") -> bool:
+        topic_words(name, syntax, *self._limits)
+        return self._insert(name, id, syntax)
+
+    def remove(self, name: Text, id: int, *, syntax: str = "amqp") -> bool:
+        topic_words(name, syntax, *self._limits)
+        return self._remove(name, id, syntax)
+
+    def match(self, filter: Text, *, syntax: str = "amqp") -> tuple[int, ...]:
+        filter_words(filter, syntax, *self._limits)
+        found: set[int] = set()
+        for (name, name_syntax), (_, ids) in self._held.items():
+            if matches(filter, syntax, name, name_syntax):
+                found |= ids
+        return tuple(sorted(found))
+
+    def names(self) -> Iterator[tuple[Text, str, int]]:
+        return self._entries()

@@ -1,0 +1,1 @@
+"""Nothing for Python: the texts of an index are used by the compiled modules only."""

@@ -1,0 +1,1 @@
+"""Nothing for Python: the trie is used by the compiled modules only."""
