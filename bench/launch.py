@@ -55,7 +55,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
+                env={**_clean_environment(), **(environment or {})},
                 text=True,
                 errors="replace",
             )
@@ -198,6 +198,11 @@ def _level(line: str) -> str:
     except ValueError:
         return ""
     return str(entry.get("level", "")).lower() if isinstance(entry, dict) else ""
+
+
+def _clean_environment() -> dict[str, str]:
+    # Settings in the environment of whoever runs this are not for the servers that are started here.
+    return {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""`make demo`: a broker, real stock prices through it, and subscribers at work."""

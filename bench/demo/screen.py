@@ -1,0 +1,86 @@
+"""What the demo shows while it runs: a table that renews itself with rich, or plain lines without."""
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from bench.demo.ledger import Account, Ledger
+
+Renew = Callable[[], None]
+LINE_WIDTH = 140  # of a message that is shown; rows are longer
+
+
+class Rates:
+    """Messages a second, of each account and of the publisher, since the last look."""
+
+    def __init__(self) -> None:
+        self._time = time.monotonic()
+        self._counts: dict[str, int] = {}
+
+    def look(self, ledger: Ledger) -> dict[str, float]:
+        now = time.monotonic()
+        counts = {account.filter: account.received for account in ledger.accounts}
+        counts["published"] = ledger.published
+        counts["received"] = ledger.received
+        seconds = max(now - self._time, 1e-6)
+        rates = {name: (count - self._counts.get(name, 0)) / seconds for name, count in counts.items()}
+        self._time, self._counts = now, counts
+        return rates
+
+
+def screen(ledger: Ledger, *, plain: bool) -> tuple[AbstractContextManager[Any], Renew]:
+    """A context in which the screen is up, and a function that renews it."""
+    rates = Rates()
+    if not plain and sys.stdout.isatty():
+        try:
+            from rich.live import Live
+        except ImportError:
+            pass
+        else:
+            live = Live(_table(ledger, rates.look(ledger)), auto_refresh=False)
+            return live, lambda: live.update(_table(ledger, rates.look(ledger)), refresh=True)
+    return nullcontext(), lambda: _lines(ledger, rates.look(ledger))
+
+
+def _table(ledger: Ledger, rates: dict[str, float]) -> Any:
+    from rich.table import Table
+
+    title = (
+        f"{ledger.day}   published {ledger.published:,} ({rates['published']:,.0f}/s)   "
+        f"delivered {ledger.received:,} ({rates['received']:,.0f}/s)"
+    )
+    table = Table(title=title, title_justify="left", expand=True)
+    table.add_column("filter", no_wrap=True)
+    table.add_column("what it gets", no_wrap=True)
+    table.add_column("received", justify="right", no_wrap=True)
+    table.add_column("per s", justify="right", no_wrap=True)
+    table.add_column("last message", no_wrap=True, ratio=1)
+    for account in ledger.accounts:
+        rate = f"{rates[account.filter]:,.0f}"
+        table.add_row(account.filter, account.meaning, f"{account.received:,}", rate, account.last)
+    return table
+
+
+def _lines(ledger: Ledger, rates: dict[str, float]) -> None:
+    print(
+        f"{ledger.day}  published {ledger.published:>7,} {rates['published']:>8,.0f}/s   "
+        f"delivered {ledger.received:>8,} {rates['received']:>8,.0f}/s"
+    )
+    # One subscriber a line, in turns: all of them a second would be too much to read.
+    shown: Account = ledger.accounts[int(time.monotonic()) % len(ledger.accounts)]
+    if shown.last:
+        print(f"    {shown.filter:<20} {shown.last}"[:LINE_WIDTH])
+
+
+def summary(ledger: Ledger) -> None:
+    """The last word: what came to whom, and whether anything is missing."""
+    print()
+    for account in ledger.accounts:
+        print(f"{account.filter:<20} {account.syntax}  {account.received:>8,} received   {account.meaning}")
+    print(f"\n{ledger.published:,} published, {ledger.received:,} delivered; ", end="")
+    if ledger.due or ledger.wrong:
+        print(f"{ledger.due:,} MISSING, {ledger.wrong:,} not in their turn")
+    else:
+        print("nothing lost, nothing twice, all in order (checked message by message)")
