@@ -1,0 +1,85 @@
+"""The exposure rule, and that a password is never shown."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.config import Secret, SettingsError, Sources, is_loopback, load
+from broker.config.explain import effective
+
+
+def problems(**sources: Any) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(Sources(**sources))
+    return str(caught.value)
+
+
+def file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "fanlight.toml"
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST.", "::ffff:127.0.0.1"]
+)
+def test_loopback_addresses_are_for_this_machine_only(host: str) -> None:
+    assert is_loopback(host)
+    load(Sources(flags={"native_host": host, "http_host": host}))
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "192.168.0.1", "0", "127.0.0.1.example.org", "broker", "::ffff:8.8.8.8"]
+)
+@pytest.mark.parametrize("listener", ["native", "http"])
+def test_any_other_address_wants_a_password_or_an_explicit_word(host: str, listener: str) -> None:
+    assert not is_loopback(host)
+    flags = {f"{listener}_host": host}
+    text = problems(flags=flags)
+    assert f"{listener}_host = {host} (flag --{listener}-host): can be reached from other machines" in text
+    for remedy in ("fanlightd passwd FILE USER", "FANLIGHT_PASSWORD", "--allow-anonymous"):
+        assert remedy in text
+    load(Sources(flags={**flags, "allow_anonymous": True}))
+    load(Sources(flags={**flags, "password_file": "users"}))
+    load(Sources(flags=flags, environment={"FANLIGHT_PASSWORD": "x"}))
+
+
+def test_an_http_listener_that_is_off_exposes_nothing() -> None:
+    load(Sources(flags={"http_host": "0.0.0.0", "http": False}))
+
+
+def test_one_password_and_a_password_file_together_are_refused() -> None:
+    text = problems(flags={"password_file": "users"}, environment={"FANLIGHT_PASSWORD": "x"})
+    assert "use either one password for everybody or a password file" in text
+
+
+# The password is never shown.
+
+SECRET = "correct horse"
+
+
+def test_a_password_shows_in_no_text(tmp_path: Path) -> None:
+    loaded = load(Sources(environment={"FANLIGHT_PASSWORD": SECRET}))
+    assert loaded.settings.password == Secret(SECRET)
+    assert loaded.settings.password.reveal() == SECRET
+    for text in (
+        repr(loaded.settings),
+        effective(loaded),
+        str(loaded.settings.password),
+        f"{loaded.settings}",
+    ):
+        assert SECRET not in text
+    assert SECRET not in problems(environment={"FANLIGHT_PASSWORD": SECRET}, flags={"password_file": "x"})
+    assert SECRET not in problems(environment={"FANLIGHT_PASSWORD": f"{SECRET}\0"})
+    config = file(tmp_path, f'password = ["{SECRET}"]')
+    assert SECRET not in problems(config=config)
+
+
+def test_a_password_in_a_file_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
+    config = file(tmp_path, f'password = "{SECRET}"')
+    assert load(Sources(config=config)).warnings == ()
+    config.chmod(0o644)
+    (warning,) = load(Sources(config=config)).warnings
+    assert "chmod 600" in warning
