@@ -111,6 +111,11 @@ class Limits:
         Reason("longest time a slow consumer may keep publishers paused; then it is disconnected"),
     ] = 10.0
 
+    linger_seconds_max: Annotated[
+        float, Ge(0.05), Le(300), Unit("seconds"),
+        Reason("time a connection that is being closed may take to read what it was still to get"),
+    ] = 5.0
+
     # Caches.
     routes_max: Annotated[
         int, Ge(16), Le(100_000_000), Unit("routes"),

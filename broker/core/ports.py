@@ -20,13 +20,24 @@ class Authenticator(Protocol):
 class WireConnection(Protocol):
     """The transport side of a connection, as its protocol sees it."""
 
-    address: str
+    @property
+    def address(self) -> str:
+        """The peer's address, for logs and limits."""
+        ...
+
+    def now(self) -> float:
+        """The clock that `now` is from everywhere, in seconds."""
+        ...
+
+    def authenticate(self, user: str | None, password: str | None) -> None:
+        """Check credentials; the protocol's `authenticated` or `refuse` is called with the outcome, later."""
+        ...
 
     def close(self) -> None:
         """Write out what is in the outbox, then close."""
         ...
 
-    def abort(self) -> None:
+    def abort(self, reason: str) -> None:
         """Close at once; what is unsent is lost and counted."""
         ...
 

@@ -1,0 +1,1 @@
+"""Sockets and the clock: asyncio lives here, and ends here."""

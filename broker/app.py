@@ -1,0 +1,182 @@
+"""The application: makes the parts, puts them together, and sees them through their life.
+
+    start -> listening -> SIGTERM or SIGINT -> draining (say goodbye, flush) -> stopped
+                      \-> SIGHUP -> settings and password file read again
+
+The only place that knows all parts. What a signal does is decided here; what draining means, in net/listener.py.
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+import uvloop
+
+from broker import __version__, logs
+from broker.admin.figures import Figures
+from broker.admin.http import AdminServer
+from broker.auth.access import Credentials
+from broker.auth.authenticator import COUNTERS as LOGIN_COUNTERS
+from broker.auth.authenticator import PasswordAuthenticator
+from broker.auth.password_file import PasswordFileError
+from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
+from broker.core import views
+from broker.core.broker import Broker
+from broker.net.clock import monotonic
+from broker.net.flush import Flusher
+from broker.net.listener import Listener
+from broker.protocols.native.connection import NativeConnection
+from broker.wire.inbox import ReceiveBuffer
+
+log: Final = logs.get("app")
+
+
+class Application:
+    """One broker process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._stopping = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._draining = False
+        loop = asyncio.get_running_loop()
+        self.broker = Broker(settings.limits, lambda: loop.call_soon(self._flusher.flush))
+        self._flusher = Flusher(self.broker.ledger)
+        self.authenticator = PasswordAuthenticator(
+            credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
+            cache_max=settings.password_cache_max,
+        )
+        self.native = Listener(
+            "native", self.broker, NativeConnection, self.authenticator, clock=monotonic, shared=ReceiveBuffer(),
+        )
+        self.views = views.Views(self.broker, monotonic, self._net_counters, lambda: self.ready)
+        self.admin = AdminServer(
+            self.views, self.authenticator,
+            [
+                Figures(views.COUNTERS, self.views.counters),
+                Figures(views.GAUGES, gauges=self.views.gauges),
+                Figures(LOGIN_COUNTERS, self.authenticator.counters),
+                Figures(logs.COUNTERS, logs.counters),
+            ],
+            version=__version__, host=settings.http_host, port=settings.http_port,
+            connections_max=settings.http_connections_max,
+            connection_seconds_max=settings.http_connection_seconds_max,
+            requests_per_second_max=settings.http_requests_per_second_max,
+        )
+
+    @property
+    def ready(self) -> bool:
+        return self.native.accepting and not self._draining
+
+    async def run(self) -> int:
+        """Serve until told to stop. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_stop_signal, signal.Signals(number).name)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        settings = self.settings
+        try:
+            try:
+                host, port = await self.native.start(settings.native_host, settings.native_port)
+                listening("native", host, port, try_it=f"fanlight sub --url fanlight://{reachable(host)}:{port} 'stock.#'")
+                if settings.http:
+                    await self.admin.start()
+                    where = reachable(settings.http_host)
+                    listening(
+                        "http", settings.http_host, self.admin.port, try_it=f"curl http://{where}:{self.admin.port}/stats"
+                    )
+            except OSError as error:
+                log.error("cannot_listen", reason=str(error), advice="is another broker running? choose another port or address")
+                return Exit.UNAVAILABLE
+            log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)
+            # What was made until now lives as long as the process: the collector need not look at it again.
+            gc.freeze()
+            await self._stopping.wait()
+            await self._drain()
+            return Exit.OK
+        finally:
+            await self.native.stop()
+            await self.admin.stop()
+            await self.authenticator.close()
+            log.info("stopped", **self._summary())
+
+    async def _drain(self) -> None:
+        self._draining = True
+        seconds = self.settings.limits.grace_seconds
+        log.info("draining", connections=len(self.broker.clients), grace_seconds=seconds)
+        drain = asyncio.ensure_future(self.native.drain(seconds, "the broker is shutting down; reconnect later"))
+        at_once = asyncio.ensure_future(self._stop_now.wait())
+        await asyncio.wait({drain, at_once}, return_when=asyncio.FIRST_COMPLETED)
+        at_once.cancel()
+        if not drain.done():
+            drain.cancel()
+            await asyncio.wait({drain})
+            log.warning("stopped_at_once", reason="a second signal")
+        elif late := drain.result():
+            log.warning("grace_over", connections=late, reason="they did not read what they were still to get")
+
+    def _on_stop_signal(self, name: str) -> None:
+        if self._stopping.is_set():
+            self._stop_now.set()
+        log.info("signal", signal=name)
+        self._stopping.set()
+
+    def reload(self) -> None:
+        """SIGHUP: read the settings and the password file again. Wrong ones change nothing."""
+        try:
+            new = reload(self.settings).settings
+            changes = reloadable_changes(self.settings, new)
+            settings = apply_reload(self.settings, new)
+            self.authenticator.reload(credentials_of(settings))
+        except (SettingsError, PasswordFileError) as error:
+            log.error("reload_failed", reason=str(error), advice="the settings in force stay as they are")
+            return
+        self.settings = settings
+        self.broker.use(settings.limits)
+        logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
+        log.info(
+            "reloaded", applied=[str(change) for change in changes.applied],
+            needs_restart=[str(change) for change in changes.needs_restart], users=self.authenticator.users,
+        )
+
+    def _net_counters(self) -> Mapping[str, int]:
+        return self.native.counters()
+
+    def _summary(self) -> dict[str, int]:
+        counters = self.views.counters()
+        return {name: counters[name] for name in ("messages_in", "messages_out", "connections_accepted")}
+
+
+def run(settings: Settings) -> int:
+    """Run a broker until a signal stops it. Returns the exit code (config/exits.py)."""
+
+    async def main() -> int:
+        try:
+            application = Application(settings)
+        except PasswordFileError as error:
+            log.error("password_file", reason=str(error))
+            return Exit.USAGE
+        return await application.run()
+
+    return uvloop.run(main())
+
+
+def credentials_of(settings: Settings) -> Credentials:
+    return Credentials(
+        password_file=settings.password_file,
+        password=settings.password.reveal() if settings.password is not None else None,
+        allow_anonymous=settings.allow_anonymous,
+    )
+
+
+def listening(listener: str, host: str, port: int, try_it: str) -> None:
+    log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
+
+
+def reachable(host: str) -> str:
+    """An address to connect to for one that was bound to, as it stands in a URL."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,167 @@
+"""The broker: clients, their subscriptions, and what may be published. No socket, no protocol, no clock.
+
+Protocols call in with what their peers ask; the answers are return values and errors. Messages do not pass here one by
+one: a protocol's lane asks once for a topic's route, and the compiled half uses that until a subscription changes it.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from broker.core.client import Client, Speaker
+from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
+from broker.core.flow import Flow
+from broker.core.limits import Limits
+from broker.core.router import Router
+from broker.core.subscription import Options, Subscription
+from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SEPARATORS, parse_filter, words_of
+from broker.wire.fanout import Route, Target
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import Outbox
+from broker.wire.routes import RouteCache
+
+log: Final = structlog.stdlib.get_logger("core")
+
+
+class Broker:
+    """One broker.
+
+    schedule  called when something waits to be flushed; must see to it that a flush follows in this turn
+    """
+
+    def __init__(self, limits: Limits, schedule: Callable[[], Any]) -> None:
+        self.limits = limits
+        self.ledger = Ledger(limits.outboxes_bytes_max, schedule)
+        self.routes = RouteCache(limits.routes_max)
+        self.router = Router(self.routes, limits)
+        self.flow = Flow(self.ledger, limits)
+        self.clients: dict[int, Client] = {}
+        self.connects = 0
+        self.subscribes = 0
+        self.unsubscribes = 0
+
+    def use(self, limits: Limits) -> None:
+        """Take new limits into force: for clients and subscriptions that come from now on."""
+        self.limits = self.router.limits = self.flow.limits = limits
+        self.ledger.limit = limits.outboxes_bytes_max
+
+    # -- clients ----------------------------------------------------------------------------------------------------
+
+    def new_outbox(self, policy: str | None = None) -> Outbox:
+        """An outbox for a connection. Raises ValueError for an unknown policy."""
+        return Outbox(self.ledger, self.limits.outbox_bytes_max, policy or self.limits.slow_policy.value)
+
+    def connect(
+        self, outbox: Outbox, speaker: Speaker, now: float, *,
+        name: str | None, user: str, agent: str, address: str, protocol: str,
+    ) -> Client:
+        """A connection is through its handshake."""
+        self.connects += 1
+        number = self.connects
+        client = Client(
+            number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
+            protocol=protocol, outbox=outbox, speaker=speaker, connected_at=now,
+        )
+        outbox.owner = client
+        self.clients[number] = client
+        log.info("client_connected", connection=number, client=client.name, address=address, agent=agent, user=user)
+        return client
+
+    def disconnect(self, client: Client, reason: str) -> list[Client]:
+        """A client's connection is closed. Returns the publishers that need not wait for it any more."""
+        if self.clients.pop(client.number, None) is None:
+            return []
+        for subscription in list(client.subscriptions.values()):
+            self._end(subscription)
+        lost = client.outbox.discard()
+        log.info("client_disconnected", connection=client.number, client=client.name, reason=reason, lost=lost)
+        return self.flow.forget(client)
+
+    @staticmethod
+    def new_inbox() -> str:
+        """A prefix for reply topics that nobody else has, in `.` spelling."""
+        return f"{INBOX_ROOT.decode()}.{secrets.token_hex(16)}"
+
+    # -- subscriptions ----------------------------------------------------------------------------------------------
+
+    def subscribe(self, client: Client, number: int, text: bytes, syntax: str, options: Options) -> Subscription:
+        """Put a subscription in force.
+
+        Raises InvalidFilter, SubscriptionInUse, LimitExceeded.
+        """
+        limits = self.limits
+        if number in client.subscriptions:
+            raise SubscriptionInUse(number)
+        if len(client.subscriptions) >= limits.subscriptions_per_client_max:
+            raise LimitExceeded(
+                "too many subscriptions on this connection", "subscriptions_per_client_max",
+                limits.subscriptions_per_client_max,
+            )
+        if len(self.router) >= limits.subscriptions_max:
+            raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
+        parsed = parse_filter(text, syntax, limits)
+        waiting = limits.pending_messages_max
+        if options.waiting_max is not None:
+            waiting = min(waiting, options.waiting_max)
+        target = Target(
+            client.outbox, number, no_echo=options.no_echo, credit=options.credit, after=options.after,
+            waiting_max=waiting,
+        )
+        subscription = Subscription(client, number, parsed, options, target)
+        target.subscription = subscription
+        self.router.add(subscription)
+        client.subscriptions[number] = subscription
+        self.subscribes += 1
+        return subscription
+
+    def unsubscribe(self, client: Client, number: int) -> Subscription:
+        """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
+        subscription = self.subscription(client, number)
+        self._end(subscription)
+        if client.outbox.policy == "drop_oldest":
+            client.outbox.pin()
+        return subscription
+
+    def subscription(self, client: Client, number: int) -> Subscription:
+        """A client's subscription by its number. Raises NoSuchSubscription."""
+        try:
+            return client.subscriptions[number]
+        except KeyError:
+            raise NoSuchSubscription(number) from None
+
+    def finish(self) -> None:
+        """End the subscriptions that have had their last message, and attend to those that overflowed."""
+        for target in self.ledger.take_ended():
+            subscription: Subscription = target.subscription
+            client = subscription.client
+            if client.subscriptions.get(subscription.number) is subscription:
+                self._end(subscription)
+                client.outbox.pin()
+                client.speaker.subscription_ended(subscription, "after")
+                client.outbox.evicted.pop(subscription.number, None)
+        self.flow.attend()
+
+    def _end(self, subscription: Subscription) -> None:
+        subscription.target.cancel()
+        self.router.remove(subscription)
+        del subscription.client.subscriptions[subscription.number]
+        self.unsubscribes += 1
+
+    # -- publishing -------------------------------------------------------------------------------------------------
+
+    def route(self, topic: bytes, syntax: str) -> Route:
+        """The route for a client's message. Raises InvalidTopic, NotPermitted."""
+        root = topic.split(SEPARATORS[syntax], 1)[0]
+        if root.startswith(BROKER_ROOT):
+            raise NotPermitted("topics that begin with $SYS are the broker's own; publish under another name")
+        return self.router.route(topic, syntax)
+
+    def check_reply(self, topic: bytes, syntax: str) -> None:
+        """Raises InvalidTopic if a reply topic is none."""
+        words_of(topic, syntax, self.limits)
+
+    def sweep(self, now: float) -> None:
+        """Now and then: cut off who holds others back for too long."""
+        self.flow.sweep(now)

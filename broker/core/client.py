@@ -1,0 +1,46 @@
+"""A client: one connection that is through its handshake, whatever protocol it speaks."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from broker.core.subscription import Subscription
+
+
+class Speaker(Protocol):
+    """The protocol side of a client, as the core addresses it."""
+
+    def subscription_ended(self, subscription: "Subscription", reason: str) -> None:
+        """Tell the client that a subscription has ended by itself."""
+        ...
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        """Tell the client why, then close its connection once everything is out."""
+        ...
+
+    def cut_off(self, reason: str, text: str) -> None:
+        """Close its connection without waiting for it to read; what is unsent is lost and counted."""
+        ...
+
+    def unblocked(self) -> None:
+        """An outbox that held this client's messages back has drained."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    number: int  # unique in this broker's life; in logs and views
+    name: str  # as the client says; not unique
+    user: str  # as authenticated; "" if anonymous
+    agent: str
+    address: str
+    protocol: str
+    outbox: Outbox
+    speaker: Speaker
+    connected_at: float  # seconds, of the clock that `now` is from everywhere
+    subscriptions: "dict[int, Subscription]" = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name!r} (connection {self.number}, {self.address})"

@@ -1,0 +1,69 @@
+"""The broker's error tree. An error carries its numbers; one table per protocol turns it into that protocol's code."""
+
+from typing import Any
+
+
+class FanlightError(Exception):
+    """Anything the broker refuses. The text is for people and says what to do; `details` is for programs."""
+
+    def __init__(self, text: str, **details: Any) -> None:
+        super().__init__(text)
+        self.text = text
+        self.details = details
+
+
+class ProtocolError(FanlightError):
+    """A peer broke its protocol; its connection is closed."""
+
+
+class FrameTooLarge(FanlightError):
+    """A frame above the limit; its connection is closed, for nothing behind it can be read."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            f"a frame of {size} bytes; this listener accepts at most {limit} (frame_bytes_max)", size=size, limit=limit
+        )
+
+
+class UnsupportedVersion(FanlightError):
+    """No protocol version in common."""
+
+
+class AuthenticationFailed(FanlightError):
+    """Unknown user, wrong password, or no credentials where some are needed: never says which."""
+
+
+class NotPermitted(FanlightError):
+    """What was asked is not allowed to this client."""
+
+
+class InvalidTopic(FanlightError, ValueError):
+    """A topic name that its syntax does not allow."""
+
+
+class InvalidFilter(FanlightError, ValueError):
+    """A topic filter that its syntax does not allow."""
+
+
+class SubscriptionInUse(FanlightError):
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"subscription {number} is in use on this connection; unsubscribe it or choose another number",
+            subscription=number,
+        )
+
+
+class NoSuchSubscription(FanlightError):
+    def __init__(self, number: int) -> None:
+        super().__init__(f"there is no subscription {number} on this connection", subscription=number)
+
+
+class LimitExceeded(FanlightError):
+    """More than a limit allows. `limit` is the setting's name, `value` its value."""
+
+    def __init__(self, text: str, limit: str, value: float) -> None:
+        super().__init__(f"{text}; at most {value} ({limit})", limit=limit, value=value)
+
+
+class Unsupported(FanlightError):
+    """A frame type, option or value that this broker does not know."""

@@ -1,0 +1,77 @@
+"""Flow: consumers that fall behind, and the publishers that wait for them.
+
+    outbox over its limit --> attention --> logged once, disconnected if its policy says so
+    publisher held back   --> waits on the outbox that blocks it; goes on when that has drained, or is gone
+    outbox blocking for longer than pause_seconds_max --> its client is cut off
+
+Dropping itself happens in the outbox, per message and compiled; here is what happens once per slow consumer.
+"""
+
+from typing import Final
+
+import structlog
+
+from broker.core.client import Client
+from broker.core.limits import Limits
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import Outbox
+
+log: Final = structlog.stdlib.get_logger("flow")
+
+
+class Flow:
+    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+        self.ledger = ledger
+        self.limits = limits
+        self.publishers_paused = 0
+        self.slow_consumers = 0
+        self.slow_consumers_disconnected = 0
+        self._waiting: dict[Outbox, list[Client]] = {}  # by the outbox that holds them back
+        self._since: dict[Outbox, float] = {}
+
+    def attend(self) -> None:
+        """Hear of the outboxes that overflowed in this turn, each once in a connection's life."""
+        for outbox in self.ledger.take_attention():
+            client: Client = outbox.owner
+            if outbox.closed:
+                continue
+            self.slow_consumers += 1
+            log.warning(
+                "slow_consumer", connection=client.number, client=client.name, address=client.address,
+                policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
+            )
+            if outbox.policy == "disconnect":
+                self._cut_off(client, f"more than {outbox.limit} bytes unread (outbox_bytes_max)")
+
+    def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
+        """A publisher waits until `blocker` has drained."""
+        self.publishers_paused += 1
+        self._waiting.setdefault(blocker, []).append(publisher)
+        self._since.setdefault(blocker, now)
+
+    def drained(self, outbox: Outbox) -> list[Client]:
+        """An outbox holds nobody back any more: the publishers that may go on, in the order they came."""
+        self._since.pop(outbox, None)
+        return self._waiting.pop(outbox, [])
+
+    def forget(self, client: Client) -> list[Client]:
+        """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
+        for waiting in self._waiting.values():
+            if client in waiting:
+                waiting.remove(client)
+        client.outbox.drained()  # lowers the ledger's count if it was blocking
+        return self.drained(client.outbox)
+
+    def sweep(self, now: float) -> None:
+        """Cut off the clients that have held others back for too long."""
+        for outbox, since in list(self._since.items()):
+            if now - since >= self.limits.pause_seconds_max:
+                del self._since[outbox]
+                self._cut_off(
+                    outbox.owner, f"held publishers back for {now - since:.1f} s (pause_seconds_max)"
+                )
+
+    def _cut_off(self, client: Client, text: str) -> None:
+        self.slow_consumers_disconnected += 1
+        log.warning("slow_consumer_disconnected", connection=client.number, client=client.name, reason=text)
+        client.speaker.cut_off("slow_consumer", text)

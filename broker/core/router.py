@@ -1,0 +1,173 @@
+"""The router: which subscriptions get a topic.
+
+    route cache  (compiled; topic as spelled -> Route)       every message looks here first
+      `- miss -> exact filters  (dict; words -> subscriptions)
+                 wildcard filters (matchcore.FilterIndex)
+                 -> a new Route, kept
+
+Topics are found by filter as well (matchcore.NameIndex over the cached topics): a change in the subscriptions forgets
+the routes that it touches, and no others.
+
+Queue groups are keyed by group name and filter; a route has the group once, however many members match.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import matchcore
+
+from broker.core.limits import Limits
+from broker.core.subscription import Subscription
+from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
+from broker.wire.fanout import Group, Route, Target
+from broker.wire.routes import RouteCache
+
+GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
+
+
+class Router:
+    """Subscriptions in, routes out. It knows no connection, no protocol and no clock."""
+
+    def __init__(self, routes: RouteCache, limits: Limits) -> None:
+        self.routes = routes
+        self.limits = limits
+        self.built = 0
+        self.invalidated = 0
+        self._subscriptions: dict[int, Subscription] = {}
+        self._free: list[int] = []
+        self._exact: dict[tuple[bytes, ...], dict[int, Subscription]] = {}
+        self._wildcards = matchcore.FilterIndex(
+            max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
+        )
+        self._groups: dict[GroupKey, Group] = {}
+        self._topics = matchcore.NameIndex()
+        self._slots: list[Route | None] = []
+        self._free_slots: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the wildcard index."""
+        return self._wildcards.nbytes
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        return iter(self._subscriptions.values())
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def add(self, subscription: Subscription) -> None:
+        """Put a subscription in force."""
+        subscription.id = self._free.pop() if self._free else len(self._subscriptions)
+        parsed = subscription.filter
+        if parsed.is_exact:
+            self._exact.setdefault(parsed.words, {})[subscription.id] = subscription
+        else:
+            self._wildcards.insert(parsed.text, subscription.id, syntax=parsed.syntax)
+        self._subscriptions[subscription.id] = subscription
+        if subscription.options.group is not None:
+            subscription.group = self._groups.setdefault(group_key(subscription), Group())
+            subscription.group.add(subscription.target)
+        self._forget_routes(parsed)
+
+    def remove(self, subscription: Subscription) -> None:
+        """Take a subscription out of force. Raises KeyError if it is in none."""
+        del self._subscriptions[subscription.id]
+        parsed = subscription.filter
+        if parsed.is_exact:
+            same = self._exact[parsed.words]
+            del same[subscription.id]
+            if not same:
+                del self._exact[parsed.words]
+        else:
+            self._wildcards.remove(parsed.text, subscription.id, syntax=parsed.syntax)
+        if subscription.group is not None:
+            subscription.group.remove(subscription.target)
+            if not len(subscription.group):
+                del self._groups[group_key(subscription)]
+            subscription.group = None
+        self._free.append(subscription.id)
+        self._forget_routes(parsed)
+
+    def _forget_routes(self, changed: matchcore.Filter) -> None:
+        """Forget the cached routes whose topics the changed filter matches."""
+        for slot in self._topics.match(changed.text, syntax=changed.syntax):
+            route = self._slots[slot]
+            assert route is not None
+            self.routes.discard(route)
+            self._release(route)
+            self.invalidated += 1
+
+    def _release(self, route: Route) -> None:
+        """A route has left the cache: its topic and its slot are free again."""
+        syntax, topic = topic_of(route)
+        self._topics.remove(topic, route.slot, syntax=syntax)
+        self._slots[route.slot] = None
+        self._free_slots.append(route.slot)
+
+    # -- look-up ----------------------------------------------------------------------------------------------------
+
+    def route(self, topic: bytes, syntax: str) -> Route:
+        """The route of a topic, from the cache or worked out and kept. Raises InvalidTopic."""
+        number = SYNTAXES.index(syntax)
+        found = self.routes.lookup(number, topic)
+        if found is not None:
+            return found
+        route = self._build(RouteCache.key_of(number, topic), topic, syntax)
+        slot = self._free_slots.pop() if self._free_slots else len(self._slots)
+        if slot == len(self._slots):
+            self._slots.append(None)
+        route.slot = slot
+        self._slots[slot] = route
+        self._topics.insert(topic, slot, syntax=syntax)
+        oldest = self.routes.add(route)
+        if oldest is not None:
+            self._release(oldest)
+        self.built += 1
+        return route
+
+    def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
+        """The subscriptions that a topic reaches, by id. Raises InvalidTopic."""
+        words = words_of(topic, syntax, self.limits)
+        found = list(self._exact.get(words, {}).values())
+        found += (self._subscriptions[id] for id in self._wildcards.match(topic, syntax=syntax))
+        if words and reserved_root(words[0]):
+            found = [s for s in found if literal_root(s.filter.text, s.filter.syntax) == words[0]]
+        found.sort(key=lambda subscription: subscription.id)
+        return found
+
+    def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
+        targets: list[Target] = []
+        groups: dict[int, Group] = {}
+        for subscription in self.matching(topic, syntax):
+            if subscription.group is None:
+                targets.append(subscription.target)
+            else:
+                groups[id(subscription.group)] = subscription.group
+        return Route(key, targets, list(groups.values()))
+
+    def explain_rows(self, topic: bytes, syntax: str, filters: Iterable[Subscription]) -> dict[int, list[str]]:
+        """For each of these matching subscriptions, by id: which rows of the matcher decided."""
+        wanted = {s.id for s in filters if not s.filter.is_exact}
+        rows = {s.id: ["exact: the whole topic, found in the dictionary"] for s in filters if s.filter.is_exact}
+        if wanted:
+            for match in self._wildcards.explain(topic, syntax=syntax):
+                if match.id in wanted:
+                    rows[match.id] = [row_text(row) for row in match.rows]
+        return rows
+
+
+def group_key(subscription: Subscription) -> GroupKey:
+    assert subscription.options.group is not None
+    return subscription.options.group, subscription.filter.text, subscription.filter.syntax
+
+
+def topic_of(route: Route) -> tuple[str, bytes]:
+    """Syntax and topic of a cached route."""
+    return SYNTAXES[route.key[0]], route.key[1:]
+
+
+def row_text(row: matchcore.Deciding) -> str:
+    """One row of the inverted bitmap, for people."""
+    word = "" if row.word is None else f" {row.word.decode('utf-8', 'backslashreplace')!r}"
+    return row.kind + ("" if row.position is None else f" {row.position}") + word

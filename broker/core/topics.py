@@ -1,0 +1,92 @@
+"""Topics as the broker sees them: sequences of words, in a syntax, with two reserved names.
+
+The grammar is matchcore's. Here is what a broker adds: the numbers of the syntaxes on the wire, the names that only
+the broker may publish under or that wildcards must not see, and the spelling of one syntax's topic in another's
+(docs/topics.md; both read docs/topics-vectors.json).
+"""
+
+from typing import Final
+
+import matchcore
+
+from broker.core.errors import InvalidFilter, InvalidTopic, Unsupported
+from broker.core.limits import Limits
+
+SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
+SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
+WILDCARDS: Final = {"amqp": (b"*", b"#"), "mqtt": (b"+", b"#")}
+
+BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
+INBOX_ROOT: Final = b"$inbox"  # topics of replies
+MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
+
+_MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
+
+
+class Unspellable(ValueError):
+    """A topic that another syntax has no way to write; the message is not delivered there, and counted."""
+
+
+def syntax_of(number: int | None) -> str:
+    """The syntax with this number on the wire (0 if None). Raises Unsupported."""
+    if number is None:
+        return SYNTAXES[0]
+    if 0 <= number < len(SYNTAXES):
+        return SYNTAXES[number]
+    known = ", ".join(f"{i} ({name})" for i, name in enumerate(SYNTAXES))
+    raise Unsupported(f"syntax {number}; this broker knows {known}", syntax=number)
+
+
+def words_of(topic: bytes, syntax: str, limits: Limits) -> tuple[bytes, ...]:
+    """The words of a topic name. Raises InvalidTopic with the position of what is wrong."""
+    try:
+        return matchcore.split_topic(
+            topic, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
+        )
+    except matchcore.InvalidTopic as error:
+        raise InvalidTopic(str(error), position=error.position) from error
+
+
+def parse_filter(text: bytes, syntax: str, limits: Limits) -> matchcore.Filter:
+    """A topic filter, taken apart. Raises InvalidFilter with the position of what is wrong."""
+    try:
+        return matchcore.parse_filter(
+            text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
+        )
+    except matchcore.InvalidFilter as error:
+        raise InvalidFilter(str(error), position=error.position) from error
+
+
+def reserved_root(first_word: bytes) -> bool:
+    """Do only filters with this very first word see the topic?"""
+    return first_word.startswith((BROKER_ROOT, INBOX_ROOT))
+
+
+def literal_root(filter_text: bytes, syntax: str) -> bytes | None:
+    """The first word of a filter, None if it is a wildcard."""
+    first = filter_text.split(SEPARATORS[syntax], 1)[0]
+    return None if first in WILDCARDS[syntax] else first
+
+
+def respell(topic: bytes, from_syntax: str, to_syntax: str) -> bytes:
+    """Write a topic in another syntax, the words unambiguous and the bytes unchanged where they can be.
+
+    Raises Unspellable; only towards "mqtt" does it need to (and is it needed: native subscribers get a topic as it is).
+    """
+    if from_syntax == to_syntax:
+        return topic
+    words = matchcore.split_topic(topic, from_syntax)
+    if to_syntax != "mqtt":
+        raise Unspellable(f"there is no spelling of {from_syntax} topics in {to_syntax}")
+    if not words:
+        raise Unspellable("a topic of no words has no spelling in MQTT")
+    try:
+        topic.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unspellable(f"byte {error.start} is not valid UTF-8, which MQTT requires") from error
+    spelled = b"/".join(b"".join(_MQTT_ESCAPES.get(octet) or bytes((octet,)) for octet in word) for word in words)
+    if not spelled:
+        raise Unspellable("a topic of one empty word has no spelling in MQTT")
+    if len(spelled) > MQTT_TOPIC_BYTES_MAX:
+        raise Unspellable(f"{len(spelled)} bytes in MQTT spelling; it allows {MQTT_TOPIC_BYTES_MAX}")
+    return spelled

@@ -1,0 +1,191 @@
+"""What the broker shows of itself: counters, gauges, and views of its clients, subscriptions and topics.
+
+Every view is a JSON object and every list is bounded by its `limit`. Nothing here changes anything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
+from itertools import islice
+from typing import Final
+
+from broker.core.broker import Broker
+from broker.core.client import Client
+from broker.core.explain import explain
+from broker.core.ports import View
+from broker.core.router import topic_of
+from broker.core.subscription import Subscription
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "connections_accepted": "Connections accepted",
+    "connections_closed": "Connections closed, whoever closed them",
+    "connections_refused": "Connections refused by a limit",
+    "handshakes_failed": "Connections that did not get through their handshake",
+    "messages_in": "Messages accepted from publishers",
+    "messages_out": "Messages handed to sockets, one for each subscription",
+    "bytes_in": "Bytes received",
+    "bytes_out": "Bytes sent",
+    "receipts": "Receipts given",
+    "messages_unroutable": "Messages that no subscription got",
+    "dropped_newest": "Messages dropped because an outbox was full, as they came",
+    "dropped_oldest": "Messages dropped out of a full outbox to make room for newer ones",
+    "dropped_credit": "Messages dropped because a subscription was out of credit and its waiting messages at their limit",
+    "dropped_disconnect": "Messages lost with the connection they waited for",
+    "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot spell their topic",
+    "slow_consumers": "Connections whose outbox was full at least once",
+    "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
+    "publishers_paused": "Times a publisher was not read from until a consumer had caught up",
+    "protocol_errors": "Connections closed for breaking their protocol",
+    "requests_refused": "Requests answered with an error that did not close the connection",
+    "routes_built": "Routes worked out",
+    "routes_invalidated": "Routes forgotten because a subscription changed",
+    "routes_evicted": "Routes forgotten because the cache was full",
+    "route_hits": "Messages whose route was in the cache",
+    "route_misses": "Look-ups of routes that were not in the cache",
+    "subscribes": "Subscriptions made",
+    "unsubscribes": "Subscriptions ended",
+}
+
+GAUGES: Final[Mapping[str, str]] = {
+    "connections": "Connections through their handshake",
+    "subscriptions": "Subscriptions in force",
+    "routes": "Routes in the cache",
+    "outbox_bytes": "Bytes unsent, waiting for credit, or received in part",
+    "outboxes_blocking": "Outboxes that hold publishers back",
+    "filter_index_bytes": "Memory of the index of wildcard filters",
+    "uptime_seconds": "Seconds since the start",
+}
+
+
+class Views:
+    """`ports.Inspection` over a broker.
+
+    clock  seconds, the same that `now` is from everywhere
+    net    the counters of the listeners, by name
+    ready  whether clients are accepted
+    """
+
+    def __init__(
+        self, broker: Broker, clock: Callable[[], float], net: Callable[[], Mapping[str, int]], ready: Callable[[], bool]
+    ) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._net = net
+        self._ready = ready
+        self._started = clock()
+
+    @property
+    def ready(self) -> bool:
+        return self._ready()
+
+    def counters(self) -> Mapping[str, int]:
+        broker, ledger = self._broker, self._broker.ledger
+        known = {
+            "messages_in": ledger.messages_in,
+            "messages_out": ledger.messages_out,
+            "bytes_in": ledger.bytes_in,
+            "bytes_out": ledger.bytes_out,
+            "receipts": ledger.receipts,
+            "messages_unroutable": ledger.unroutable,
+            "dropped_newest": ledger.dropped_newest,
+            "dropped_oldest": ledger.dropped_oldest,
+            "dropped_credit": ledger.dropped_credit,
+            "dropped_disconnect": ledger.dropped_disconnect,
+            "slow_consumers": broker.flow.slow_consumers,
+            "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
+            "publishers_paused": broker.flow.publishers_paused,
+            "routes_built": broker.router.built,
+            "routes_invalidated": broker.router.invalidated,
+            "routes_evicted": broker.routes.evicted,
+            "route_hits": broker.routes.hits,
+            "route_misses": broker.routes.misses,
+            "subscribes": broker.subscribes,
+            "unsubscribes": broker.unsubscribes,
+            **self._net(),
+        }
+        return {name: known.get(name, 0) for name in COUNTERS}
+
+    def gauges(self) -> Mapping[str, float]:
+        broker = self._broker
+        return {
+            "connections": len(broker.clients),
+            "subscriptions": len(broker.router),
+            "routes": len(broker.routes),
+            "outbox_bytes": broker.ledger.used,
+            "outboxes_blocking": broker.ledger.pausing,
+            "filter_index_bytes": broker.router.index_bytes,
+            "uptime_seconds": self._clock() - self._started,
+        }
+
+    def connections(self, *, offset: int, limit: int) -> Sequence[View]:
+        now = self._clock()
+        return [connection_view(c, now) for c in islice(self._broker.clients.values(), offset, offset + limit)]
+
+    def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
+
+    def hot_topics(self, *, limit: int) -> Sequence[View]:
+        hot = nlargest(limit, self._broker.routes.routes(), key=lambda route: route.hits)
+        views = []
+        for route in hot:
+            syntax, topic = topic_of(route)
+            views.append(
+                {"topic": shown(topic), "syntax": syntax, "messages": route.hits, "subscribers": len(route)}
+            )
+        return views
+
+    def slow_consumers(self, *, limit: int) -> Sequence[View]:
+        """Clients that are behind: dropping, blocking, or with an outbox over half full."""
+        views = []
+        for client in self._broker.clients.values():
+            reason = slowness(client)
+            if reason is not None:
+                views.append(
+                    {
+                        "connection": client.number, "client": client.name, "address": client.address,
+                        "policy": client.outbox.policy, "outbox_bytes": client.outbox.size + client.outbox.held,
+                        "limit": client.outbox.limit, "dropped": client.outbox.dropped, "reason": reason,
+                    }
+                )
+        return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
+
+    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+        return explain(self._broker, topic.encode(), syntax, client, limit)
+
+
+def slowness(client: Client) -> str | None:
+    """Why a client counts as slow, if it does."""
+    outbox = client.outbox
+    if outbox.pausing:
+        return "holds publishers back"
+    if outbox.dropped:
+        return "messages were dropped"
+    if 2 * (outbox.size + outbox.held) > outbox.limit:
+        return "outbox more than half full"
+    return None
+
+
+def connection_view(client: Client, now: float) -> View:
+    outbox = client.outbox
+    return {
+        "connection": client.number, "client": client.name, "user": client.user, "agent": client.agent,
+        "address": client.address, "protocol": client.protocol, "connected_seconds": round(now - client.connected_at, 3),
+        "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
+        "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
+        "blocking": outbox.pausing,
+    }
+
+
+def subscription_view(subscription: Subscription) -> View:
+    options, target = subscription.options, subscription.target
+    return {
+        "connection": subscription.client.number, "client": subscription.client.name,
+        "subscription": subscription.number, "filter": shown(subscription.filter.text),
+        "syntax": subscription.filter.syntax, "group": options.group, "no_echo": options.no_echo,
+        "credit": None if target.credit < 0 else target.credit, "waiting": target.waiting_messages,
+        "delivered": subscription.delivered, "dropped": subscription.dropped,
+    }
+
+
+def shown(text: bytes) -> str:
+    """A topic or filter for people: invalid UTF-8 as backslash escapes."""
+    return text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,173 @@
+"""One TCP connection: asyncio on one side, a protocol without I/O on the other.
+
+Bytes are read into the loop's one receive buffer and parsed where they lie; what is to be written collects in the
+outbox and goes out once per turn (flush.pyx). This file ends where asyncio ends.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+import structlog
+
+from broker.core.client import Client
+from broker.core.errors import FanlightError
+from broker.core.ports import Authenticator
+from broker.net.flush import Sink
+from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.outbox import Outbox
+
+log: Final = structlog.stdlib.get_logger("net")
+
+
+class ProtocolConnection(Protocol):
+    """What a protocol's connection offers to the transport."""
+
+    inbox: Inbox
+    outbox: Outbox
+    client: Client | None
+    failed: str | None
+    refused: int
+
+    def receive(self, now: float) -> None: ...
+    def authenticated(self, user: str, now: float) -> None: ...
+    def refuse(self, error: FanlightError) -> None: ...
+    def idle(self, now: float) -> None: ...
+    def say_goodbye(self, reason: str, text: str) -> None: ...
+    def lost(self, reason: str) -> list[Client]: ...
+
+
+class Home(Protocol):
+    """What a connection needs of its listener."""
+
+    authenticator: Authenticator
+    clock: Callable[[], float]
+    direct: bool
+
+    def opened(self, connection: "Connection") -> ProtocolConnection | None: ...
+    def closed(self, connection: "Connection") -> None: ...
+    def closing(self, connection: "Connection") -> None: ...
+    def drained(self, outbox: Outbox) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The transport side of a connection (`ports.WireConnection`)."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.address = ""
+        self.close_reason = "closed by the client"
+        self._transport: asyncio.Transport | None = None
+        self._sink: Sink | None = None
+        self._protocol: ProtocolConnection | None = None
+        self._login: asyncio.Task[None] | None = None
+        self._released = False
+
+    # -- asyncio's side ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one, and does not say so
+        transport.set_write_buffer_limits(high=0)  # so that we hear at once when the socket is full
+        peer = transport.get_extra_info("peername")
+        self.address = peer[0] if isinstance(peer, tuple) else str(peer)
+        plain = transport.get_extra_info("socket")
+        fd = -1
+        if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.home.direct and transport.get_extra_info("sslcontext") is None:
+                fd = plain.fileno()
+        self._protocol = self.home.opened(self)
+        if self._protocol is None:
+            transport.abort()
+            return
+        outbox = self._protocol.outbox
+        self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd)
+
+    def get_buffer(self, sizehint: int) -> ReceiveBuffer:  # type: ignore[override]  # it is a buffer, by __getbuffer__
+        assert self._protocol is not None
+        return self._protocol.inbox.next_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        protocol = self._protocol
+        assert protocol is not None
+        try:
+            protocol.inbox.received(nbytes)
+            protocol.receive(self.home.clock())
+        except Exception:
+            # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
+            log.exception("internal_error", address=self.address, client=str(protocol.client))
+            self.abort("internal error")
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if self._sink is not None:
+            self._sink.paused()
+
+    def resume_writing(self) -> None:
+        if self._sink is not None:
+            self._sink.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._login is not None:
+            self._login.cancel()
+        if self._sink is not None:
+            self._sink.abort()
+        if exc is not None and self.close_reason == "closed by the client":
+            self.close_reason = f"connection lost: {exc}"
+        if self._protocol is not None:
+            released = self._protocol.lost(self.close_reason)
+            self._protocol.outbox.sink = None
+            self.home.closed(self)
+            for client in released:
+                client.speaker.unblocked()
+
+    # -- the protocol's side ----------------------------------------------------------------------------------------
+
+    @property
+    def protocol(self) -> ProtocolConnection:
+        assert self._protocol is not None
+        return self._protocol
+
+    def now(self) -> float:
+        return self.home.clock()
+
+    def authenticate(self, user: str | None, password: str | None) -> None:
+        self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))
+
+    async def _authenticate(self, user: str | None, password: str | None) -> None:
+        protocol = self.protocol
+        try:
+            name = await self.home.authenticator.authenticate(user, password, self.address)
+        except FanlightError as error:
+            protocol.refuse(error)
+            return
+        except Exception:
+            log.exception("internal_error", address=self.address, while_doing="authentication")
+            self.abort("internal error")
+            return
+        finally:
+            self._login = None
+        protocol.authenticated(name, self.home.clock())
+
+    def close(self) -> None:
+        self.close_reason = "closed by the broker"
+        self.home.closing(self)
+        if self._sink is not None:
+            self._sink.close()
+
+    def abort(self, reason: str) -> None:
+        self.close_reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()

@@ -1,0 +1,29 @@
+# The way out: an outbox's bytes into its socket, once per turn of the loop.
+#
+#   Outbox --gather--> writev(fd) --consume--> what the socket did not take of the frame it broke off in
+#                                                  |
+#                                                  v   the transport finishes that one frame and says when it is through
+#                                              transport.write
+#
+# Only the transport waits for the socket; while it does, frames stay in the outbox, where the slow policy reaches them.
+
+from broker.wire.ledger cimport Ledger
+from broker.wire.outbox cimport Outbox
+
+cdef class Sink:
+    cdef:
+        readonly Outbox outbox
+        readonly object transport
+        object on_drained
+        readonly int fd                # -1: everything through the transport (TLS, or not a socket)
+        readonly bint full             # the transport has bytes that the socket would not take
+        readonly bint closing          # close when everything is out
+        readonly bint broken           # the socket is gone
+
+    cdef int flush(self) except -1
+    cdef int through_transport(self, bytes octets) except -1
+
+cdef class Flusher:
+    cdef:
+        Ledger ledger
+        readonly unsigned long long turns, writes

@@ -1,0 +1,148 @@
+# cython: language_level=3
+"""Flushing: one write for each connection that got something in this turn of the loop.
+
+On plain TCP the bytes go straight from the outbox to the socket with writev(2), which saves the transport's bookkeeping
+and a copy; what the socket does not take goes through the transport, which knows how to wait. Without a file
+descriptor of its own (TLS), a connection is flushed through the transport altogether: slower, same order, same bytes.
+"""
+
+from libc.errno cimport EAGAIN, EINTR, errno
+
+from broker.wire.ledger cimport Ledger
+from broker.wire.outbox cimport Outbox
+
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void* iov_base
+        size_t iov_len
+
+cdef extern from "<sys/socket.h>" nogil:
+    struct msghdr:
+        iovec* msg_iov
+        size_t msg_iovlen
+    Py_ssize_t sendmsg(int fd, const msghdr* message, int flags)
+    int MSG_NOSIGNAL
+
+cdef extern from "<string.h>" nogil:
+    void* memset(void* at, int octet, size_t size)
+
+cdef enum:
+    MOST_RUNS = 64
+
+
+cdef class Sink:
+    """Where an outbox is emptied to.
+
+    transport  an asyncio transport, its write buffer limit set to 0, so that it says at once when the socket is full
+    on_drained called with the outbox when it held publishers back and does no more
+    fd         its socket's file descriptor, or -1
+    """
+
+    def __cinit__(self, Outbox outbox not None, transport not None, on_drained not None, int fd=-1):
+        self.outbox = outbox
+        self.transport = transport
+        self.on_drained = on_drained
+        self.fd = fd
+
+    def resumed(self):
+        """The transport has got rid of everything (asyncio's resume_writing)."""
+        self.full = False
+        self.flush()
+
+    def paused(self):
+        """The socket is full (asyncio's pause_writing)."""
+        self.full = True
+
+    def flush_now(self):
+        """Flush outside a turn."""
+        self.flush()
+
+    def close(self):
+        """Close the transport when everything is out."""
+        self.closing = True
+        self.outbox.close()
+        self.flush()
+
+    def abort(self):
+        """The connection is gone: nothing more can be sent."""
+        self.broken = True
+        self.outbox.close()
+
+    @property
+    def unsent(self):
+        """Bytes of whole frames, and of the one the transport is at."""
+        return self.outbox.size + (0 if self.broken else self.transport.get_write_buffer_size())
+
+    cdef int flush(self) except -1:
+        cdef char* starts[MOST_RUNS]
+        cdef Py_ssize_t sizes[MOST_RUNS]
+        cdef iovec runs[MOST_RUNS]
+        cdef msghdr message
+        cdef Py_ssize_t total, sent
+        cdef int i, n
+        cdef Outbox outbox = self.outbox
+        while not self.full and not self.broken and outbox.size:
+            if self.fd < 0:
+                self.through_transport(outbox.take())
+                continue
+            n = outbox.gather(starts, sizes, MOST_RUNS)
+            total = 0
+            for i in range(n):
+                runs[i].iov_base = starts[i]
+                runs[i].iov_len = sizes[i]
+                total += sizes[i]
+            memset(&message, 0, sizeof(message))
+            message.msg_iov = runs
+            message.msg_iovlen = n
+            sent = sendmsg(self.fd, &message, MSG_NOSIGNAL)
+            while sent < 0 and errno == EINTR:
+                sent = sendmsg(self.fd, &message, MSG_NOSIGNAL)
+            if sent < 0:
+                if errno == EAGAIN:
+                    # The transport waits best while it has something to send: it gets the first frame.
+                    self.through_transport(outbox.take(1))
+                    continue
+                # The transport's read sees the error too and ends the connection in good order; this is only faster.
+                self.abort()
+                self.transport.abort()
+                return 0
+            outbox.ledger.bytes_out += sent
+            rest = outbox.consume(sent)
+            if rest:
+                self.through_transport(rest)
+        if outbox.pausing and outbox.drained():
+            self.on_drained(outbox)
+        if self.closing and not self.broken and outbox.size == 0:
+            self.broken = True
+            self.transport.close()
+        return 0
+
+    cdef int through_transport(self, bytes octets) except -1:
+        if self.transport.is_closing():
+            self.abort()
+            return 0
+        self.outbox.ledger.bytes_out += len(octets)
+        self.transport.write(octets)
+        if self.transport.get_write_buffer_size():
+            self.full = True
+        return 0
+
+
+cdef class Flusher:
+    """Empties the outboxes that got something."""
+
+    def __cinit__(self, Ledger ledger not None):
+        self.ledger = ledger
+
+    def flush(self):
+        """The end of a turn."""
+        cdef list dirty = self.ledger.take_dirty()
+        cdef Outbox outbox
+        cdef Sink sink
+        self.turns += 1
+        self.writes += len(dirty)
+        for outbox in dirty:
+            outbox.dirty = False
+            if outbox.sink is not None:
+                sink = <Sink?> outbox.sink
+                sink.flush()

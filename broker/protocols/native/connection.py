@@ -1,0 +1,333 @@
+"""One native connection: what a client's frames do. Bytes in through the inbox, bytes out through the outbox.
+
+    receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
+         ^                         |-- FRAME     -> decode, check against the state, act, answer --.
+         |                         |-- PUBLISH   -> find the route, lane.forward() ----------------|
+         |                         '-- BLOCKED   -> stop reading until the blocker has drained     |
+         '-----------------------------------------------------------------------------------------'
+
+Time is an argument, the socket is behind `ports.WireConnection`, and passwords are checked behind it too.
+"""
+
+from typing import Any, Final
+
+import structlog
+
+from broker import __version__
+from broker.core import errors
+from broker.core.broker import Broker
+from broker.core.client import Client
+from broker.core.ports import WireConnection
+from broker.core.subscription import Options, Subscription
+from broker.core.topics import syntax_of
+from broker.protocols.native import frames, lane
+from broker.protocols.native.codec import decode
+from broker.protocols.native.error_codes import CODES
+from broker.protocols.native.frames import Credit, Goodbye, Hello, Incoming, Ping, Pong, Subscribe, Unsubscribe
+from broker.protocols.native.state import LEGAL, State
+from broker.wire.fanout import UNLIMITED
+from broker.wire.inbox import Inbox, ReceiveBuffer
+
+log: Final = structlog.stdlib.get_logger("native")
+
+
+class NativeConnection:
+    """The protocol side of one connection.
+
+    receive(now)       after bytes have been put into `inbox`
+    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
+    lost(reason)       when the transport is gone
+    """
+
+    protocol: Final = "native"
+
+    def __init__(self, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float) -> None:
+        self.broker = broker
+        self.wire = wire
+        self.state = State.AWAITING_HELLO
+        self.client: Client | None = None
+        self.opened_at = self.heard_at = now
+        self.pinged_at: float | None = None
+        self.blocked = False
+        self.refused = 0  # requests answered with an error
+        self.failed: str | None = None  # the code it was closed for, if it broke the protocol
+        self._hello: Hello | None = None
+        self._pings = 0
+        self._complained = False
+        limits = broker.limits
+        self.outbox = broker.new_outbox()
+        self.inbox = Inbox(shared, broker.ledger)
+        self.lane = lane.Lane(
+            self.inbox, self.outbox, broker.routes, broker.ledger,
+            frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
+        )
+
+    # -- what the transport tells -----------------------------------------------------------------------------------
+
+    def receive(self, now: float) -> None:
+        """Process what is in the inbox, as far as it goes."""
+        self.heard_at = now
+        self.pinged_at = None
+        self._process(now)
+
+    def _process(self, now: float) -> None:
+        try:
+            while self.state is not State.CLOSED and self.state is not State.AUTHENTICATING:
+                event = self.lane.advance()
+                if event == lane.NEED_MORE:
+                    break
+                if event == lane.BLOCKED:
+                    self._wait_for_blocker(now)
+                    break
+                if event == lane.PUBLISH:
+                    if not self._publish():
+                        self._wait_for_blocker(now)
+                        break
+                elif event == lane.FRAME:
+                    self._handle(self.lane.frame(), now)
+                elif event == lane.TOO_LARGE:
+                    raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max)
+                else:
+                    raise errors.ProtocolError(self.lane.fault)
+        except errors.FanlightError as error:
+            self._fail(error)
+        if self.state is State.CLOSED:
+            self.inbox.clear()
+        self.broker.finish()
+
+    def lost(self, reason: str) -> list[Client]:
+        """The transport is gone. Returns the publishers that need not wait for this client any more."""
+        self.state = State.CLOSED
+        self.inbox.clear()
+        if self.client is None:
+            self.outbox.discard()
+            return []
+        return self.broker.disconnect(self.client, reason)
+
+    def authenticated(self, user: str, now: float) -> None:
+        """The credentials were right."""
+        if self.state is not State.AUTHENTICATING:
+            return
+        self._welcome(user, now)
+        self.wire.resume_reading()
+        self.inbox.resume()
+        self._process(now)
+
+    def refuse(self, error: errors.FanlightError) -> None:
+        """The credentials were wrong, or could not be checked."""
+        if self.state is State.AUTHENTICATING:
+            self._fail(error)
+
+    def idle(self, now: float) -> None:
+        """Called now and then: ping a silent peer, and close the connection of one that stays silent."""
+        most = self.broker.limits.idle_seconds_max
+        if self.state is not State.CONNECTED or not most or self.blocked:
+            return
+        if now - self.heard_at >= most:
+            self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
+        elif now - self.heard_at >= most / 2 and self.pinged_at is None:
+            self.pinged_at = now
+            self._pings += 1
+            self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
+
+    # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        if self.state is State.CLOSED:
+            return
+        self.state = State.CLOSED
+        self.outbox.write(frames.goodbye(reason, text))
+        self.wire.close()
+
+    def cut_off(self, reason: str, text: str) -> None:
+        # What is in the outbox is not being read: GOODBYE would come behind all of it.
+        self.state = State.CLOSED
+        self.wire.abort(reason)
+
+    def unblocked(self) -> None:
+        """Go on where a full outbox stopped this publisher."""
+        if self.blocked and self.state is State.CONNECTED:
+            self.blocked = False
+            self.wire.resume_reading()
+            self.inbox.resume()
+            self._process(self.wire.now())
+
+    # -- frames -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, body: bytes, now: float) -> None:
+        values = decode(body)
+        request = request_of(values)
+        try:
+            if values[0] == frames.Type.PUBLISH:
+                raise errors.ProtocolError("PUBLISH before the handshake is done; send HELLO first")
+            frame = frames.parse(values)
+            if type(frame) not in LEGAL[self.state]:
+                raise errors.ProtocolError(f"{type(frame).__name__.upper()} is not allowed now")
+            self._act(frame, now)
+        except errors.FanlightError as error:
+            self._answer(request, error)
+
+    def _act(self, frame: Incoming, now: float) -> None:
+        match frame:
+            case Hello():
+                self._on_hello(frame)
+            case Subscribe():
+                self._on_subscribe(frame)
+            case Unsubscribe():
+                self._on_unsubscribe(frame)
+            case Credit():
+                self._on_credit(frame)
+            case Ping():
+                self.outbox.write(frames.pong(frame.token))
+            case Pong():
+                pass  # `receive` has noted that the peer is alive
+            case Goodbye():
+                self.state = State.CLOSED
+                self.wire.close()
+
+    def _on_hello(self, hello: Hello) -> None:
+        if hello.version < frames.VERSION:
+            raise errors.UnsupportedVersion(
+                f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
+            )
+        self._hello = hello
+        self.state = State.AUTHENTICATING
+        self.inbox.pause()
+        self.wire.pause_reading()
+        self.wire.authenticate(hello.user, hello.password)
+
+    def _welcome(self, user: str, now: float) -> None:
+        hello, limits = self._hello, self.broker.limits
+        assert hello is not None
+        if hello.slow_policy is not None:
+            self.outbox.policy = hello.slow_policy.value
+        self.client = self.broker.connect(
+            self.outbox, self, now,
+            name=hello.client, user=user, agent=hello.agent, address=self.wire.address, protocol=self.protocol,
+        )
+        self.state = State.CONNECTED
+        self._hello = None  # a password is kept no longer than needed
+        self.lane.frame_max = limits.frame_bytes_max
+        self.lane.open = True
+        self.outbox.write(
+            frames.welcome(
+                frames.VERSION,
+                {
+                    "server": f"fanlight/{__version__}",
+                    "connection": self.client.number,
+                    "client": self.client.name,
+                    "inbox": self.broker.new_inbox(),
+                    "slow_policy": self.outbox.policy,
+                    "idle_seconds": limits.idle_seconds_max,
+                    "limits": {
+                        "frame_bytes": limits.frame_bytes_max,
+                        "topic_bytes": limits.topic_bytes_max,
+                        "topic_words": limits.topic_words_max,
+                        "subscriptions": limits.subscriptions_per_client_max,
+                        "pending_messages": limits.pending_messages_max,
+                        "outbox_bytes": limits.outbox_bytes_max,
+                    },
+                },
+            )
+        )
+
+    def _on_subscribe(self, frame: Subscribe) -> None:
+        assert self.client is not None
+        if frame.after == 0:
+            raise errors.ProtocolError("SUBSCRIBE option after must be 1 or more; leave it out for no end")
+        self.broker.subscribe(
+            self.client, frame.subscription, frame.filter, syntax_of(frame.syntax),
+            Options(
+                group=frame.group,
+                no_echo=frame.no_echo,
+                credit=UNLIMITED if frame.credit is None else frame.credit,
+                waiting_max=frame.pending_messages,
+                after=UNLIMITED if frame.after is None else frame.after,
+            ),
+        )
+        if frame.request is not None:
+            self.outbox.write(frames.ok(frame.request))
+
+    def _on_unsubscribe(self, frame: Unsubscribe) -> None:
+        assert self.client is not None
+        subscription = self.broker.subscription(self.client, frame.subscription)
+        if frame.after:
+            if subscription.target.end_after(frame.after):
+                subscription.target.end()
+            if frame.request is not None:
+                self.outbox.write(frames.ok(frame.request))
+            return
+        self.broker.unsubscribe(self.client, frame.subscription)
+        if frame.request is not None:
+            result = {"delivered": subscription.delivered, "dropped": subscription.dropped}
+            self.outbox.write(frames.ok(frame.request, result))
+        self.outbox.evicted.pop(frame.subscription, None)
+
+    def _on_credit(self, frame: Credit) -> None:
+        assert self.client is not None
+        subscription = self.broker.subscription(self.client, frame.subscription)
+        try:
+            subscription.target.grant(frame.messages)
+        except ValueError as error:
+            # The one protocol_error that leaves the connection open (section 6).
+            self.refused += 1
+            self.outbox.write(frames.error(None, "protocol_error", str(error), {"subscription": frame.subscription}))
+
+    def _publish(self) -> bool:
+        """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
+        at_hand = self.lane
+        try:
+            syntax = syntax_of(at_hand.syntax)
+            if at_hand.reply is not None:
+                self.broker.check_reply(at_hand.reply, syntax)
+            route = self.broker.route(at_hand.topic, syntax)
+        except errors.FanlightError as error:
+            request = at_hand.request
+            at_hand.done()
+            self._answer(request, error)
+            return True
+        return at_hand.forward(route)
+
+    # -- trouble ----------------------------------------------------------------------------------------------------
+
+    def _wait_for_blocker(self, now: float) -> None:
+        blocker = self.lane.blocker
+        assert blocker is not None
+        assert self.client is not None
+        self.blocked = True
+        self.wire.pause_reading()
+        self.broker.flow.hold(self.client, blocker, now)
+
+    def _answer(self, request: int | None, error: errors.FanlightError) -> None:
+        """Refuse one request; close the connection if the error is of that kind."""
+        code = CODES[type(error)]
+        if code.closes or self.client is None:
+            self._fail(error, request)
+            return
+        self.refused += 1
+        if not self._complained:
+            self._complained = True
+            log.info("request_refused", address=self.wire.address, client=str(self.client), code=code.name, text=error.text)
+        self.outbox.write(frames.error(request, code.name, error.text, error.details))
+
+    def _fail(self, error: errors.FanlightError, request: int | None = None) -> None:
+        """Tell the peer what was wrong and close; logged once, for there is only one such error in a connection."""
+        if self.state is State.CLOSED:
+            return
+        code = CODES[type(error)]
+        self.failed = code.name
+        log.warning("connection_failed", address=self.wire.address, client=str(self.client), code=code.name, text=error.text)
+        self.outbox.write(frames.error(request, code.name, error.text, error.details))
+        self.say_goodbye(code.name, error.text)
+
+
+def request_of(values: list[Any]) -> int | None:
+    """The request that an answer to this frame names, if it is of a type that has one and it is sound."""
+    if values[0] in (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH) and len(values) > 1:
+        request = values[1]
+        if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= frames.U32_MAX:
+            return request
+    return None

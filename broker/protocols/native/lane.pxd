@@ -1,0 +1,54 @@
+# The compiled half of a native connection: finds the frames in what arrived, and takes each PUBLISH to the outboxes.
+#
+#   Inbox.data   [ frame ][ PUBLISH ][ PUBLISH ][ SUBSCRIBE ][ PUB..
+#                  |        |  route known: fan_out, here and now
+#                  |        |  route unknown: Python finds it, then calls `forward`
+#                  +--------+----------------------> everything else: Python decodes and decides
+#
+# A PUBLISH becomes a MESSAGE by a new head; the tail (topic, payload, headers, syntax, reply) is copied as it came:
+#
+#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | unknown fields
+#   MESSAGE   N | 9x 04 | ce number(u32) | topic payload headers syntax reply |
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from broker.wire.fanout cimport Head, Route
+from broker.wire.inbox cimport Inbox
+from broker.wire.ledger cimport Ledger
+from broker.wire.msgpack cimport Cursor, Fault
+from broker.wire.outbox cimport Outbox
+from broker.wire.routes cimport RouteCache
+
+cdef struct Publish:
+    bint wants_receipt
+    uint32_t request
+    uint64_t syntax
+    const unsigned char* topic
+    Py_ssize_t topic_size
+    const unsigned char* reply      # NULL if there is none
+    Py_ssize_t reply_size
+    const unsigned char* tail       # from the topic's header to the end of the last known field
+    Py_ssize_t tail_size
+    uint32_t fields                 # of the array, type included, unknown ones not
+
+cdef class Lane:
+    cdef:
+        readonly Inbox inbox
+        readonly Outbox outbox
+        RouteCache routes
+        Ledger ledger
+        public Py_ssize_t frame_max       # bytes of a frame's body
+        public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
+        public bint open                  # the handshake is done: PUBLISH may be forwarded
+        public bint plain                 # send every PUBLISH through Python (tests compare the lanes)
+        readonly object blocker           # the outbox that holds this publisher back, after BLOCKED
+        readonly str fault                # what is wrong, after FAULT
+        readonly Py_ssize_t frame_size    # of the body of the frame at hand
+        const unsigned char* frame_at
+        Publish publish
+
+    cdef Fault parse_publish(self, Cursor* cursor) noexcept
+    cdef Py_ssize_t fan_out(self, Route route) except -2
+    cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1
+    cdef int pass_frame(self) noexcept
+    cdef int stop(self) except -1

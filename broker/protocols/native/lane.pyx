@@ -1,0 +1,316 @@
+# cython: language_level=3
+"""The native protocol's compiled lane: frames out of the inbox, publishes into the outboxes.
+
+`advance` runs until it needs more bytes or Python: a fire-and-forget PUBLISH on a known route, with or without a
+receipt, never leaves this file. The frame at hand stays at hand, and the inbox must not change, until `done`,
+`forward` or the next `advance`. Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport uint32_t, uint64_t
+
+from broker.wire cimport fanout, msgpack
+from broker.wire.fanout cimport Head, Route
+from broker.wire.inbox cimport Inbox
+from broker.wire.ledger cimport Ledger
+from broker.wire.msgpack cimport (
+    BAD_UTF8, EXTENSION, NO_FAULT, TOO_DEEP, TRUNCATED, WRONG_TYPE, Cursor, Fault,
+)
+from broker.wire.outbox cimport Outbox
+from broker.wire.routes cimport RouteCache
+
+from broker.wire.msgpack import FAULTS
+
+# What `advance` returns.
+NEED_MORE = 0     # the rest is an incomplete frame, or nothing
+FRAME = 1         # a frame for Python: `frame()`
+PUBLISH = 2       # a PUBLISH for Python: `topic`, `reply`, ...; answer it with `forward` or `done`
+BLOCKED = 3       # an outbox holds this publisher back: `blocker`; the frame is still to be done
+FAULT = 4         # malformed: `fault`; nothing more can be read
+TOO_LARGE = 5     # a frame of `frame_size`, above the limit; nothing more can be read
+
+cdef enum:
+    PUBLISH_TYPE = 3
+    MESSAGE_TYPE = 4
+    RECEIPT_TYPE = 5
+    PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply
+    DEPTH = 8                # levels of nesting, the frame's own array the first
+    HEADER_KEY_BYTES = 255
+
+
+cdef class Lane:
+    """The frames of one connection.
+
+    frame_max    largest body accepted, in bytes
+    control_max  bytes of unsent answers beyond which this connection is not read any further
+    """
+
+    def __cinit__(self, Inbox inbox not None, Outbox outbox not None, RouteCache routes not None,
+                  Ledger ledger not None, *, Py_ssize_t frame_max, Py_ssize_t control_max):
+        self.inbox = inbox
+        self.outbox = outbox
+        self.routes = routes
+        self.ledger = ledger
+        self.frame_max = frame_max
+        self.control_max = control_max
+
+    def advance(self):
+        """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
+        cdef Inbox inbox = self.inbox
+        cdef const unsigned char* at
+        cdef Cursor cursor
+        cdef Py_ssize_t rest, size
+        cdef uint32_t fields = 0
+        cdef Fault fault
+        cdef Route route
+        self.blocker = None
+        while True:
+            if self.outbox.control_size > self.control_max:
+                self.outbox.begin_pause()
+                self.blocker = self.outbox
+                self.stop()
+                return BLOCKED
+            at = <const unsigned char*> inbox.data + inbox.pos
+            rest = inbox.end - inbox.pos
+            inbox.wanted = 0
+            if rest < 4:
+                self.stop()
+                return NEED_MORE
+            size = <Py_ssize_t> (<uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3])
+            self.frame_size = size
+            if size > self.frame_max:
+                return TOO_LARGE
+            if size == 0:
+                self.fault = "a frame of no bytes; the body is at least an array header"
+                return FAULT
+            if rest < 4 + size:
+                inbox.wanted = 4 + size
+                self.stop()
+                return NEED_MORE
+            self.frame_at = cursor.at = at + 4
+            cursor.end = cursor.at + size
+            if self.open and is_publish(cursor.at, size):
+                fault = self.parse_publish(&cursor)
+                if fault:
+                    return self.report(fault, "PUBLISH: ")
+                if self.publish.reply is NULL and self.publish.syntax <= 1 and not self.plain:
+                    route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
+                                             self.publish.topic_size)
+                    if route is not None:
+                        if self.fan_out(route) < 0:
+                            self.stop()
+                            return BLOCKED
+                        continue
+                return PUBLISH
+            fault = msgpack.skip(&cursor, DEPTH)
+            if fault == NO_FAULT and cursor.at != cursor.end:
+                self.fault = f"{cursor.end - cursor.at} bytes left over behind the frame's array"
+                return FAULT
+            cursor.at = self.frame_at
+            if fault == NO_FAULT:
+                fault = msgpack.array_header(&cursor, &fields)
+            if fault == NO_FAULT and (fields == 0 or cursor.at[0] > 0x7F):
+                fault = WRONG_TYPE
+            if fault:
+                return self.report(fault, "")
+            return FRAME
+
+    def report(self, int fault, str where):
+        self.fault = where + FAULTS[fault]
+        return FAULT
+
+    # -- the frame at hand, for Python ------------------------------------------------------------------------------
+
+    def frame(self):
+        """The body of the frame at hand, sound msgpack; it is done with that."""
+        cdef bytes body = PyBytes_FromStringAndSize(<const char*> self.frame_at, self.frame_size)
+        self.pass_frame()
+        return body
+
+    @property
+    def topic(self):
+        """The topic of the PUBLISH at hand, as bytes."""
+        return PyBytes_FromStringAndSize(<const char*> self.publish.topic, self.publish.topic_size)
+
+    @property
+    def reply(self):
+        """Its reply topic, as bytes, or None."""
+        if self.publish.reply is NULL:
+            return None
+        return PyBytes_FromStringAndSize(<const char*> self.publish.reply, self.publish.reply_size)
+
+    @property
+    def syntax(self):
+        """Its syntax, as the number in the frame."""
+        return self.publish.syntax
+
+    @property
+    def request(self):
+        """Its request, or None if it wants no receipt."""
+        return self.publish.request if self.publish.wants_receipt else None
+
+    def forward(self, Route route not None):
+        """Send the PUBLISH at hand on this route, and its receipt if it wants one.
+
+        Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
+        """
+        if self.fan_out(route) < 0:
+            self.stop()
+            return False
+        return True
+
+    def done(self):
+        """The PUBLISH at hand was refused: pass over it."""
+        self.pass_frame()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    cdef int pass_frame(self) noexcept:
+        self.inbox.pos += 4 + self.frame_size
+        return 0
+
+    cdef int stop(self) except -1:
+        """Nothing more can be done now: keep what is left until the next read."""
+        return self.inbox.keep_rest()
+
+    cdef Py_ssize_t fan_out(self, Route route) except -2:
+        """Copy the PUBLISH at hand to all who get it; -1 if it is held back."""
+        cdef Head head
+        cdef unsigned char* octets = <unsigned char*> head.octets
+        cdef Py_ssize_t routed, size = 7 + self.publish.tail_size
+        if self.ledger.pausing or self.ledger.used > self.ledger.limit:
+            self.blocker = route.blocker(self.outbox)
+            if self.blocker is not None:
+                return -1
+        octets[0] = (size >> 24) & 0xFF
+        octets[1] = (size >> 16) & 0xFF
+        octets[2] = (size >> 8) & 0xFF
+        octets[3] = size & 0xFF
+        octets[4] = 0x90 | self.publish.fields
+        octets[5] = MESSAGE_TYPE
+        octets[6] = 0xCE
+        head.hole = 7
+        head.size = 11
+        routed = fanout.fan_out(route, self.ledger, self.outbox, &head, <const char*> self.publish.tail,
+                                self.publish.tail_size)
+        if self.publish.wants_receipt:
+            self.answer(self.publish.request, routed)
+        self.pass_frame()
+        return routed
+
+    cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1:
+        """RECEIPT, in its fixed-width form."""
+        cdef unsigned char frame[16]
+        cdef int i
+        if self.outbox.closed:
+            return 0
+        frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 12
+        frame[4], frame[5], frame[6], frame[11] = 0x93, RECEIPT_TYPE, 0xCE, 0xCE
+        for i in range(4):
+            frame[7 + i] = (request >> (24 - 8 * i)) & 0xFF
+            frame[12 + i] = (routed >> (24 - 8 * i)) & 0xFF
+        self.outbox.put(<const char*> frame, 16, NULL, 0, 0, 0)
+        self.outbox.control_size += 16
+        self.ledger.receipts += 1
+        return 0
+
+    cdef Fault parse_publish(self, Cursor* cursor) noexcept:
+        """Take a PUBLISH apart. Everything that is forwarded has been checked, so that subscribers can decode it."""
+        cdef Publish* publish = &self.publish
+        cdef uint32_t fields = 0, i
+        cdef uint64_t number = 0
+        cdef const unsigned char* start
+        cdef Py_ssize_t size
+        cdef bint is_str
+        cdef Fault fault = msgpack.array_header(cursor, &fields)
+        if fault:
+            return fault
+        if fields < 4:
+            return TRUNCATED
+        cursor.at += 1
+        publish.syntax = 0
+        publish.reply = NULL
+        publish.wants_receipt = not msgpack.is_nil(cursor)
+        if publish.wants_receipt:
+            fault = msgpack.unsigned_integer(cursor, &number)
+            if fault:
+                return fault
+            if number > 0xFFFFFFFF:
+                return WRONG_TYPE
+            publish.request = <uint32_t> number
+        publish.tail = cursor.at
+        fault = msgpack.octets(cursor, True, True, &publish.topic, &publish.topic_size, &is_str)
+        if fault:
+            return fault
+        fault = msgpack.octets(cursor, False, True, &start, &size, &is_str)
+        if fault:
+            return fault
+        if fields > 4 and not msgpack.is_nil(cursor):
+            fault = check_headers(cursor)
+            if fault:
+                return fault
+        if fields > 5 and not msgpack.is_nil(cursor):
+            fault = msgpack.unsigned_integer(cursor, &publish.syntax)
+            if fault:
+                return fault
+        if fields > 6 and not msgpack.is_nil(cursor):
+            fault = msgpack.octets(cursor, True, True, &publish.reply, &publish.reply_size, &is_str)
+            if fault:
+                return fault
+        publish.tail_size = cursor.at - publish.tail
+        publish.fields = min(fields, <uint32_t> PUBLISH_FIELDS)
+        for i in range(publish.fields, fields):
+            fault = msgpack.skip(cursor, DEPTH - 1)
+            if fault:
+                return fault
+        return NO_FAULT if cursor.at == cursor.end else WRONG_TYPE
+
+
+cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept nogil:
+    """Is the frame's type, behind an array header in any of its three forms, PUBLISH?"""
+    if body[0] & 0xF0 == 0x90:
+        return size > 1 and body[1] == PUBLISH_TYPE
+    if body[0] == 0xDC:
+        return size > 3 and body[3] == PUBLISH_TYPE
+    return body[0] == 0xDD and size > 5 and body[5] == PUBLISH_TYPE
+
+
+cdef Fault check_headers(Cursor* cursor) noexcept nogil:
+    """A map of str keys to scalars, or to arrays of scalars."""
+    cdef uint32_t count = 0, i
+    cdef const unsigned char* start
+    cdef Py_ssize_t size
+    cdef bint is_str
+    cdef Fault fault = msgpack.map_header(cursor, &count)
+    if fault:
+        return fault
+    for i in range(count):
+        fault = msgpack.octets(cursor, True, False, &start, &size, &is_str)
+        if fault:
+            return fault
+        if size > HEADER_KEY_BYTES or (size and start[0] == 0x24):    # $: reserved, section 8
+            return WRONG_TYPE
+        fault = check_value(cursor)
+        if fault:
+            return fault
+    return NO_FAULT
+
+
+cdef inline bint is_array(unsigned char kind) noexcept nogil:
+    return kind & 0xF0 == 0x90 or kind == 0xDC or kind == 0xDD
+
+
+cdef Fault check_value(Cursor* cursor) noexcept nogil:
+    """A scalar, or an array of scalars: nothing nested, whatever the frame's own bound."""
+    cdef uint32_t count = 1
+    cdef Fault fault
+    if cursor.at < cursor.end and is_array(cursor.at[0]):
+        fault = msgpack.array_header(cursor, &count)
+        if fault:
+            return fault
+    while count:
+        fault = msgpack.skip(cursor, 0)
+        if fault:
+            return WRONG_TYPE if fault == TOO_DEEP else fault
+        count -= 1
+    return NO_FAULT

@@ -1,0 +1,51 @@
+from typing import Any
+
+from broker.wire.outbox import Outbox
+
+UNLIMITED: int
+
+class Target:
+    outbox: Outbox
+    number: int
+    no_echo: bool
+    credit: int
+    remaining: int
+    ended: bool
+    delivered: int
+    dropped: int
+    waiting_max: int
+    subscription: Any
+    def __init__(
+        self,
+        outbox: Outbox,
+        number: int,
+        *,
+        no_echo: bool = False,
+        credit: int = ...,
+        after: int = ...,
+        waiting_max: int = 0,
+        subscription: Any = None,
+    ) -> None: ...
+    @property
+    def waiting_messages(self) -> int: ...
+    def grant(self, messages: int) -> None: ...
+    def end_after(self, messages: int) -> bool: ...
+    def end(self) -> None: ...
+    def cancel(self) -> None: ...
+    def discard(self) -> None: ...
+
+class Group:
+    members: list[Target]
+    turn: int
+    def add(self, target: Target) -> None: ...
+    def remove(self, target: Target) -> None: ...
+    def __len__(self) -> int: ...
+
+class Route:
+    key: bytes
+    targets: list[Target]
+    groups: list[Group]
+    hits: int
+    slot: Any
+    def __init__(self, key: bytes, targets: list[Target], groups: list[Group]) -> None: ...
+    def __len__(self) -> int: ...

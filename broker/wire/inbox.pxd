@@ -1,0 +1,33 @@
+# What has arrived from one connection and is not parsed yet.
+#
+#   ReceiveBuffer (one per loop)      [##########............................]   read into by every connection in turn
+#   Inbox.part    (only if partial)   [####......]                               what the last parse left over
+#
+# Between reads a connection holds exactly its unparsed bytes, so an idle one holds none. A small rest is moved to the
+# front of the shared buffer before the next read; a large one (a big frame on its way) keeps a buffer of its own, which
+# doubles, so that memory follows the bytes that really came and not the length that a peer announced.
+
+from broker.wire.ledger cimport Ledger
+
+cdef class ReceiveBuffer:
+    cdef:
+        char* data
+        readonly Py_ssize_t capacity
+        char* view                        # what the next __getbuffer__ exposes
+        Py_ssize_t view_size
+
+cdef class Inbox:
+    cdef:
+        ReceiveBuffer shared
+        Ledger ledger
+        char* part                        # the rest of the last parse; NULL if none
+        Py_ssize_t part_size, part_capacity
+        bint in_shared                    # the bytes to parse now lie in `shared`, not in `part`
+        char* data                        # the bytes to parse now: data[pos:end]
+        Py_ssize_t pos, end
+        readonly Py_ssize_t wanted        # size of the frame that the parser waits for, 0 if unknown
+        Py_ssize_t counted                # bytes entered in the ledger
+
+    cdef int keep_rest(self) except -1
+    cdef int grow(self, Py_ssize_t capacity) except -1
+    cdef void count(self) noexcept

@@ -1,0 +1,149 @@
+# cython: language_level=3
+"""Receiving: one buffer for the loop, and for each connection what the last parse left over.
+
+`next_buffer` is what asyncio.BufferedProtocol.get_buffer returns, `received` what buffer_updated calls; then a compiled
+parser moves `pos` over data[pos:end], and `keep_rest` puts the rest aside until the next read.
+"""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+cdef enum:
+    # A rest up to this size is moved into the shared buffer before the next read: cheaper than a buffer of its own.
+    SMALL_REST = 16 * 1024
+
+
+cdef class ReceiveBuffer:
+    """`capacity` bytes that all connections of a loop read into, one after the other."""
+
+    def __cinit__(self, Py_ssize_t capacity=256 * 1024):
+        if capacity < 2 * SMALL_REST:
+            raise ValueError(f"a receive buffer of {capacity} bytes; it takes at least {2 * SMALL_REST}")
+        self.data = <char*> malloc(capacity)
+        if self.data is NULL:
+            raise MemoryError()
+        self.capacity = capacity
+        self.view = self.data
+        self.view_size = capacity
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.view, self.view_size, 0, flags)
+
+    def __len__(self):
+        return self.view_size
+
+
+cdef class Inbox:
+    """The unparsed bytes of one connection."""
+
+    def __cinit__(self, ReceiveBuffer shared, Ledger ledger):
+        self.shared = shared
+        self.ledger = ledger
+
+    def __dealloc__(self):
+        free(self.part)
+        if self.ledger is not None:
+            self.ledger.used -= self.counted
+
+    @property
+    def size(self):
+        """Bytes kept between reads."""
+        return self.part_size
+
+    def next_buffer(self):
+        """Where the next read goes. Valid until `received`; nothing else may read in between."""
+        cdef ReceiveBuffer shared = self.shared
+        if self.part_size <= SMALL_REST:
+            if self.part_size:
+                memcpy(shared.data, self.part, self.part_size)
+            self.in_shared = True
+            shared.view = shared.data + self.part_size
+            shared.view_size = shared.capacity - self.part_size
+            return shared
+        if self.part_capacity - self.part_size < SMALL_REST:
+            self.grow(min(2 * self.part_capacity, max(self.wanted, self.part_size) + SMALL_REST))
+        self.in_shared = False
+        shared.view = self.part + self.part_size
+        shared.view_size = self.part_capacity - self.part_size
+        return shared
+
+    def received(self, Py_ssize_t octets):
+        """`octets` bytes were read into `next_buffer()`: they and the rest before them can be parsed now."""
+        if octets < 0 or octets > self.shared.view_size:
+            raise ValueError(f"{octets} bytes read into a buffer of {self.shared.view_size}")
+        self.ledger.bytes_in += octets
+        if self.in_shared:
+            self.data = self.shared.data
+            self.end = self.part_size + octets
+        else:
+            self.part_size += octets
+            self.data = self.part
+            self.end = self.part_size
+        self.pos = 0
+
+    def feed(self, const unsigned char[::1] octets):
+        """Take bytes that were read elsewhere (tests, or a transport without buffers)."""
+        cdef Py_ssize_t done = 0, n, size = octets.shape[0]
+        if self.part_size + size > self.part_capacity:
+            self.grow(self.part_size + size)
+        if size:
+            memcpy(self.part + self.part_size, &octets[0], size)
+        self.part_size += size
+        self.ledger.bytes_in += size
+        self.resume()
+
+    def pause(self):
+        """Put the unparsed bytes aside: something has to happen before they can be parsed. `resume` goes on."""
+        self.keep_rest()
+
+    def resume(self):
+        """Make the kept rest the bytes to parse, without a read."""
+        self.in_shared = False
+        self.data = self.part
+        self.pos = 0
+        self.end = self.part_size
+
+    cdef int keep_rest(self) except -1:
+        """Put data[pos:end] aside until the next read. The parser calls it when it stops, for whatever reason."""
+        cdef Py_ssize_t rest = self.end - self.pos
+        if rest == 0:
+            free(self.part)
+            self.part = NULL
+            self.part_size = self.part_capacity = 0
+        elif self.in_shared:
+            if self.part_capacity < rest or self.part_capacity > 4 * rest + 64:
+                free(self.part)
+                self.part = NULL
+                self.part_size = self.part_capacity = 0
+                self.grow(rest)
+            memcpy(self.part, self.data + self.pos, rest)
+            self.part_size = rest
+        elif self.pos:
+            memmove(self.part, self.part + self.pos, rest)
+            self.part_size = rest
+        self.data = NULL
+        self.pos = self.end = 0
+        self.count()
+        return 0
+
+    cdef int grow(self, Py_ssize_t capacity) except -1:
+        cdef char* part = <char*> realloc(self.part, capacity)
+        if part is NULL:
+            raise MemoryError()
+        self.part = part
+        self.part_capacity = capacity
+        self.count()
+        return 0
+
+    cdef void count(self) noexcept:
+        self.ledger.used += self.part_capacity - self.counted
+        self.counted = self.part_capacity
+
+    def clear(self):
+        """Drop what is unparsed: the connection is closed."""
+        self.pos = self.end = 0
+        self.keep_rest()

@@ -1,0 +1,23 @@
+# What all connections of one broker hold together, what passed, and which outboxes want attention.
+#
+#   Outbox --dirty-->  Ledger.dirty      --> flushed once at the end of the loop's turn
+#          --full -->  Ledger.attention  --> the core hears of a slow consumer, once
+#   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
+
+from libc.stdint cimport uint64_t
+
+cdef class Ledger:
+    cdef:
+        # Memory: bytes unsent or held, in all outboxes, and assembled in all inboxes.
+        readonly Py_ssize_t used
+        public Py_ssize_t limit
+        readonly Py_ssize_t pausing       # outboxes that hold their publishers back just now
+        # Work for the end of the turn.
+        readonly list dirty
+        readonly list attention
+        readonly list ended
+        object _schedule                  # called once when the first outbox becomes dirty
+        # Counters, monotonic.
+        readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
+        readonly uint64_t receipts, unroutable
+        readonly uint64_t dropped_newest, dropped_oldest, dropped_credit, dropped_disconnect

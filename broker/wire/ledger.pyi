@@ -1,0 +1,30 @@
+from collections.abc import Callable
+from typing import Any
+
+from broker.wire.fanout import Target
+from broker.wire.outbox import Outbox
+
+class Ledger:
+    used: int
+    limit: int
+    pausing: int
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    receipts: int
+    unroutable: int
+    dropped_newest: int
+    dropped_oldest: int
+    dropped_credit: int
+    dropped_disconnect: int
+    dirty: list[Outbox]
+    attention: list[Outbox]
+    ended: list[Target]
+    def __init__(self, limit: int, schedule: Callable[[], Any]) -> None: ...
+    def take_dirty(self) -> list[Outbox]: ...
+    def take_attention(self) -> list[Outbox]: ...
+    def take_ended(self) -> list[Target]: ...
+    def count_in(self, octets: int) -> None: ...
+    def count_out(self, octets: int) -> None: ...
+    def count_receipt(self) -> None: ...

@@ -1,0 +1,45 @@
+# cython: language_level=3
+"""The ledger: bytes held by all connections together, counters of what passed, and the turn's to-do lists."""
+
+cdef class Ledger:
+    """Shared by all outboxes of one broker.
+
+    limit     bytes that all outboxes and inboxes together may hold
+    schedule  called without arguments when the first outbox of a turn becomes dirty; must arrange for a flush
+    """
+
+    def __cinit__(self, Py_ssize_t limit, schedule):
+        self.limit = limit
+        self._schedule = schedule
+        self.dirty = []
+        self.attention = []
+        self.ended = []
+
+    def take_dirty(self):
+        """The outboxes that got something since the last call."""
+        cdef list dirty = self.dirty
+        self.dirty = []
+        return dirty
+
+    def take_attention(self):
+        """The outboxes that overflowed since the last call, each at most once until it is asked again."""
+        cdef list attention = self.attention
+        self.attention = []
+        return attention
+
+    def take_ended(self):
+        """The targets that have had their last message since the last call."""
+        cdef list ended = self.ended
+        self.ended = []
+        return ended
+
+    def count_in(self, Py_ssize_t octets):
+        """Count `octets` bytes received."""
+        self.bytes_in += octets
+
+    def count_out(self, Py_ssize_t octets):
+        """Count `octets` bytes written to sockets."""
+        self.bytes_out += octets
+
+    def count_receipt(self):
+        self.receipts += 1

@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+FAULTS: dict[int, str]
+
+def check(encoded: Buffer, depth: int = 8) -> str | None: ...
+def valid_utf8(text: Buffer) -> bool: ...

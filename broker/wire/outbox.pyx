@@ -1,0 +1,425 @@
+# cython: language_level=3
+# cython: wraparound=False
+"""Outbox: the unsent frames of one connection, bounded, with a policy for when it is full.
+
+Frames are appended whole and leave in order. Messages may be dropped as the slow policy says (always whole, never
+once they have begun to be sent); answers and errors never are: who asks faster than they read is not read from any
+further (`control_size`, enforced by the connection). The outbox does not send: broker.net.flush does, once a turn.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+from broker.wire.ledger cimport Ledger
+
+cdef enum:
+    FIRST_BYTES = 512            # of the buffer; it doubles, and is given back when the outbox is empty
+    KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
+    FIRST_FRAMES = 16
+    SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
+
+POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
+
+
+cdef class Outbox:
+    """The unsent frames of one connection.
+
+    limit    bytes of unsent frames beyond which messages meet the policy
+    policy   one of POLICIES
+    """
+
+    def __cinit__(self, Ledger ledger not None, Py_ssize_t limit, str policy, owner=None):
+        self.ledger = ledger
+        self.limit = limit
+        self.policy = policy
+        self.owner = owner
+        self.bodies = deque()
+        self.evicted = {}
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.frames)
+
+    @property
+    def policy(self):
+        """The slow policy's name; setting it takes effect with the next message. Raises ValueError."""
+        return POLICIES[self.policy_code]
+
+    @policy.setter
+    def policy(self, str policy not None):
+        if policy not in POLICIES:
+            raise ValueError(f"slow policy {policy!r}; it is one of {', '.join(POLICIES)}")
+        self.policy_code = <Policy> <int> POLICIES.index(policy)
+
+    # -- putting in -------------------------------------------------------------------------------------------------
+
+    def write(self, bytes frame not None):
+        """Append a control frame: an answer or an error. Never dropped, whatever the policy."""
+        if self.closed:
+            return
+        self.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, 0, 0)
+        self.control_size += PyBytes_GET_SIZE(frame)
+
+    cdef bint admits(self, Py_ssize_t size) noexcept:
+        """Does a message of `size` bytes fit?"""
+        cdef Py_ssize_t after = self.size + self.held + size
+        if after > self.limit:
+            return False
+        return self.ledger.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
+
+    cdef bint holds_back(self) noexcept:
+        """Must a publisher wait before it sends to this outbox? (Policy pause only.)"""
+        if self.policy_code != PAUSE or self.closed:
+            return False
+        if self.pausing:
+            return True
+        if self.admits(0):
+            return False
+        self.begin_pause()
+        return True
+
+    cdef void begin_pause(self) noexcept:
+        if not self.pausing:
+            self.pausing = True
+            self.ledger.pausing += 1
+            self.resume_at = min(self.limit, self.size) // 2
+
+    cdef bint make_room(self, Py_ssize_t size) except -1:
+        """A message does not fit: apply the policy. True if it may be appended now."""
+        cdef Frame* frame
+        self.overflows += 1
+        self.notice()
+        if self.policy_code == PAUSE:
+            # One frame over the limit: whoever publishes next finds the outbox holding back, see `holds_back`.
+            self.begin_pause()
+            return True
+        if self.policy_code == DROP_OLDEST:
+            while self.scanned < self.count:
+                frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
+                if frame.flags & (MESSAGE | DEAD | PINNED) != MESSAGE:
+                    self.scanned += 1
+                    continue
+                self.evict(self.scanned)
+                if self.dead > self.capacity // 2:
+                    self.compact()
+                if self.admits(size):
+                    return True
+        if self.policy_code == DISCONNECT:
+            self.ledger.dropped_disconnect += 1
+        else:
+            self.ledger.dropped_newest += 1
+        self.dropped += 1
+        return False
+
+    cdef int evict(self, Py_ssize_t i) except -1:
+        """Mark the i-th frame dead and count it as dropped. Its shared body is freed at once."""
+        cdef Frame* frame = &self.frames[(self.first + i) & (self.frames_capacity - 1)]
+        cdef Py_ssize_t j, nth = 0, size = frame.inline_size
+        if frame.flags & SHARED:
+            for j in range(i):
+                if self.frames[(self.first + j) & (self.frames_capacity - 1)].flags & SHARED:
+                    nth += 1
+            size += PyBytes_GET_SIZE(self.bodies[nth])
+            del self.bodies[nth]
+            frame.flags &= ~<uint32_t> SHARED
+        self.size -= size
+        self.ledger.used -= size
+        self.messages -= 1
+        self.dropped += 1
+        self.ledger.dropped_oldest += 1
+        self.evicted[frame.number] = self.evicted.get(frame.number, 0) + 1
+        if i == 0:
+            # At the front there is nothing to keep the place for.
+            self.head += frame.inline_size
+            self.first = (self.first + 1) & (self.frames_capacity - 1)
+            self.count -= 1
+        else:
+            frame.flags |= DEAD
+            self.dead += frame.inline_size
+        return 0
+
+    cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
+                 uint32_t number, uint32_t flags) except -1:
+        """Append one frame, given in two pieces, by copying it."""
+        cdef Py_ssize_t size = head_size + body_size
+        self.reserve(size)
+        self.record(size, number, flags)
+        memcpy(self.data + self.tail, head, head_size)
+        if body_size:
+            memcpy(self.data + self.tail + head_size, body, body_size)
+        self.tail += size
+        self.size += size
+        self.messages += flags & MESSAGE
+        self.ledger.used += size
+        if not self.dirty:
+            self.mark_dirty()
+        return 0
+
+    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1:
+        """Append one message whose body is shared with other outboxes: only the head is copied."""
+        self.reserve(head_size)
+        self.bodies.append(body)
+        self.record(head_size, number, MESSAGE | SHARED)
+        self.messages += 1
+        memcpy(self.data + self.tail, head, head_size)
+        self.tail += head_size
+        self.size += head_size + PyBytes_GET_SIZE(body)
+        self.ledger.used += head_size + PyBytes_GET_SIZE(body)
+        if not self.dirty:
+            self.mark_dirty()
+        return 0
+
+    cdef int reserve(self, Py_ssize_t inline_size) except -1:
+        cdef Py_ssize_t capacity
+        cdef char* data
+        if self.tail + inline_size <= self.capacity:
+            return 0
+        if self.head >= self.capacity // 2 and self.tail - self.head + inline_size <= self.capacity:
+            memmove(self.data, self.data + self.head, self.tail - self.head)
+        else:
+            capacity = max(2 * self.capacity, FIRST_BYTES)
+            while capacity < self.tail - self.head + inline_size:
+                capacity *= 2
+            data = <char*> malloc(capacity)
+            if data is NULL:
+                raise MemoryError()
+            if self.tail > self.head:
+                memcpy(data, self.data + self.head, self.tail - self.head)
+            free(self.data)
+            self.data = data
+            self.capacity = capacity
+        self.tail -= self.head
+        self.head = 0
+        return 0
+
+    cdef int record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) except -1:
+        cdef Frame* frames
+        cdef Py_ssize_t i, capacity
+        if self.count == self.frames_capacity:
+            capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
+            frames = <Frame*> malloc(capacity * sizeof(Frame))
+            if frames is NULL:
+                raise MemoryError()
+            for i in range(self.count):
+                frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
+            free(self.frames)
+            self.frames = frames
+            self.frames_capacity = capacity
+            self.first = 0
+        frames = &self.frames[(self.first + self.count) & (self.frames_capacity - 1)]
+        frames.inline_size = <uint32_t> inline_size
+        frames.number = number
+        frames.flags = flags
+        self.count += 1
+        return 0
+
+    cdef int compact(self) except -1:
+        """Squeeze the dead frames out."""
+        cdef Py_ssize_t i, kept = 0, read = self.head, write = self.head
+        cdef Py_ssize_t mask = self.frames_capacity - 1
+        cdef Frame frame
+        for i in range(self.count):
+            frame = self.frames[(self.first + i) & mask]
+            if not frame.flags & DEAD:
+                memmove(self.data + write, self.data + read, frame.inline_size)
+                write += frame.inline_size
+                self.frames[(self.first + kept) & mask] = frame
+                kept += 1
+            read += frame.inline_size
+        self.tail = write
+        self.count = kept
+        self.dead = self.scanned = 0
+        return 0
+
+    cdef int mark_dirty(self) except -1:
+        self.dirty = self.busy = True
+        self.ledger.dirty.append(self)
+        if len(self.ledger.dirty) == 1:
+            self.ledger._schedule()
+        return 0
+
+    cdef int notice(self) except -1:
+        if not self.noticed:
+            self.noticed = True
+            self.ledger.attention.append(self)
+        return 0
+
+    # -- taking out -------------------------------------------------------------------------------------------------
+
+    def clean(self):
+        """Taken off the dirty list: its next frame puts it there again."""
+        self.dirty = False
+
+    cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1:
+        """The front of the outbox as at most `most` runs of bytes. Returns how many; valid until the next change."""
+        cdef Py_ssize_t i, at = self.head, start = self.head, nth = 0, mask = self.frames_capacity - 1
+        cdef Frame* frame
+        cdef bytes body
+        cdef int n = 0
+        if self.dead:
+            self.compact()
+            at = start = self.head
+        if not self.bodies:
+            if self.tail == self.head:
+                return 0
+            starts[0] = self.data + self.head
+            sizes[0] = self.tail - self.head
+            return 1
+        for i in range(self.count):
+            frame = &self.frames[(self.first + i) & mask]
+            at += frame.inline_size
+            if frame.flags & SHARED:
+                if n + 2 > most:
+                    return n
+                body = self.bodies[nth]
+                nth += 1
+                starts[n] = self.data + start
+                sizes[n] = at - start
+                starts[n + 1] = PyBytes_AS_STRING(body)
+                sizes[n + 1] = PyBytes_GET_SIZE(body)
+                n += 2
+                start = at
+        if at > start and n < most:
+            starts[n] = self.data + start
+            sizes[n] = at - start
+            n += 1
+        return n
+
+    cdef bytes consume(self, Py_ssize_t sent):
+        """Forget the first `sent` bytes of what `gather` gave. Returns the rest of a frame sent in part, else b"".
+
+        The caller owns that rest and must send it before anything else.
+        """
+        cdef Py_ssize_t size, body_size, left = sent, mask = self.frames_capacity - 1
+        cdef Frame* frame
+        cdef bytes body, rest = b""
+        if left == self.size and not self.bodies:
+            # The common case: everything went, and all of it was inline.
+            self.ledger.used -= self.size
+            self.ledger.messages_out += self.messages
+            self.sent += self.messages
+            self.size = self.control_size = self.messages = self.count = self.first = self.scanned = 0
+            self.head = self.tail = 0
+            self.shrink()
+            return rest
+        while left > 0:
+            frame = &self.frames[self.first]
+            body = self.bodies.popleft() if frame.flags & SHARED else None
+            body_size = PyBytes_GET_SIZE(body) if body is not None else 0
+            size = frame.inline_size + body_size
+            if left < size:
+                if left < <Py_ssize_t> frame.inline_size:
+                    rest = PyBytes_FromStringAndSize(self.data + self.head + left, frame.inline_size - left)
+                    if body is not None:
+                        rest += body
+                else:
+                    rest = body[left - frame.inline_size:]
+                left = size
+            left -= size
+            self.head += frame.inline_size
+            self.size -= size
+            self.ledger.used -= size
+            if frame.flags & MESSAGE:
+                self.messages -= 1
+                self.sent += 1
+                self.ledger.messages_out += 1
+            else:
+                self.control_size -= size
+            self.first = (self.first + 1) & mask
+            self.count -= 1
+            self.scanned = max(self.scanned - 1, 0)
+        if self.count == 0:
+            self.head = self.tail = 0
+            self.shrink()
+        return rest
+
+    cdef int shrink(self) except -1:
+        if self.capacity > KEPT_BYTES or self.frames_capacity > KEPT_BYTES // <Py_ssize_t> sizeof(Frame):
+            self.release()
+        return 0
+
+    def rest(self):
+        """Called now and then: give the buffers back if nothing was put in since the last call."""
+        if not self.busy:
+            self.release()
+        self.busy = False
+
+    cdef int release(self) except -1:
+        if self.count == 0 and (self.capacity or self.frames_capacity):
+            free(self.data)
+            self.data = NULL
+            self.capacity = self.head = self.tail = 0
+            free(self.frames)
+            self.frames = NULL
+            self.frames_capacity = self.first = 0
+        return 0
+
+    def take(self, Py_ssize_t at_most=256 * 1024):
+        """Take whole frames of about `at_most` bytes (at least one, if there are any) from the front, as bytes.
+
+        The plain way out, for transports without a socket of their own (TLS) and for tests.
+        """
+        cdef Py_ssize_t i, n = 0, taken = 0, mask
+        cdef bytes result
+        cdef list parts = []
+        if self.dead:
+            self.compact()
+        mask = self.frames_capacity - 1
+        cdef Py_ssize_t at = self.head, nth = 0, size
+        cdef Frame* frame
+        for i in range(self.count):
+            frame = &self.frames[(self.first + i) & mask]
+            size = frame.inline_size
+            if frame.flags & SHARED:
+                size += PyBytes_GET_SIZE(self.bodies[nth])
+            if taken and taken + size > at_most:
+                break
+            parts.append(PyBytes_FromStringAndSize(self.data + at, frame.inline_size))
+            if frame.flags & SHARED:
+                parts.append(self.bodies[nth])
+                nth += 1
+            at += frame.inline_size
+            taken += size
+        result = b"".join(parts)
+        self.consume(taken)
+        return result
+
+    # -- the core's side --------------------------------------------------------------------------------------------
+
+    def hold_back(self):
+        """Does this outbox hold its publishers back? (As the fast lane asks; True only under policy pause.)"""
+        return self.holds_back()
+
+    def drained(self):
+        """True once when an outbox that held publishers back has drained far enough to let them go on."""
+        if self.pausing and (self.closed or self.size <= self.resume_at):
+            self.pausing = False
+            self.ledger.pausing -= 1
+            return True
+        return False
+
+    def pin(self):
+        """No frame now in the outbox may be dropped any more: its counts have been reported."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            self.frames[(self.first + i) & (self.frames_capacity - 1)].flags |= PINNED
+
+    def close(self):
+        """Take nothing more; what is in it may still be sent."""
+        self.closed = True
+
+    def discard(self):
+        """Close, and drop what is unsent. Returns the number of messages lost, which are counted as dropped."""
+        cdef Py_ssize_t lost = self.messages
+        self.closed = True
+        self.ledger.used -= self.size
+        self.ledger.dropped_disconnect += lost
+        self.dropped += lost
+        self.bodies.clear()
+        self.size = self.control_size = self.messages = self.count = self.first = self.scanned = self.dead = 0
+        self.head = self.tail = 0
+        self.release()
+        return lost

@@ -1,0 +1,27 @@
+# The route cache: the topic as it stands in the frame -> who gets it.
+#
+#   hash(syntax, topic octets) --> slots  [ . | R | . | R | R | . ]   open addressing, linear probing, at most half full
+#                                               |
+#                                               Route.key = syntax octet + topic octets, compared in full
+#
+# The hash is CPython's for bytes (SipHash-1-3, keyed at random per process), so hostile topics cannot be made to collide.
+
+from libc.stdint cimport uint64_t
+
+from broker.wire.fanout cimport Route
+
+cdef struct Slot:
+    Py_ssize_t hash
+    void* route          # borrowed: `kept` owns it
+
+cdef class RouteCache:
+    cdef:
+        Slot* slots
+        Py_ssize_t mask
+        readonly dict kept               # key -> Route, oldest first
+        readonly Py_ssize_t most
+        readonly uint64_t hits, misses, evicted
+
+    cdef Route find(self, unsigned char syntax, const char* topic, Py_ssize_t size)
+    cdef int place(self, Py_ssize_t hash, void* route) noexcept
+    cdef int rebuild(self, Py_ssize_t capacity) except -1
