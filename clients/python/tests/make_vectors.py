@@ -150,19 +150,19 @@ FRAMES: list[dict[str, Any]] = []
 def vector(name: str, kind: int, data: bytes, note: str = "", canonical: bool = False, **fields: Any) -> None:
     direction = "client" if kind in (HELLO, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, CREDIT) else "broker"
     directions = ("client", "broker") if kind in (PING, PONG, GOODBYE) else (direction,)
-    for each in directions:
-        FRAMES.append(
-            {
-                "name": name if len(directions) == 1 else f"{name}_from_{each}",
-                "direction": each,
-                "type": kind,
-                "type_name": NAMES[kind],
-                "fields": {key: hexed(value) if isinstance(value, bytes) else value for key, value in fields.items()},
-                "bytes": data.hex(),
-                "canonical": canonical,
-                "note": note,
-            }
-        )
+    FRAMES.extend(
+        {
+            "name": name if len(directions) == 1 else f"{name}_from_{each}",
+            "direction": each,
+            "type": kind,
+            "type_name": NAMES[kind],
+            "fields": {key: hexed(value) if isinstance(value, bytes) else value for key, value in fields.items()},
+            "bytes": data.hex(),
+            "canonical": canonical,
+            "note": note,
+        }
+        for each in directions
+    )
 
 
 def well_formed() -> None:
@@ -553,6 +553,12 @@ HANDSHAKE = (
      False, {"version": 1}),
 )  # fmt: skip
 
+# What the SDK asks before it leaves with messages of which it does not know whether they were read.
+ALL_READ = (
+    ("client", "PING", frame(fixint(11), fixint(2)), True, {}),
+    ("broker", "PONG", frame(fixint(12), fixint(2)), True, {}),
+)
+
 
 def session(name: str, note: str, *steps: tuple[str, str, bytes, bool, dict[str, Any]]) -> None:
     SESSIONS.append(
@@ -608,6 +614,7 @@ def sessions() -> None:
         ("broker", "MESSAGE", message, False, {"subscription": 1, "topic": "forex.eur", "payload": hexed(b"hi")}),
         ("broker", "ENDED", frame(fixint(9), fixint(1), text("after"), fixint(2), fixint(0)), False,
          {"subscription": 1, "reason": "after", "delivered": 2, "dropped": 0}),
+        *ALL_READ,
         ("client", "GOODBYE", frame(fixint(14), text("normal")), True, {}),
     )  # fmt: skip
     session(
@@ -619,6 +626,7 @@ def sessions() -> None:
          {"topic": "site/7/temp", "syntax": 1}),
         ("broker", "MESSAGE", frame(fixint(4), uint32(1), text("site/7/temp"), hi, NIL, fixint(1), NIL), False,
          {"subscription": 1, "topic": "site/7/temp", "syntax": 1, "reply": None}),
+        *ALL_READ,
         ("client", "GOODBYE", frame(fixint(14), text("normal")), True, {}),
     )  # fmt: skip
     session(

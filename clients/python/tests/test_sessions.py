@@ -1,11 +1,12 @@
-"""The client in the sessions of the vectors: what it writes is exactly what they say, when it is told what they say."""
+"""The client in the sessions of the vectors: it writes exactly what they say."""
 
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import fanlight
 import pytest
+
+import fanlight
 from fanlight.codec import decode_body
 
 from . import make_vectors
@@ -77,6 +78,9 @@ async def test_a_client_says_what_the_session_says(name: str) -> None:
     async def script(peer: Peer) -> None:
         await play(await peer.connection(), SESSIONS[name]["steps"])
 
-    async with listening() as peer, conversing(peer, script):
-        async with fanlight.connect(peer.url, name="desk-7") as client:
-            await PROGRAMS[name](client)
+    async with (
+        listening() as peer,
+        conversing(peer, script),
+        fanlight.connect(peer.url, name="desk-7") as client,
+    ):
+        await PROGRAMS[name](client)

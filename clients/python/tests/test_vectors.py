@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fanlight.codec import Decoder, Encoder
 from fanlight.errors import ProtocolError
 from fanlight.frames import Frame, FrameType, Ping
@@ -76,12 +77,18 @@ def test_what_follows_a_frame_is_the_next(vector: dict[str, Any]) -> None:
 
 def unhexed(value: Any) -> Any:
     if isinstance(value, dict):
-        return bytes.fromhex(value["hex"]) if set(value) == {"hex"} else {k: unhexed(v) for k, v in value.items()}
+        return (
+            bytes.fromhex(value["hex"])
+            if set(value) == {"hex"}
+            else {k: unhexed(v) for k, v in value.items()}
+        )
     return [unhexed(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize(
-    "vector", [each for each in FRAMES if each["canonical"] and each["type_name"] != "PUBLISH"], ids=lambda v: v["name"]
+    "vector",
+    [each for each in FRAMES if each["canonical"] and each["type_name"] != "PUBLISH"],
+    ids=lambda v: v["name"],
 )
 def test_the_encoder_makes_the_canonical_bytes(vector: dict[str, Any]) -> None:
     fields = [unhexed(value) for value in vector["fields"].values()]
@@ -91,7 +98,9 @@ def test_the_encoder_makes_the_canonical_bytes(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "vector", [each for each in FRAMES if each["canonical"] and each["type_name"] == "PUBLISH"], ids=lambda v: v["name"]
+    "vector",
+    [each for each in FRAMES if each["canonical"] and each["type_name"] == "PUBLISH"],
+    ids=lambda v: v["name"],
 )
 def test_the_encoder_publishes_what_the_vector_says(vector: dict[str, Any]) -> None:
     fields = {key: unhexed(value) for key, value in vector["fields"].items()}
@@ -123,14 +132,18 @@ CLOSING = [
 
 
 @pytest.mark.parametrize("vector", CLOSING, ids=lambda vector: vector["name"])
-def test_the_table_of_frames_knows_what_is_malformed_in_the_other_direction_too(vector: dict[str, Any]) -> None:
+def test_the_table_of_frames_knows_what_is_malformed_in_the_other_direction_too(
+    vector: dict[str, Any],
+) -> None:
     with pytest.raises(ProtocolError) as raised:
         Decoder().feed(bytes.fromhex(vector["bytes"]))
     assert raised.value.code == vector["code"]
 
 
 @pytest.mark.parametrize(
-    "vector", [each for each in VECTORS["invalid"] if each["name"].startswith("unknown_type")], ids=lambda v: v["name"]
+    "vector",
+    [each for each in VECTORS["invalid"] if each["name"].startswith("unknown_type")],
+    ids=lambda v: v["name"],
 )
 def test_a_frame_of_an_unknown_type_is_skipped(vector: dict[str, Any]) -> None:
     assert Decoder().feed(bytes.fromhex(vector["bytes"]) + PING) == [Ping(7)]

@@ -12,7 +12,8 @@
 """
 
 from .backoff import Backoff
-from .client import DEFAULT_URL, Client, Connecting, connect
+from .client import Client
+from .connecting import DEFAULT_URL, Connecting, connect
 from .errors import (
     AuthenticationFailed,
     BrokerError,
@@ -57,9 +58,9 @@ __all__ = [
     "BrokerError",
     "Client",
     "ConnectError",
+    "Connecting",
     "ConnectionClosed",
     "ConnectionLost",
-    "Connecting",
     "DrainTimeout",
     "FanlightError",
     "FrameTooLarge",

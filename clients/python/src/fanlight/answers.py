@@ -1,6 +1,7 @@
 """What the client waits for: answers to its requests, PONGs, replies.
 
-A plain table with numbers going up. It also remembers how many fire-and-forget messages had been queued before each
+A plain table with numbers going up. It also remembers how many fire-and-forget messages had been queued
+before each
 question: the broker works in order, so an answer shows that it has read all of those.
 """
 
@@ -70,8 +71,12 @@ class Answers:
         """Nobody waits for that answer any more, and it need not come."""
         self._waiting.pop(number, None)
 
-    def fail_all(self, error: FanlightError, *, forget: bool) -> None:
-        """Fail everyone who waits. `forget`: no answer will come any more (else it is still matched and ignored)."""
+    def confirm(self, position: int) -> None:
+        """The broker has read so many fire-and-forget messages, in all."""
+        self.confirmed = max(self.confirmed, position)
+
+    def fail_all(self, error: FanlightError, *, forget: bool = False) -> None:
+        """Fail everyone who waits. `forget`: no answer will come any more; else it is still matched."""
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
@@ -86,7 +91,7 @@ class Answers:
         if entry is None:
             return None
         future, position = entry
-        self.confirmed = max(self.confirmed, position)
+        self.confirm(position)
         return future
 
     def _no_longer_expected(self, _: asyncio.Future[Any]) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 class Backoff:
     """Delays in seconds. `attempts` None: for ever."""
 
-    initial: float = 0.1     # the first retry within 100 ms: most losses are a restart
+    initial: float = 0.1  # the first retry within 100 ms: most losses are a restart
     factor: float = 2.0
-    maximum: float = 10.0    # a broker that comes back is found within so long
+    maximum: float = 10.0  # a broker that comes back is found within so long
     attempts: int | None = None
     stable_seconds: float = 5.0  # a connection must live so long for the delays to begin anew
 

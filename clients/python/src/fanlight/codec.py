@@ -1,9 +1,9 @@
 """Frames to bytes and back, without I/O: `Encoder` one way, `Decoder` the other.
 
-A frame is a big-endian u32 length and one msgpack array (docs/native-protocol.md, section 2). The decoder owns
-the read buffer: a transport writes into `get_buffer()`, says how much with `advance()`, and takes frames out
-until `next_frame()` is None. It may stop in between, which is how a subscription that is full holds up the
-connection without anything being decoded that nobody wants yet.
+A frame is a big-endian u32 length and one msgpack array (docs/native-protocol.md, section 2). The decoder
+owns the read buffer: a transport writes into `get_buffer()`, says how much with `advance()`, and takes frames
+out until `next_frame()` is None. It may stop in between, which is how a subscription that is full holds up
+the connection without anything being decoded that nobody wants yet.
 """
 
 import struct
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._msgpack import Packer, unpack
-from .errors import FrameTooLarge, ProtocolError
+from .errors import FrameTooLarge, InvalidTopic, ProtocolError
 from .frames import (
     NESTING_MAX,
     REQUIRED,
@@ -41,7 +41,8 @@ FRAME_BYTES = 16 * 1024 * 1024
 
 
 class Encoder:
-    """Makes frames. `frame_bytes` is the broker's limit, once it is known; a larger frame raises FrameTooLarge."""
+    """Makes frames. `frame_bytes` is the broker's limit, once it is known; a larger frame raises
+    FrameTooLarge."""
 
     def __init__(self, frame_bytes: int = FRAME_BYTES) -> None:
         self.frame_bytes = frame_bytes
@@ -66,15 +67,20 @@ class Encoder:
         reply: Topic | None = None,
         request: int | None = None,
     ) -> bytes:
-        """PUBLISH. The arguments are taken as checked. Raises FrameTooLarge."""
+        """PUBLISH. The arguments are taken as checked. Raises FrameTooLarge, InvalidTopic."""
         body: bytes
-        if reply is None and not syntax:
-            if headers is None:  # the commonest form, and the shortest
-                body = self._pack((3, request, topic, payload))
-            else:
+        try:
+            if reply is not None or syntax:
+                body = self._pack((3, request, topic, payload, headers, syntax, reply))
+            elif headers is not None:
                 body = self._pack((3, request, topic, payload, headers))
-        else:
-            body = self._pack((3, request, topic, payload, headers, syntax, reply))
+            else:  # the commonest form, and the shortest
+                body = self._pack((3, request, topic, payload))
+        except UnicodeEncodeError as error:
+            raise InvalidTopic(
+                f"topic or header is not text: {error}; give its octets as bytes",
+                details={"position": error.start},
+            ) from None
         if len(body) > self.frame_bytes:
             raise self._too_large(len(body))
         return _LENGTH.pack(len(body)) + body
@@ -112,8 +118,8 @@ def check_headers(headers: Headers) -> None:
     """Raise TypeError or ValueError for headers that would cost the connection (sections 3.3 and 8)."""
     if not is_headers(headers if type(headers) is dict else dict(headers)):
         raise TypeError(
-            "headers map str keys of up to 255 bytes to None, bool, int, float, str, bytes, or lists of these; "
-            f"got {headers!r}"
+            "headers map str keys of up to 255 bytes to None, bool, int, float, str, bytes, "
+            f"or lists of these; got {headers!r}"
         )
     for key in headers:
         if key.startswith("$"):
@@ -129,7 +135,7 @@ class Decoder:
         self._read_bytes = read_bytes
         self._buffer = memoryview(bytearray(read_bytes))
         self._start = 0  # the first byte not decoded yet
-        self._end = 0    # behind the last byte received
+        self._end = 0  # behind the last byte received
 
     @property
     def pending_bytes(self) -> int:
@@ -182,7 +188,8 @@ class Decoder:
         return None
 
     def _make_room(self) -> None:
-        """The buffer is full to its end: move what is left to the front, into a larger one where a frame needs it."""
+        """The buffer is full to its end: move what is left to the front, into a larger one where a frame
+        needs it."""
         left = self._end - self._start
         needed = self._read_bytes
         if left >= 4:
@@ -211,15 +218,20 @@ def decode_body(body: memoryview | bytes) -> Frame | None:
     try:
         fields = unpack(body)
     except (ValueError, TypeError, RecursionError) as error:
-        raise ProtocolError(f"frame body is not one msgpack value: {type(error).__name__}: {error}") from error
+        raise ProtocolError(
+            f"frame body is not one msgpack value: {type(error).__name__}: {error}"
+        ) from error
     if type(fields) is not list or not fields:
         raise ProtocolError(f"frame body must be an array with a type in front; got {_shown(fields)}")
-    # The array header is one byte, or 3 (dc) or 5 (dd); the type behind it is one byte of 0 to 127 (section 2).
+    # The array header is one byte, or 3 (dc) or 5 (dd); the type behind it is one byte of 0 to 127 (section
+    # 2).
     kind = body[1 if body[0] < 0xA0 else 3 if body[0] == 0xDC else 5]
     if kind == 4:
         return _delivery(fields)
     if kind > 127:
-        raise ProtocolError(f"frame type must be an integer from 0 to 127 in one byte; got {_shown(fields[0])}")
+        raise ProtocolError(
+            f"frame type must be an integer from 0 to 127 in one byte; got {_shown(fields[0])}"
+        )
     spec = SPECS.get(kind)
     if spec is None:
         return None
@@ -238,13 +250,14 @@ def decode_body(body: memoryview | bytes) -> Frame | None:
 
 
 def _delivery(fields: list[Any]) -> Delivery:
-    """MESSAGE, by hand: the table's loop costs three times as much, and this is the frame that comes in millions."""
+    """MESSAGE, by hand: the table's loop costs three times as much, and this is the frame that comes in
+    millions."""
     count = len(fields)
     if count < 4 or not (is_u32(fields[1]) and is_topic(fields[2]) and is_bin(fields[3])):
         raise ProtocolError(f"MESSAGE is malformed: {_shown(fields)}")
     if count == 4:
         return Delivery(fields[1], fields[2], fields[3], None, 0, None)
-    _, subscription, topic, payload, headers, syntax, reply = (fields + [None, None])[:7]
+    _, subscription, topic, payload, headers, syntax, reply = [*fields, None, None][:7]
     syntax = 0 if syntax is None else syntax
     if (
         not (headers is None or is_headers(headers))

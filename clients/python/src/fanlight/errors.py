@@ -99,7 +99,8 @@ class SubscriptionOverflow(FanlightError):
 
 
 class ReadingPaused(FanlightError):
-    """An answer cannot be received, because unread messages hold up the connection. `details`: `subscription`."""
+    """An answer cannot be received, because unread messages hold up the connection. `details`:
+    `subscription`."""
 
     default_code = "reading_paused"
 
@@ -127,7 +128,8 @@ class ProtocolViolation(BrokerError):
 
 
 class FrameTooLarge(BrokerError):
-    """Raised before sending, too: a frame above the limit would cost the connection. `details`: `size`, `limit`."""
+    """Raised before sending, too: a frame above the limit would cost the connection. `details`: `size`,
+    `limit`."""
 
     default_code = "frame_too_large"
 

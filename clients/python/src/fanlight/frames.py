@@ -213,7 +213,8 @@ SPECS: dict[int, Spec] = {
     FrameType.MESSAGE: Spec(Delivery, (_SUBSCRIPTION, *_CONTENT)),
     FrameType.RECEIPT: Spec(Receipt, (_REQUEST, Field("routed", is_u32))),
     FrameType.SUBSCRIBE: Spec(
-        Subscribe, (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None))
+        Subscribe,
+        (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None)),
     ),
     FrameType.OK: Spec(Ok, (_REQUEST, Field("result", is_map, None))),
     FrameType.UNSUBSCRIBE: Spec(Unsubscribe, (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("after", is_u64, 0))),

@@ -1,12 +1,12 @@
 """From an address to a connection that has said WELCOME, or to the error that says why not.
 
-    CONNECTING --HELLO--> AWAITING_WELCOME --WELCOME--> open
-                                 '--ERROR, GOODBYE, a close, silence--> raised
+CONNECTING --HELLO--> AWAITING_WELCOME --WELCOME--> open
+                             '--ERROR, GOODBYE, a close, silence--> raised
 """
 
 import asyncio
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Protocol
 
 from .codec import Decoder, Encoder
 from .errors import (
@@ -31,12 +31,19 @@ def agent() -> str:
         return "fanlight-python"
 
 
+class Opened(WireOwner, Protocol):
+    """Who reads what comes from WELCOME on."""
+
+    def wire_opened(self, wire: Wire, welcome: Welcome) -> None: ...
+
+
 class Handshake:
     """A WireOwner until WELCOME has come; then frames and the loss of the wire go to `successor`."""
 
-    def __init__(self, successor: WireOwner) -> None:
+    def __init__(self, successor: Opened) -> None:
         self._successor = successor
         self._opened = False
+        self.wire: Wire | None = None
         self._refusal: FanlightError | None = None  # the ERROR that comes before its GOODBYE says more
         self.welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
 
@@ -45,9 +52,12 @@ class Handshake:
             self._successor.frame_received(frame, size)
         elif isinstance(frame, Welcome):
             if frame.version != VERSION:
-                raise ProtocolError(f"the broker chose protocol version {frame.version}; this client speaks {VERSION}")
-            self._opened = True
-            if not self.welcome.done():
+                raise ProtocolError(
+                    f"the broker chose protocol version {frame.version}; this client speaks {VERSION}"
+                )
+            if not self.welcome.done() and self.wire is not None:
+                self._opened = True
+                self._successor.wire_opened(self.wire, frame)
                 self.welcome.set_result(frame)
         elif isinstance(frame, Error):
             self._refusal = from_broker(frame.code, frame.text, frame.details, frame.request)
@@ -66,31 +76,35 @@ class Handshake:
         elif isinstance(error, ProtocolError):
             self._fail(ConnectionLost(f"what answers is not a Fanlight broker: {error}", code=error.code))
         else:
-            self._fail(self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}"))
+            self._fail(
+                self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}")
+            )
 
     def _fail(self, error: FanlightError) -> None:
         if not self.welcome.done():
             self.welcome.set_exception(error)
 
 
-async def open_wire(
-    address: Address, options: Options, encoder: Encoder, successor: WireOwner
-) -> tuple[Wire, Welcome]:
-    """Connect and shake hands. Raises ConnectError, ConnectionLost, or what the broker answered."""
+async def open_wire(address: Address, options: Options, encoder: Encoder, successor: Opened) -> None:
+    """Connect and shake hands; the successor then has the wire.
+
+    Raises ConnectError, ConnectionLost, or what the broker answered.
+    """
     loop = asyncio.get_running_loop()
     handshake = Handshake(successor)
-    wire: Wire | None = None
+    welcomed = False
     try:
         async with asyncio.timeout(options.connect_timeout):
-            _, wire = await loop.create_connection(
+            _, handshake.wire = await loop.create_connection(
                 lambda: Wire(handshake, Decoder(options.frame_bytes)), address.host, address.port
             )
-            wire.write(encoder.hello(_hello_options(address, options)))
-            return wire, await handshake.welcome
+            handshake.wire.write(encoder.hello(_hello_options(address, options)))
+            await handshake.welcome
+            welcomed = True
     except TimeoutError as error:
         raise ConnectError(
-            f"no answer from {address} within {options.connect_timeout:g} s. Is that a Fanlight broker, and can it be reached "
-            "from here?",
+            f"no answer from {address} within {options.connect_timeout:g} s. "
+            "Is that a Fanlight broker, and can it be reached from here?",
             code="timeout",
             details={"host": address.host, "port": address.port, "seconds": options.connect_timeout},
         ) from error
@@ -105,9 +119,8 @@ async def open_wire(
             details={"host": address.host, "port": address.port},
         ) from error
     finally:
-        if wire is not None and not (handshake.welcome.done() and not handshake.welcome.cancelled()
-                                     and handshake.welcome.exception() is None):  # fmt: skip
-            wire.abort(ConnectionLost("handshake given up"))
+        if handshake.wire is not None and not welcomed:
+            handshake.wire.abort(ConnectionLost("the handshake was given up"))
 
 
 def from_goodbye(frame: Goodbye) -> ConnectionLost:

@@ -2,17 +2,17 @@
 
               open()                   wire lost
     NEW ---------------> CONNECTED ---------------> RECONNECTING
-     '-- fails: CLOSED       ^ '-- close() --> CLOSED <--'  |  close(), refused for good, attempts used up
-                             '-------------------------------'  WELCOME
+     '-- fails: CLOSED    ^  '-- close(): CLOSED <--'  |   close(), refused for good, attempts used up
+                          '----------------------------'  WELCOME
 
-While RECONNECTING, fire-and-forget messages wait in the outbox up to its bound; whoever awaits an answer has been
-told ConnectionLost. What a frame means to subscriptions is not here: see `LinkUser`.
+While RECONNECTING, fire-and-forget messages wait in the outbox up to its bound; whoever awaits an answer has
+been told ConnectionLost. What a frame means to subscriptions is not here: see `LinkUser`.
 """
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -20,24 +20,24 @@ from .answers import Answers
 from .codec import Encoder
 from .errors import (
     FATAL_CODES,
+    BrokerError,
     ConnectionClosed,
     ConnectionLost,
     FanlightError,
-    ReadingPaused,
     RequestTimeout,
     from_broker,
 )
 from .frames import Delivery, Ended, Error, Frame, Goodbye, Ok, Ping, Pong, Receipt, Welcome
-from .handshake import from_goodbye, open_wire
+from .handshake import open_wire
+from .heartbeat import TOKEN, Heartbeat
 from .options import Options
 from .outbox import Outbox
+from .reading import Reading
 from .stats import Stats
 from .url import Address
 from .wire import WRITE_HIGH_WATER, Wire
 
 log = logging.getLogger("fanlight")
-
-HEARTBEAT_TOKEN = 0  # requests are numbered from 1
 
 
 class State(Enum):
@@ -72,37 +72,32 @@ class Link:
         self.outbox = Outbox(options.pending_bytes)
         self.answers = Answers(options.pending_requests)
         self.replies = Answers(options.pending_requests)
+        self.reading = Reading(self.answers, self.replies, apply=self._set_reading)
         self.stats = Stats()
         self.welcome: Welcome | None = None
         self._user = user
         self._wire: Wire | None = None
         self._lost: asyncio.Future[FanlightError] | None = None
+        self._refusal: BrokerError | None = None  # the last ERROR, which says more than a GOODBYE behind it
         self._goodbye: FanlightError | None = None
+        self._heartbeat: Heartbeat | None = None
         self._flush_scheduled = False
-        self._changed = asyncio.Event()  # room in the outbox, or another state
+        self._changed = asyncio.Event()  # the outbox was written from, or there is another state
         self._tasks: set[asyncio.Task[Any]] = set()
         self._supervisor: asyncio.Task[None] | None = None
-        self._heartbeat: asyncio.TimerHandle | None = None
-        self._beat_position: int | None = None  # messages queued before the PING that is out
-        self._received_at_beat = 0
-        self._full: set[object] = set()      # subscriptions that want reading stopped
-        self._bursting: set[object] = set()  # those that cannot take a single message more
-        self._reading = True
-        self.answers.on_change = self.replies.on_change = self._decide_reading
 
     # Opening, losing, opening again.
 
     async def open(self) -> None:
         """The first connection. Raises ConnectError, or what the broker answered."""
-        delays = (self.options.reconnect.delays() if self.options.reconnect and self.options.retry_first_connect
-                  else iter(()))  # fmt: skip
+        delays = self._delays() if self.options.retry_first_connect else iter(())
         try:
             while True:
                 try:
                     await self._connect()
                     break
-                except (OSError, FanlightError) as error:
-                    delay = None if _is_fatal(error) else next(delays, None)
+                except FanlightError as error:
+                    delay = None if error.code in FATAL_CODES else next(delays, None)
                     if delay is None:
                         raise
                     log.warning("%s; next attempt in %.1f s", error, delay)
@@ -112,53 +107,71 @@ class Link:
             raise
         self._supervisor = self.spawn(self._supervise())
 
+    def _delays(self) -> Iterator[float]:
+        return self.options.reconnect.delays() if self.options.reconnect else iter(())
+
     async def _connect(self) -> None:
-        loop = asyncio.get_running_loop()
-        lost = loop.create_future()
-        self._lost, self._goodbye = lost, None
-        self._wire, self.welcome = await open_wire(self.address, self.options, self.encoder, self)
-        limit = self.welcome.info.get("limits", {}).get("frame_bytes")
+        lost: asyncio.Future[FanlightError] = asyncio.get_running_loop().create_future()
+        self._lost = lost
+        self._refusal = self._goodbye = None
+        await open_wire(self.address, self.options, self.encoder, self)
+        if lost.done():  # the peer closed right behind its WELCOME
+            raise lost.result()
+        self._set_state(State.CONNECTED)
+        self._schedule_flush()
+
+    def wire_opened(self, wire: Wire, welcome: Welcome) -> None:
+        """WELCOME has come; nothing is written yet, for subscriptions go before what waits in the outbox."""
+        self._wire = wire
+        self.welcome = welcome
+        limit = welcome.info.get("limits", {}).get("frame_bytes")
         self.encoder.frame_bytes = limit if isinstance(limit, int) and limit > 0 else self.options.frame_bytes
-        self._reading = True
-        self._beat_position, self._received_at_beat = None, 0
-        self._heartbeat = loop.call_later(self.options.ping_interval, self._beat)
-        if not lost.done():  # the peer may have closed right behind its WELCOME
-            self._set_state(State.CONNECTED)
-        self._decide_reading()
+        self._heartbeat = Heartbeat(
+            wire,
+            self.options.ping_interval,
+            ping=lambda: self.post(self.encoder.ping(TOKEN)),
+            position=lambda: self.outbox.messages_in,
+        )
+        self.reading.restart()
 
     async def _supervise(self) -> None:
-        backoff = self.options.reconnect
-        delays = backoff.delays() if backoff else iter(())
         loop = asyncio.get_running_loop()
-        while True:
+        delays = self._delays()
+        while self.state is not State.CLOSED:
             since = loop.time()
             assert self._lost is not None
             reason = await self._lost
             log.warning("connection to %s lost: %s", self.address, reason)
             self.call_hook(self.options.on_disconnect, reason)
-            if backoff and loop.time() - since >= backoff.stable_seconds:
-                delays = backoff.delays()
-            connected = False
-            while not connected:
-                delay = None if _is_fatal(reason) else next(delays, None)
-                if delay is None:
-                    self._fail(reason)
-                    return
-                await asyncio.sleep(delay)
-                try:
-                    await self._reconnect()
-                    connected = True
-                except FanlightError as error:
-                    log.info("attempt to reconnect failed: %s", error)
-                    reason = error
+            if self.options.reconnect and loop.time() - since >= self.options.reconnect.stable_seconds:
+                delays = self._delays()
+            try:
+                await self._reconnect(delays, reason)
+            except FanlightError as error:
+                self._fail(error)
+            except Exception as error:  # a defect of ours must not leave everyone waiting for ever
+                log.exception("reconnecting failed")
+                self._fail(FanlightError(f"reconnecting failed: {error!r}"))
 
-    async def _reconnect(self) -> None:
-        await self._connect()
-        self.stats.reconnects += 1
-        self.stats.unsent_kept += self.outbox.messages
-        await self._user.resume()
-        log.info("connected again to %s", self.address)
-        self._user.reconnected()
+    async def _reconnect(self, delays: Iterator[float], reason: FanlightError) -> None:
+        """Try until connected. Raises the last error when there is to be no further attempt."""
+        while True:
+            delay = None if reason.code in FATAL_CODES else next(delays, None)
+            if delay is None:
+                raise reason
+            await asyncio.sleep(delay)
+            try:
+                await self._connect()
+                self.stats.reconnects += 1
+                self.stats.unsent_kept += self.outbox.messages
+                await self._user.resume()
+            except FanlightError as error:
+                log.info("attempt to reconnect failed: %s", error)
+                reason = error
+            else:
+                log.info("connected again to %s", self.address)
+                self._user.reconnected()
+                return
 
     def wire_lost(self, wire: Wire, error: Exception | None) -> None:
         reason = self._goodbye or ConnectionLost(
@@ -167,8 +180,8 @@ class Link:
         )
         self._wire = None
         if self._heartbeat is not None:
-            self._heartbeat.cancel()
-        if self.state is not State.CLOSED:
+            self._heartbeat.stop()
+        if self.state is State.CONNECTED:
             self._set_state(State.RECONNECTING)
         self.outbox.drop_transient()
         handed = self.outbox.messages_in - self.outbox.messages
@@ -205,20 +218,25 @@ class Link:
             if not self._flush_scheduled:
                 self._schedule_flush()
 
-    def ask(self, make: Callable[[int], bytes]) -> asyncio.Future[Any]:
-        """Send the frame that `make` makes for a request number; the future is its answer.
+    def ask(self, make: Callable[[int], bytes], *, first: bool = False) -> "asyncio.Future[Any]":
+        """Send the frame that `make` makes for a request number; the future is its answer. `first`: before
+        what waits in the outbox.
 
         Raises ConnectionLost when there is no connection, FrameTooLarge, LimitExceeded.
         """
-        if self.state is not State.CONNECTED:
+        if self.state is not State.CONNECTED or self._wire is None:
             raise self.not_connected()
-        number, future = self.answers.open(self.outbox.messages_in)
+        number, future = self.answers.open(0 if first else self.outbox.messages_in)
         try:
             frame = make(number)
         except BaseException:
-            self.answers.resolve(number, None)
+            self.answers.forget(number)
+            future.cancel()
             raise
-        self.post(frame)
+        if first:
+            self._wire.write(frame)
+        else:
+            self.post(frame)
         return future
 
     async def answer(self, make: Callable[[int], bytes], timeout: float | None = None) -> Any:
@@ -264,22 +282,14 @@ class Link:
         """Hand to the transport what it takes."""
         self._flush_scheduled = False
         wire = self._wire
-        if wire is None or self.state is State.RECONNECTING:
+        if wire is None or self.state is not State.CONNECTED:
             return
-        was_full = self.outbox.full
         while self.outbox.size and wire.writable:
             wire.write(self.outbox.take(WRITE_HIGH_WATER))
-        if was_full and not self.outbox.full:
-            self._changed.set()
+        self._changed.set()
 
     def wire_writable(self) -> None:
         self.flush()
-
-    async def flushed(self) -> None:
-        """Wait until the outbox is empty."""
-        self.flush()
-        while self.outbox.size and self.state is not State.CLOSED:
-            await self._change()
 
     def _schedule_flush(self) -> None:
         self._flush_scheduled = True
@@ -290,11 +300,14 @@ class Link:
         await self._changed.wait()
 
     def not_connected(self) -> FanlightError:
+        """Why nothing can be sent just now."""
         if self.failure is not None:
             return self.failure
         if self.state is State.RECONNECTING:
-            return ConnectionLost(f"there is no connection to {self.address} just now; it is being made again")
-        return ConnectionClosed("the client is closed" if self.state is State.CLOSED else "the client is not connected yet")
+            return ConnectionLost(
+                f"there is no connection to {self.address} just now; it is being made again"
+            )
+        return ConnectionClosed("the client is closed")
 
     # Receiving.
 
@@ -306,9 +319,8 @@ class Link:
         elif isinstance(frame, Ok):
             self.answers.resolve(frame.request, frame.result or {})
         elif isinstance(frame, Pong):
-            if frame.token == HEARTBEAT_TOKEN and self._beat_position is not None:
-                self.answers.confirmed = max(self.answers.confirmed, self._beat_position)
-                self._beat_position = None
+            if frame.token == TOKEN and self._heartbeat is not None:
+                self.answers.confirm(self._heartbeat.answered())
             else:
                 self.answers.resolve(frame.token, None)
         elif isinstance(frame, Ping):
@@ -318,94 +330,58 @@ class Link:
         elif isinstance(frame, Error):
             self._error_received(frame)
         elif isinstance(frame, Goodbye):
-            self._goodbye = self._goodbye or from_goodbye(frame)
-            if self._wire is not None:
-                self._wire.close()
+            self._goodbye_received(frame)
 
     def _error_received(self, frame: Error) -> None:
         error = from_broker(frame.code, frame.text, frame.details, frame.request)
         if self.answers.refuse(frame.request, error):
             return
+        self._refusal = error
         self.stats.errors += 1
-        if frame.code in FATAL_CODES - {"not_permitted"}:
-            self._goodbye = error  # says more than the GOODBYE behind it
         log.warning("the broker answered %s: %s", frame.code, frame.text)
         self.call_hook(self.options.on_error, error)
 
-    # Holding up the connection for a full subscription (overflow="pause").
+    def _goodbye_received(self, frame: Goodbye) -> None:
+        text = frame.text
+        if text is None and self._refusal is not None and self._refusal.code == frame.reason:
+            text = self._refusal.text
+        self._goodbye = ConnectionLost(
+            f"the broker closed the connection: {frame.reason}{f' ({text})' if text else ''}",
+            code=frame.reason,
+        )
+        if self._wire is not None:
+            self._wire.close()
 
-    def hold(self, who: object, *, bursting: bool) -> None:
-        """`who` is full. Reading stops, unless an answer is awaited: whoever awaits it may be the one who would make
-        room, and would wait for ever. `bursting`: not even then; those who wait are told ReadingPaused."""
-        self._full.add(who)
-        if bursting:
-            self._bursting.add(who)
-        self._decide_reading()
-
-    def release(self, who: object) -> None:
-        self._full.discard(who)
-        self._bursting.discard(who)
-        self._decide_reading()
-
-    def _decide_reading(self) -> None:
-        if self._bursting and (self.answers or self.replies):
-            # Told in a turn of its own: this may be called from within the asking.
-            asyncio.get_running_loop().call_soon(self._fail_answers)
-        reading = not self._bursting and (not self._full or bool(self.answers) or bool(self.replies))
-        if reading != self._reading and self._wire is not None:
-            self._reading = reading
-            self._wire.set_reading(reading)
-
-    def _fail_answers(self) -> None:
-        if self._bursting:
-            error = ReadingPaused(
-                "the answer cannot be received: a subscription with overflow='pause' is full of unread messages. "
-                "Give it credit=, a larger pending_messages=, or a client of its own",
-                details={"subscriptions": sorted(str(who) for who in self._bursting)},
-            )
-            self.answers.fail_all(error, forget=False)
-            self.replies.fail_all(error, forget=True)
-
-    # The heartbeat.
-
-    def _beat(self) -> None:
-        """PING, and close when the one before was not answered: a peer that is gone without a word says nothing.
-
-        The PING also keeps this connection from counting as idle at the broker while reading is stopped.
-        """
-        wire = self._wire
-        if wire is None:
-            return
-        self._heartbeat = asyncio.get_running_loop().call_later(self.options.ping_interval, self._beat)
-        if self._beat_position is not None and self._reading and wire.received == self._received_at_beat:
-            wire.abort(ConnectionLost(f"nothing came for {self.options.ping_interval:g} s, not even to a PING", code="timeout"))
-            return
-        self._received_at_beat = wire.received
-        if self._beat_position is None:
-            self._beat_position = self.outbox.messages_in
-        self.post(self.encoder.ping(HEARTBEAT_TOKEN))
+    def _set_reading(self, on: bool) -> None:
+        if self._wire is not None:
+            self._wire.set_reading(on)
+            if on and self._heartbeat is not None:
+                self._heartbeat.excuse()
 
     # Closing.
 
-    async def close(self, goodbye: str = "normal") -> None:
-        """Send what can be sent within `close_timeout`, say goodbye, close. Nothing is left running."""
-        if self.state is State.CLOSED and self._supervisor is None:
-            return
+    async def close(self) -> None:
+        """Send what can be sent within `close_timeout`, and see that it is read; say goodbye, close.
+
+        Nothing is left running. May be called twice, and at the same time.
+        """
         if self.state is State.CONNECTED:
             try:
                 async with asyncio.timeout(self.options.close_timeout):
-                    await self.flushed()
-                    self.post(self.encoder.goodbye(goodbye))
-                    self.flush()
-            except TimeoutError:
-                log.warning("%d messages unsent after %g s", self.outbox.messages, self.options.close_timeout)
+                    if self.outbox.messages_in > self.answers.confirmed:
+                        await self.ask(self.encoder.ping)
+                    self.post(self.encoder.goodbye("normal"))
+                    await self._flushed()
+            except (TimeoutError, FanlightError) as error:
+                log.warning(
+                    "closing with %d messages unsent: %s", self.outbox.messages, str(error) or "time is up"
+                )
         self._set_state(State.CLOSED)
         if self._supervisor is not None:
             self._supervisor.cancel()
-            self._supervisor = None
         if self._wire is not None and self._lost is not None:
             wire, lost = self._wire, self._lost
-            wire.set_reading(True)
+            wire.set_reading(True)  # a transport that does not read does not see the end
             wire.close()
             await asyncio.wait([lost], timeout=self.options.close_timeout)
             if not lost.done():  # the peer does not read what was written
@@ -417,14 +393,20 @@ class Link:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _flushed(self) -> None:
+        self.flush()
+        while self.outbox.size and self.state is State.CONNECTED:
+            await self._change()
+
     def _give_up_unsent(self) -> None:
         self.stats.unsent_lost += self.outbox.messages
-        self.outbox.drop_transient()
         self.outbox.clear()
+        self.answers.confirmed = self.outbox.messages_in
 
     # Tasks and hooks.
 
     def spawn(self, coroutine: Any) -> "asyncio.Task[Any]":
+        """A task that ends with the link."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
@@ -446,7 +428,3 @@ class Link:
             return
         if inspect.iscoroutine(result):
             self.spawn(result)
-
-
-def _is_fatal(error: BaseException) -> bool:
-    return isinstance(error, FanlightError) and error.code in FATAL_CODES

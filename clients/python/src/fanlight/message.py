@@ -57,7 +57,8 @@ class BaseMessage:
 
     @property
     def value(self) -> Any:
-        """The payload, decoded as its `content-type` header says; the bytes themselves where that says nothing.
+        """The payload, decoded as its `content-type` header says; the bytes themselves where that says
+        nothing.
 
         Raises SerializationError.
         """

@@ -1,8 +1,8 @@
 """Frames waiting to be written, oldest first, and which of them outlive a connection.
 
 Fire-and-forget messages do: they are kept while the client reconnects. Everything else (SUBSCRIBE, PING, a
-publish that awaits a receipt) belongs to one connection: whoever awaits its answer is told that the connection was lost,
-and sending it again later would do twice what he may do again himself.
+publish that awaits a receipt) belongs to one connection: whoever awaits its answer is told that the
+connection was lost, and sending it again later would do twice what he may do again himself.
 
 The bound is in bytes and is kept by the callers: `full` says that they have to wait. Frames of the protocol's
 own, which are few and small, are let in past it.
@@ -16,8 +16,8 @@ class Outbox:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.size = 0          # bytes waiting
-        self.messages_in = 0   # fire-and-forget messages ever put in
+        self.size = 0  # bytes waiting
+        self.messages_in = 0  # fire-and-forget messages ever put in
         self._frames: list[bytes] = []
         self._transient: list[int] = []  # positions in _frames, ascending
 

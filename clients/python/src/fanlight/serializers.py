@@ -1,7 +1,7 @@
 """What a payload means: `BYTES` (nothing), `JSON`, `MSGPACK`, or any object with the same three members.
 
-A serialiser's `content_type` goes with the message as its `content-type` header, and `message.value` chooses by
-that header; the broker looks at neither.
+A serialiser's `content_type` goes with the message as its `content-type` header, and `message.value` chooses
+by that header; the broker looks at neither.
 """
 
 import json
@@ -35,7 +35,8 @@ class _Bytes:
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
         raise TypeError(
-            f"a payload is bytes; got {type(value).__name__}. Encode it, or give a serializer, such as fanlight.JSON"
+            f"a payload is bytes; got {type(value).__name__}. "
+            "Encode it, or give a serializer, such as fanlight.JSON"
         )
 
     def decode(self, payload: bytes) -> bytes:
@@ -88,7 +89,8 @@ _BY_CONTENT_TYPE: dict[str, Serializer] = {
 
 
 def for_content_type(content_type: object, preferred: Serializer) -> Serializer:
-    """The serialiser that reads `content_type`; `preferred` where it is its own, BYTES where nothing is known."""
+    """The serialiser that reads `content_type`; `preferred` where it is its own, BYTES where nothing is
+    known."""
     if not isinstance(content_type, str):
         return BYTES
     if content_type == preferred.content_type:

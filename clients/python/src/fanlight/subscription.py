@@ -1,14 +1,16 @@
 """A subscription: a bounded queue between the connection and the program, and what happens when it is full.
 
     overflow       when `pending_messages` or `pending_bytes` is reached
-    "pause"        stop reading from the socket until half is taken; the broker's slow policy then decides. Nothing
-                   is lost here. It holds up the whole connection: give a slow consumer `credit`, or its own client.
+    "pause"        stop reading from the socket until half is taken; the broker's slow policy then decides.
+    Nothing
+                   is lost here. It holds up the whole connection: give a slow consumer `credit`, or its own
+                   client.
     "drop_newest"  drop what arrives
     "drop_oldest"  drop what waits longest
     "error"        drop what arrives, and raise SubscriptionOverflow to the consumer
 
-While an answer to this client is awaited, a "pause" subscription may grow to twice its limits, because the answer
-may come behind the messages; then `ReadingPaused` is raised to whoever awaits.
+While an answer to this client is awaited, a "pause" subscription may grow to twice its limits, because the
+answer may come behind the messages; then `ReadingPaused` is raised to whoever awaits.
 """
 
 import asyncio
@@ -18,7 +20,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from . import topics
-from .errors import ConnectionLost, FanlightError, ReadingPaused, RequestTimeout, SubscriptionEnded, SubscriptionOverflow
+from .errors import (
+    ConnectionLost,
+    FanlightError,
+    ReadingPaused,
+    RequestTimeout,
+    SubscriptionEnded,
+    SubscriptionOverflow,
+)
 from .frames import Delivery, Ended
 from .message import Message
 from .options import Overflow
@@ -26,6 +35,7 @@ from .stats import SubscriptionStats
 
 if TYPE_CHECKING:
     from .client import Client
+    from .subscriptions import Subscriptions
 
 PENDING_MESSAGES = 65_536
 PENDING_BYTES = 16 * 1024 * 1024
@@ -39,6 +49,7 @@ class Subscription:
     def __init__(
         self,
         client: "Client",
+        table: "Subscriptions",
         filter: topics.Topic,
         *,
         syntax: topics.Syntax,
@@ -60,9 +71,11 @@ class Subscription:
         if after is not None and after < 1:
             raise ValueError(f"after must be at least 1; got {after}")
         self.client = client
+        self.number: int | None = None
+        self.confirmed = False  # by the broker's OK, once: made again on each later connection
+        self._table = table
         self.filter = topics.checked(filter)
         self.stats = SubscriptionStats()
-        self._number: int | None = None
         self._syntax = topics.number(syntax)
         self._group = group
         self._no_echo = no_echo
@@ -76,8 +89,7 @@ class Subscription:
         self._queue: deque[Message] = deque()
         self._bytes = 0
         self._consumers: deque[asyncio.Future[None]] = deque()
-        self._confirmed = False  # by the broker's OK, once: made again on each later connection
-        self._leaving = False    # its block was left: nobody will take what comes
+        self._leaving = False  # its block was left: nobody will take what comes
         self._granting = 0  # taken since credit was last given back
         self._holding = False
         self._overflowed: SubscriptionOverflow | None = None
@@ -100,12 +112,13 @@ class Subscription:
         try:
             await self.unsubscribe()
         except (ConnectionLost, ReadingPaused, RequestTimeout):
-            # It is over for this side whatever the broker has heard: it forgets with the connection at the latest.
-            self.client._forget(self)
+            # It is over for this side whatever the broker has heard: it forgets with the connection at the
+            # latest.
+            self._table.forget(self)
 
     async def _start(self) -> Self:
-        if self._number is None:
-            await self.client._begin(self)
+        if self.number is None:
+            await self._table.begin(self)
         return self
 
     async def unsubscribe(self, after: int | None = None) -> None:
@@ -114,10 +127,10 @@ class Subscription:
         What is queued can still be taken; then iterating ends.
         Raises RequestTimeout, ConnectionLost.
         """
-        if self._ended is None and self._number is not None:
+        if self._ended is None and self.number is not None:
             if after:
                 self._after = after
-            await self.client._end(self, after)
+            await self._table.end(self, after)
 
     async def drain(self, timeout: float | None = None) -> None:
         """Unsubscribe, and wait until everything queued was taken. Raises RequestTimeout."""
@@ -173,9 +186,10 @@ class Subscription:
             ) from error
 
     async def _arrival(self) -> None:
-        if self._number is None:
+        if self.number is None:
             raise FanlightError(
-                f"the subscription to {self.filter!r} was not begun: use `async with`, or await it", code="not_begun"
+                f"the subscription to {self.filter!r} was not begun: use `async with`, or await it",
+                code="not_begun",
             )
         consumer = asyncio.get_running_loop().create_future()
         self._consumers.append(consumer)
@@ -208,7 +222,7 @@ class Subscription:
         self._granting += 1
         # In halves: one frame for many messages, and the broker need never wait for the last one to be taken.
         if 2 * self._granting >= self._credit and self._ended is None:
-            self.client._grant(self, self._granting)
+            self._table.grant(self, self._granting)
             self._granting = 0
 
     def _raise_overflow(self) -> None:
@@ -225,13 +239,15 @@ class Subscription:
 
     # Called by the client.
 
-    def _deliver(self, frame: Delivery, size: int) -> None:
+    def deliver(self, frame: Delivery, size: int) -> None:
         self.stats.delivered += 1
         if self._leaving:
-            self.client.stats.unclaimed += 1
+            self._table.count_unclaimed()
             return
         queue = self._queue
-        if (len(queue) >= self._limit or self._bytes + size > self._limit_bytes) and not self._make_room(size):
+        if (len(queue) >= self._limit or self._bytes + size > self._limit_bytes) and not self._make_room(
+            size
+        ):
             return
         queue.append(Message(frame, self, size))
         self._bytes += size
@@ -243,7 +259,7 @@ class Subscription:
         if self._overflow == "pause":
             self._holding = True
             bursting = len(self._queue) + 1 >= 2 * self._limit or self._bytes + size >= 2 * self._limit_bytes
-            self.client._hold(self, bursting=bursting)
+            self._table.hold(self, bursting=bursting)
             return True
         if self._overflow == "drop_oldest" and size <= self._limit_bytes:
             while self._queue and (len(self._queue) >= self._limit or self._bytes + size > self._limit_bytes):
@@ -253,7 +269,7 @@ class Subscription:
         self._dropped()
         if self._overflow == "error":
             self._overflowed = SubscriptionOverflow(
-                f"{self.filter!r}: {len(self._queue):,} messages, {self._bytes:,} bytes are unread and the queue is full; "
+                f"{self.filter!r}: the queue is full ({len(self._queue):,} messages, {self._bytes:,} bytes); "
                 f"{self.stats.dropped:,} dropped so far",
                 details={"messages": len(self._queue), "bytes": self._bytes, "dropped": self.stats.dropped},
             )
@@ -261,16 +277,16 @@ class Subscription:
 
     def _dropped(self) -> None:
         self.stats.dropped += 1
-        self.client.stats.dropped += 1
+        self._table.count_dropped()
         if self._credit is not None:
             self._give_back_credit()
 
     def _release(self) -> None:
         if self._holding:
             self._holding = False
-            self.client._release(self)
+            self._table.release(self)
 
-    def _options(self) -> dict[str, Any] | None:
+    def wire_options(self) -> dict[str, Any] | None:
         """What SUBSCRIBE says, now; None when it had all its messages before."""
         after = None
         if self._after is not None:
@@ -291,17 +307,20 @@ class Subscription:
         }
         return {key: value for key, value in options.items() if value is not None}
 
-    def _finish(self, error: FanlightError, *, dropped_by_broker: int = 0) -> None:
+    def finish(self, error: FanlightError, *, dropped_by_broker: int = 0) -> None:
         """No message will come any more: consumers learn of it behind the last one."""
         self.stats.dropped_by_broker += dropped_by_broker
         if self._ended is None:
             self._ended = error
+        self._release()  # nothing more can come: no reason to hold up the others
         while self._consumers:
             self._wake()
 
-    def _finish_ended(self, frame: Ended) -> None:
-        self._finish(
-            SubscriptionEnded(f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason),
+    def finish_ended(self, frame: Ended) -> None:
+        self.finish(
+            SubscriptionEnded(
+                f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason
+            ),
             dropped_by_broker=frame.dropped,
         )
 

@@ -1,6 +1,7 @@
 """How topics are spelled: which character parts the words, and what the wire calls the spelling.
 
-The broker matches; here a topic is only taken apart for `message.words` and the inbox put into either spelling.
+The broker matches; here a topic is only taken apart for `message.words` and the inbox put into either
+spelling.
 """
 
 from typing import Literal
@@ -33,13 +34,15 @@ def number(syntax: str) -> int:
 
 
 def checked(topic: Topic) -> Topic:
-    """The topic as it goes on the wire: `str` wherever its octets allow it. Raises InvalidTopic, TypeError."""
+    """The topic as it goes on the wire: `str` wherever its octets allow it. Raises InvalidTopic,
+    TypeError."""
     if isinstance(topic, str):
         try:
             topic.encode()
         except UnicodeEncodeError as error:
             raise InvalidTopic(
-                f"topic {topic!r} is not text: {error.reason}; give its octets as bytes", details={"position": error.start}
+                f"topic {topic!r} is not text: {error.reason}; give its octets as bytes",
+                details={"position": error.start},
             ) from None
         return topic
     if isinstance(topic, bytes):

@@ -33,7 +33,9 @@ def parse(url: str) -> Address:
     except ValueError as error:
         raise InvalidURL(f"cannot read the address {_shown(url)!r}: {error}") from error
     if parts.scheme != SCHEME:
-        raise InvalidURL(f"the address {_shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}")
+        raise InvalidURL(
+            f"the address {_shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}"
+        )
     if not parts.hostname:
         raise InvalidURL(f"the address {_shown(url)!r} names no host")
     if parts.path not in ("", "/") or parts.query or parts.fragment:

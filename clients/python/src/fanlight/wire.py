@@ -1,7 +1,7 @@
 """One TCP connection: bytes between a socket and the codec. It knows frames, and nothing of what they mean.
 
-A BufferedProtocol and not streams: the transport receives into the decoder's own buffer, and thousands of small
-frames come out of one call.
+A BufferedProtocol and not streams: the transport receives into the decoder's own buffer, and thousands of
+small frames come out of one call.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ WRITE_HIGH_WATER = 256 * 1024
 
 
 class WireOwner(Protocol):
+    """Who reads what comes."""
+
     def frame_received(self, frame: Frame, size: int) -> None:
         """May raise ProtocolError, which ends the connection."""
 
@@ -32,7 +34,7 @@ class Wire(asyncio.BufferedProtocol):
         self.received = 0  # bytes in all; a heartbeat looks whether it moves
         self._owner = owner
         self._decoder = decoder
-        self._reading = True
+        self.reading = True
         self._pumping = False
         self._failure: Exception | None = None
         self._transport: asyncio.Transport | None = None
@@ -73,9 +75,9 @@ class Wire(asyncio.BufferedProtocol):
 
     def set_reading(self, reading: bool) -> None:
         """Stop or go on handing out frames, and receiving; within one received buffer, too."""
-        if reading == self._reading:
+        if reading == self.reading:
             return
-        self._reading = reading
+        self.reading = reading
         if self._transport is None or self._transport.is_closing():
             return
         if reading:
@@ -102,7 +104,7 @@ class Wire(asyncio.BufferedProtocol):
         self._pumping = True
         try:
             decoder, received = self._decoder, self._owner.frame_received
-            while self._reading:
+            while self.reading:
                 frame = decoder.next_frame()
                 if frame is None:
                     break

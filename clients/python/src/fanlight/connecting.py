@@ -1,0 +1,107 @@
+"""`connect`: the options of a client with their meaning, and the two ways of waiting for it."""
+
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any
+
+from .backoff import Backoff
+from .client import Client
+from .codec import FRAME_BYTES
+from .errors import FanlightError
+from .options import Options, SlowPolicy
+from .serializers import BYTES, Serializer
+from .url import Address, parse
+
+DEFAULT_URL = "fanlight://127.0.0.1:7420"
+
+
+def connect(
+    url: str = DEFAULT_URL,
+    *,
+    name: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    slow_policy: SlowPolicy | None = None,
+    reconnect: bool | Backoff = True,
+    retry_first_connect: bool = False,
+    connect_timeout: float = 10.0,
+    timeout: float = 10.0,
+    close_timeout: float = 5.0,
+    ping_interval: float = 15.0,
+    pending_bytes: int = 8 * 1024 * 1024,
+    pending_requests: int = 65_536,
+    frame_bytes: int = FRAME_BYTES,
+    serializer: Serializer = BYTES,
+    on_disconnect: Callable[[FanlightError], Any] | None = None,
+    on_reconnect: "Callable[[Client], Any] | None" = None,
+    on_error: Callable[[FanlightError], Any] | None = None,
+) -> "Connecting":
+    """A connection to a broker: `async with fanlight.connect(url) as client`, or `client = await
+    fanlight.connect(url)`.
+
+    url: `fanlight://[user:password@]host[:port]`; `user` and `password` go before those in it.
+    name: for the broker's logs and views, up to 64 bytes.
+    slow_policy: what the broker does when this client falls behind; None: its listener's default.
+    reconnect: True, False, or a Backoff. After a loss; the first connection fails at once unless
+        `retry_first_connect`.
+    connect_timeout, timeout, close_timeout: seconds to connect, to await any answer, to send the rest when
+        closing.
+    ping_interval: seconds between PINGs; a peer that is silent for two of them is given up.
+    pending_bytes: unsent bytes held, connected or not; `publish` waits beyond.
+    pending_requests: answers awaited at once; beyond, LimitExceeded.
+    frame_bytes: the largest frame accepted from the broker.
+    serializer: turns values into payloads: fanlight.BYTES, JSON, MSGPACK or your own.
+    on_disconnect(error), on_reconnect(client), on_error(error): functions or coroutine functions, called on
+    the loop;
+        on_error gets what the broker refused of the things sent without awaiting an answer.
+
+    Raises, when entered or awaited: InvalidURL, ConnectError, ConnectionLost, AuthenticationFailed,
+    UnsupportedVersion.
+    """
+    options = Options(
+        name=name,
+        user=user,
+        password=password,
+        slow_policy=slow_policy,
+        reconnect=reconnect if isinstance(reconnect, Backoff) else Backoff() if reconnect else None,
+        retry_first_connect=retry_first_connect,
+        connect_timeout=connect_timeout,
+        timeout=timeout,
+        close_timeout=close_timeout,
+        ping_interval=ping_interval,
+        pending_bytes=pending_bytes,
+        pending_requests=pending_requests,
+        frame_bytes=frame_bytes,
+        serializer=serializer,
+        on_disconnect=on_disconnect,
+        on_reconnect=on_reconnect,
+        on_error=on_error,
+    )
+    return Connecting(parse(url), options)
+
+
+class Connecting:
+    """What `connect` returns: to be awaited, or entered with `async with`, which closes it at the end."""
+
+    def __init__(self, address: Address, options: Options) -> None:
+        self._address = address
+        self._options = options
+        self._client: Client | None = None
+
+    async def _open(self) -> "Client":
+        client = Client(self._address, self._options)
+        await client._link.open()
+        return client
+
+    def __await__(self) -> "Generator[Any, None, Client]":
+        return self._open().__await__()
+
+    async def __aenter__(self) -> "Client":
+        self._client = await self._open()
+        return self._client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.close()
