@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import matchcore
+from broker.core.broker import Broker
+from broker.core.limits import Limits
+from broker.core.subscription import Options, Subscription
 from broker.core.topics import Unspellable, respell
 from matchcore import reference
 
@@ -60,6 +63,31 @@ def test_one_index_holds_the_filters_of_all_vectors_at_once() -> None:
             if reference.matches(text, syntax, topic, topic_syntax)
         )
         assert index.match(topic, syntax=topic_syntax) == expected, (topic, topic_syntax)
+
+
+class Nobody:
+    """The protocol side of a client to whom nothing is said."""
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None: ...
+    def say_goodbye(self, reason: str, text: str) -> None: ...
+    def cut_off(self, reason: str, text: str) -> None: ...
+    def unblocked(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("filter", "filter_syntax", "topic", "topic_syntax", "reached", "why"), rows("reserved")
+)
+def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_word(
+    filter: Any, filter_syntax: str, topic: Any, topic_syntax: str, reached: bool, why: str
+) -> None:
+    broker = Broker(Limits(), schedule=lambda: None)
+    client = broker.connect(
+        broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol=""
+    )
+    broker.subscribe(client, 7, octets(filter), filter_syntax, Options())
+    found = broker.router.matching(octets(topic), topic_syntax)
+    assert [subscription.number for subscription in found] == ([7] if reached else []), why
+    assert len(broker.router.route(octets(topic), topic_syntax)) == reached, why
 
 
 @pytest.mark.parametrize(("filter", "syntax", "position", "why"), rows("invalid_filters"))

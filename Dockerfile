@@ -1,0 +1,60 @@
+# Fanlight in a container: docs/docker.md says how to run it.
+# Two stages: the first has a compiler and builds wheels, the second has only what they install.
+
+ARG PYTHON_IMAGE=python:3.12-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends gcc libc6-dev \
+ && rm -rf /var/lib/apt/lists/*
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+
+# The dependencies come first: this layer is built again only when they change, not at every edit.
+COPY constraints.txt pyproject.toml ./
+COPY clients/python/pyproject.toml clients/python/
+COPY scripts/dependencies.py scripts/
+RUN pip install -c constraints.txt setuptools cython \
+ && python scripts/dependencies.py . clients/python:cli > requirements.txt \
+ && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
+
+COPY LICENSE README.md MANIFEST.in ./
+COPY matchcore matchcore
+COPY broker broker
+COPY bench bench
+COPY clients/python clients/python
+RUN pip wheel --wheel-dir /wheels --no-deps --no-build-isolation . ./clients/python \
+ && python -m venv /opt/fanlight \
+ && /opt/fanlight/bin/pip install --no-index --no-deps /wheels/*.whl \
+ && /opt/fanlight/bin/pip uninstall --yes pip \
+ && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
+
+
+FROM ${PYTHON_IMAGE}
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="Fanlight" \
+      org.opencontainers.image.description="A publish/subscribe message broker with an inverted-bitmap topic matcher" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+# A fixed number, so that the owner of a mounted folder can be set from outside.
+RUN groupadd --gid 10001 fanlight \
+ && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --create-home --shell /usr/sbin/nologin fanlight
+COPY --from=build /opt/fanlight /opt/fanlight
+
+# Reachable from outside the container, therefore with credentials: the broker refuses to start without
+# FANLIGHT_PASSWORD, FANLIGHT_PASSWORD_FILE or FANLIGHT_ALLOW_ANONYMOUS=true.
+ENV PATH=/opt/fanlight/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    FANLIGHT_NATIVE_HOST=0.0.0.0 \
+    FANLIGHT_HTTP_HOST=0.0.0.0 \
+    FANLIGHT_LOG_FORMAT=json
+
+USER fanlight
+WORKDIR /var/lib/fanlight
+VOLUME /var/lib/fanlight
+EXPOSE 7420 7421
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["fanlightd", "healthcheck"]
+ENTRYPOINT ["fanlightd"]
+CMD ["serve"]
