@@ -1,4 +1,4 @@
-"""The application: makes the parts, puts them together, and sees them through their life.
+r"""The application: makes the parts, puts them together, and sees them through their life.
 
     start -> listening -> SIGTERM or SIGINT -> draining (say goodbye, flush) -> stopped
                       \-> SIGHUP -> settings and password file read again
@@ -80,15 +80,15 @@ class Application:
         try:
             try:
                 host, port = await self.native.start(settings.native_host, settings.native_port)
-                listening("native", host, port, try_it=f"fanlight sub --url fanlight://{reachable(host)}:{port} 'stock.#'")
+                url = f"fanlight://{reachable(host)}:{port}"
+                listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
                 if settings.http:
                     await self.admin.start()
-                    where = reachable(settings.http_host)
-                    listening(
-                        "http", settings.http_host, self.admin.port, try_it=f"curl http://{where}:{self.admin.port}/stats"
-                    )
+                    url = f"http://{reachable(settings.http_host)}:{self.admin.port}"
+                    listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             except OSError as error:
-                log.error("cannot_listen", reason=str(error), advice="is another broker running? choose another port or address")
+                advice = "is another broker running? choose another port or address"
+                log.error("cannot_listen", reason=str(error), advice=advice)
                 return Exit.UNAVAILABLE
             log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)
             # What was made until now lives as long as the process: the collector need not look at it again.

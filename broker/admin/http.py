@@ -5,13 +5,14 @@ JSON too: {"error": what to do}. The paths are in views.py, what bounds the conn
 """
 
 import asyncio
+import base64
 import ipaddress
 import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
-from aiohttp import BasicAuth, web
+from aiohttp import web
 
 from broker.admin.figures import Figures
 from broker.admin.listener import BoundedServer, Pace
@@ -144,11 +145,20 @@ class AdminServer:
         header = request.headers.get("Authorization")
         if header is None:
             return await self._authenticator.authenticate(None, None, request.remote or "")
-        try:
-            given = BasicAuth.decode(header, encoding="utf-8")
-        except ValueError:  # UnicodeDecodeError too
-            raise AuthenticationFailed("the Authorization header must be Basic, in UTF-8") from None
-        return await self._authenticator.authenticate(given.login, given.password, request.remote or "")
+        user, password = _basic(header)
+        return await self._authenticator.authenticate(user, password, request.remote or "")
+
+
+def _basic(header: str) -> tuple[str, str]:
+    """User and password of an Authorization header (RFC 7617). Raises AuthenticationFailed."""
+    scheme, _, encoded = header.strip().partition(" ")
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except ValueError:  # binascii.Error and UnicodeDecodeError too
+        colon = ""
+    if scheme.lower() != "basic" or not colon:
+        raise AuthenticationFailed("the Authorization header must be Basic: user:password, UTF-8, in base64")
+    return user, password
 
 
 def _is_local_name(host: str) -> bool:

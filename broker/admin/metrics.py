@@ -40,5 +40,8 @@ class Exposition:
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """The text and its content type, in the format that the Accept header asks for."""
-        encode, content_type = choose_encoder(accept)
+        try:
+            encode, content_type = choose_encoder(accept)
+        except ValueError:  # a version that is none
+            encode, content_type = choose_encoder("")
         return encode(self._registry), content_type

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import matchcore
-
 from broker.core.ports import View
 from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
 

@@ -99,7 +99,7 @@ class Limits:
     ] = 1024 * MIB
     control_bytes_max: Annotated[
         int, Ge(4 * KIB), Le(64 * MIB), Unit("bytes"),
-        Reason("answers and errors that may pile up beyond the outbox limit, before a client that asks and never reads is closed"),
+        Reason("unsent answers and errors of a connection; one that asks more without reading is not read any further"),
     ] = 64 * KIB
 
     # What happens when somebody is slow.

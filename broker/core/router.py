@@ -14,7 +14,6 @@ Queue groups are keyed by group name and filter; a route has the group once, how
 from collections.abc import Iterable, Iterator
 
 import matchcore
-
 from broker.core.limits import Limits
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of

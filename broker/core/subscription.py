@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import matchcore
-
 from broker.core.client import Client
 from broker.wire.fanout import UNLIMITED, Group, Target
 

@@ -8,7 +8,6 @@ the broker may publish under or that wildcards must not see, and the spelling of
 from typing import Final
 
 import matchcore
-
 from broker.core.errors import InvalidFilter, InvalidTopic, Unsupported
 from broker.core.limits import Limits
 

@@ -28,7 +28,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "messages_unroutable": "Messages that no subscription got",
     "dropped_newest": "Messages dropped because an outbox was full, as they came",
     "dropped_oldest": "Messages dropped out of a full outbox to make room for newer ones",
-    "dropped_credit": "Messages dropped because a subscription was out of credit and its waiting messages at their limit",
+    "dropped_credit": "Messages dropped because a subscription was out of credit and too many waited already",
     "dropped_disconnect": "Messages lost with the connection they waited for",
     "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot spell their topic",
     "slow_consumers": "Connections whose outbox was full at least once",
@@ -65,7 +65,11 @@ class Views:
     """
 
     def __init__(
-        self, broker: Broker, clock: Callable[[], float], net: Callable[[], Mapping[str, int]], ready: Callable[[], bool]
+        self,
+        broker: Broker,
+        clock: Callable[[], float],
+        net: Callable[[], Mapping[str, int]],
+        ready: Callable[[], bool],
     ) -> None:
         self._broker = broker
         self._clock = clock
@@ -168,7 +172,8 @@ def connection_view(client: Client, now: float) -> View:
     outbox = client.outbox
     return {
         "connection": client.number, "client": client.name, "user": client.user, "agent": client.agent,
-        "address": client.address, "protocol": client.protocol, "connected_seconds": round(now - client.connected_at, 3),
+        "address": client.address, "protocol": client.protocol,
+        "connected_seconds": round(now - client.connected_at, 3),
         "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
         "blocking": outbox.pausing,

@@ -85,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         outbox = self._protocol.outbox
         self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd)
 
-    def get_buffer(self, sizehint: int) -> ReceiveBuffer:  # type: ignore[override]  # it is a buffer, by __getbuffer__
+    def get_buffer(self, sizehint: int) -> ReceiveBuffer:
         assert self._protocol is not None
         return self._protocol.inbox.next_buffer()
 

@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -62,7 +63,9 @@ class Listener:
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True)
+        self._server = await loop.create_server(
+            lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True
+        )
         self._timer = loop.call_later(TICK_SECONDS, self._tick)
         bound: socket.socket = self._server.sockets[0]
         address = bound.getsockname()
@@ -81,10 +84,8 @@ class Listener:
         self.stop_accepting()
         for protocol in list(self._connections.values()):
             protocol.say_goodbye("shutting_down", text)
-        try:
+        with suppress(TimeoutError):  # those who are late are closed below, and counted
             await asyncio.wait_for(self._empty.wait(), seconds)
-        except TimeoutError:
-            pass
         late = list(self._connections)
         for connection in late:
             connection.abort("did not read its goodbye in time")

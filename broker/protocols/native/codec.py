@@ -6,7 +6,7 @@ Decoding is handed only what the compiled lane has found sound: one array, compl
 import struct
 from typing import Any, Final
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 LENGTH: Final = struct.Struct(">I")
 

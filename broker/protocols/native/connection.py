@@ -23,7 +23,16 @@ from broker.core.topics import syntax_of
 from broker.protocols.native import frames, lane
 from broker.protocols.native.codec import decode
 from broker.protocols.native.error_codes import CODES
-from broker.protocols.native.frames import Credit, Goodbye, Hello, Incoming, Ping, Pong, Subscribe, Unsubscribe
+from broker.protocols.native.frames import (
+    Credit,
+    Goodbye,
+    Hello,
+    Incoming,
+    Ping,
+    Pong,
+    Subscribe,
+    Unsubscribe,
+)
 from broker.protocols.native.state import LEGAL, State
 from broker.wire.fanout import UNLIMITED
 from broker.wire.inbox import Inbox, ReceiveBuffer
@@ -310,7 +319,9 @@ class NativeConnection:
         self.refused += 1
         if not self._complained:
             self._complained = True
-            log.info("request_refused", address=self.wire.address, client=str(self.client), code=code.name, text=error.text)
+            log.info(
+                "request_refused", address=self.wire.address, client=str(self.client), code=code.name, text=error.text
+            )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
     def _fail(self, error: errors.FanlightError, request: int | None = None) -> None:
@@ -319,7 +330,9 @@ class NativeConnection:
             return
         code = CODES[type(error)]
         self.failed = code.name
-        log.warning("connection_failed", address=self.wire.address, client=str(self.client), code=code.name, text=error.text)
+        log.warning(
+            "connection_failed", address=self.wire.address, client=str(self.client), code=code.name, text=error.text
+        )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
         self.say_goodbye(code.name, error.text)
 

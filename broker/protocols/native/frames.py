@@ -4,7 +4,7 @@ A field left out and a nil field are the same. Fields behind those known are ign
 the compiled lane handles them (lane.pyx).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
@@ -179,7 +179,7 @@ def parse(values: Sequence[Any]) -> Incoming:
     kind = values[0]
     parser = PARSERS.get(kind)
     if parser is None:
-        known = ", ".join(f"{t.value} ({t.name})" for t in PARSERS)
+        known = ", ".join(f"{known} ({Type(known).name})" for known in PARSERS)
         raise Unsupported(f"frame type {kind}; this broker takes 3 (PUBLISH), {known}", type=kind)
     return parser(Fields(Type(kind).name, values))
 
@@ -237,7 +237,7 @@ def parse_goodbye(fields: Fields) -> Goodbye:
     return Goodbye(reason if isinstance(reason, str) else "")
 
 
-PARSERS: Final = {
+PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.HELLO: parse_hello,
     Type.SUBSCRIBE: parse_subscribe,
     Type.UNSUBSCRIBE: parse_unsubscribe,

@@ -3,7 +3,16 @@
 from enum import Enum, auto
 from typing import Final
 
-from broker.protocols.native.frames import Credit, Goodbye, Hello, Incoming, Ping, Pong, Subscribe, Unsubscribe
+from broker.protocols.native.frames import (
+    Credit,
+    Goodbye,
+    Hello,
+    Incoming,
+    Ping,
+    Pong,
+    Subscribe,
+    Unsubscribe,
+)
 
 
 class State(Enum):
