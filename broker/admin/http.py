@@ -91,8 +91,7 @@ class AdminServer:
         """Stop listening, and end what is open within STOP_SECONDS."""
         if self._server is not None and self._http is not None:
             self._server.close()
-            self._http.pre_shutdown()
-            await self._http.shutdown(STOP_SECONDS)
+            await self._http.end(STOP_SECONDS)
             self._server = None
 
     def _counters(self) -> dict[str, int]:

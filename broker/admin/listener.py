@@ -8,12 +8,15 @@ place; and requests are paced: what comes too fast waits for its turn, one at a 
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from aiohttp import web
 
 _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
 _NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
 FORCE_SECONDS: Final = 5.0  # for an answer that is being sent when its connection's time is over
 
 _REFUSAL: Final = (
@@ -39,23 +42,40 @@ class Pace:
 class BoundedServer(web.Server):
     """aiohttp's server, with a bound on connections and on the life of each."""
 
-    def __init__(self, handler: Any, *, connections_max: int, connection_seconds_max: float) -> None:
-        super().__init__(handler)
-        self.open = 0
+    def __init__(self, handler: Handler, *, connections_max: int, connection_seconds_max: float) -> None:
+        super().__init__(self._busy)
         self.refused = 0
         self.retired = 0
         self.connection_seconds_max = connection_seconds_max
+        self.transports: set[asyncio.Transport] = set()
+        self._handler = handler
         self._connections_max = connections_max
 
     def __call__(self) -> Any:
-        if self.open >= self._connections_max:
+        if len(self.transports) >= self._connections_max:
             self.refused += 1
             return _Refusal()
         return _Connection(self)
 
+    async def _busy(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        connection.busy = True
+        try:
+            return await self._handler(request)
+        finally:
+            connection.busy = False
+
+    async def end(self, seconds: float) -> None:
+        """Let requests finish for so many seconds, then end every connection."""
+        self.pre_shutdown()
+        await self.shutdown(seconds)
+        for transport in list(self.transports):
+            transport.abort()  # a peer that does not read would keep it open
+
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_end", "_server")
+    __slots__ = ("_end", "_server", "_socket", "busy")
 
     def __init__(self, server: BoundedServer) -> None:
         super().__init__(
@@ -65,28 +85,29 @@ class _Connection(web.RequestHandler):
             keepalive_timeout=server.connection_seconds_max,
             lingering_time=1.0,
         )
+        self.busy = False
         self._server = server
-        self._end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._server.open += 1
+        assert isinstance(transport, asyncio.Transport)
+        # Kept beside aiohttp's own, which is forgotten when it closes, before all is sent.
+        self._socket = transport
+        self._server.transports.add(transport)
         self._end = self._loop.call_later(self._server.connection_seconds_max, self._retire)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._server.open -= 1
-        if self._end is not None:
-            self._end.cancel()
+        self._server.transports.discard(self._socket)
+        self._end.cancel()
         super().connection_lost(exc)
 
     def _retire(self) -> None:
         self._server.retired += 1
-        self._end = self._loop.call_later(FORCE_SECONDS, self._abort)
-        self.close()  # after the answer that is being made; at once if there is none
-
-    def _abort(self) -> None:
-        if isinstance(self.transport, asyncio.Transport):
-            self.transport.abort()
+        self._end = self._loop.call_later(FORCE_SECONDS, self._socket.abort)
+        if self.busy:
+            self.close()  # after the answer
+        else:
+            self.force_close()
 
 
 class _Refusal(asyncio.Protocol):

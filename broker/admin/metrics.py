@@ -42,6 +42,6 @@ class Exposition:
         """The text and its content type, in the format that the Accept header asks for."""
         try:
             encode, content_type = choose_encoder(accept)
-        except ValueError:  # a version that is none
+        except (TypeError, ValueError):  # a version that is none
             encode, content_type = choose_encoder("")
         return encode(self._registry), content_type

@@ -102,26 +102,19 @@ def test_a_relative_path_in_the_file_starts_from_its_folder_and_elsewhere_from_t
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    config = file(
-        tmp_path, '# head\nframe_bytes_max = "64GiB"\nnative_prot = 1\n\n[limits]\nroutes_max = 5\n'
-    )
+    config = file(tmp_path, '# head\nframe_bytes_max = "64GiB"\nnative_prot = 1\n\n[limits]\nroutes_max = 5\n')
     text = problems(
         config=config,
         environment={"FANLIGHT_GRACE_SECONDS": "soon"},
         flags={"slow_policy": "drop", "http_port": "70000"},
     )
     assert text.startswith("6 settings are wrong:")
-    assert (
-        f"frame_bytes_max = 64GiB ({config}, line 2): must be at most 64MiB: largest frame accepted" in text
-    )
+    assert f"frame_bytes_max = 64GiB ({config}, line 2): must be at most 64MiB: largest frame accepted" in text
     assert f"native_prot ({config}, line 3): no such setting; did you mean native_port?" in text
     assert f"limits = [...] ({config}, line 5): tables are not used" in text
     assert "grace_seconds = soon (environment variable FANLIGHT_GRACE_SECONDS): is not a time" in text
     assert "http_port = 70000 (flag --http-port): must be at most 65535" in text
-    assert (
-        "slow_policy = drop (flag --slow-policy): is none of drop_newest, drop_oldest, disconnect, pause"
-        in text
-    )
+    assert "slow_policy = drop (flag --slow-policy): is none of drop_newest, drop_oldest, disconnect, pause" in text
 
 
 def test_a_bound_is_told_with_its_reason() -> None:
@@ -158,9 +151,7 @@ def test_a_missing_file_is_told_with_who_asked_for_it(tmp_path: Path) -> None:
     path = tmp_path / "none.toml"
     assert f"config = {path} (flag --config): cannot be read: No such file" in problems(config=path)
     text = problems(environment={"FANLIGHT_CONFIG": str(tmp_path)})
-    assert (
-        f"config = {tmp_path} (environment variable FANLIGHT_CONFIG): cannot be read: Is a directory" in text
-    )
+    assert f"config = {tmp_path} (environment variable FANLIGHT_CONFIG): cannot be read: Is a directory" in text
 
 
 def test_an_unknown_variable_is_a_warning_with_a_suggestion() -> None:
@@ -192,10 +183,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 def test_an_outbox_must_hold_two_frames() -> None:
     text = problems(flags={"frame_bytes_max": "6MiB"})
-    assert (
-        "outbox_bytes_max = 8MiB (flag --frame-bytes-max): must be at least 2 times frame_bytes_max (12MiB)"
-        in text
-    )
+    assert "outbox_bytes_max = 8MiB (flag --frame-bytes-max): must be at least 2 times frame_bytes_max (12MiB)" in text
     load(Sources(flags={"frame_bytes_max": "6MiB", "outbox_bytes_max": "12MiB"}))
 
 

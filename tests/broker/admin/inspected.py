@@ -1,0 +1,42 @@
+"""A small broker to look at: a few clients and subscriptions in lists, behind `ports.Inspection`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+View = dict[str, Any]
+
+
+class Inspected:
+    """As the core's views, over plain lists that a test fills."""
+
+    def __init__(self, clients: int = 3, subscriptions: int = 5) -> None:
+        self.ready = True
+        self.clients: list[View] = [{"connection": each, "client": f"client{each}"} for each in range(clients)]
+        self.rows: list[View] = [{"subscription": each, "filter": "stock.#"} for each in range(subscriptions)]
+        self.hot: list[View] = [{"topic": "stock.\ud800", "syntax": "amqp", "messages": 9, "subscribers": 2}]
+        self.slow: list[View] = [{"connection": 1, "client": "client1", "policy": "pause", "outbox_bytes": 7}]
+        self.asked: object = None
+
+    def counters(self) -> Mapping[str, int]:
+        return {"messages_in": 41, "messages_out": 42}
+
+    def gauges(self) -> Mapping[str, float]:
+        return {"connections": len(self.clients), "subscriptions": len(self.rows), "uptime_seconds": 1.5}
+
+    def connections(self, *, offset: int, limit: int) -> Sequence[View]:
+        return self.clients[offset : offset + limit]
+
+    def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return self.rows[offset : offset + limit]
+
+    def hot_topics(self, *, limit: int) -> Sequence[View]:
+        return self.hot[:limit]
+
+    def slow_consumers(self, *, limit: int) -> Sequence[View]:
+        return self.slow[:limit]
+
+    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+        if syntax not in ("amqp", "mqtt"):
+            raise ValueError(f"syntax {syntax!r} is neither amqp nor mqtt")
+        self.asked = (topic, syntax, client, limit)
+        return {"topic": topic, "matches": []}

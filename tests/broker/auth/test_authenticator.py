@@ -1,0 +1,255 @@
+"""Who a client is: right credentials, wrong ones, none, and many at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import argon2
+import pytest
+
+from broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
+from broker.auth.password_file import set_hash
+from broker.core.errors import AuthenticationFailed
+
+HERE = "192.0.2.1"
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+Make = Callable[..., PasswordAuthenticator]
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[PasswordAuthenticator] = []
+
+    def one(credentials: Credentials, **bounds: int) -> PasswordAuthenticator:
+        made.append(PasswordAuthenticator(credentials, **bounds))
+        return made[-1]
+
+    yield one
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    path = tmp_path / "users"
+    set_hash(path, "alice", CHEAP.hash("wonder"))
+    set_hash(path, "bob", CHEAP.hash("builder"))
+    return path
+
+
+def spoil(path: Path) -> None:
+    path.write_text("spoilt\n")
+
+
+async def refusal(attempt: Awaitable[str]) -> str:
+    with pytest.raises(AuthenticationFailed) as caught:
+        await attempt
+    return str(caught.value)
+
+
+async def test_a_user_comes_in_with_the_right_password(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
+    assert await authenticator.authenticate("bob", "builder", HERE) == "bob"
+
+
+async def test_a_wrong_password_an_unknown_user_and_half_of_it_fail_with_the_same_words(
+    make: Make, users: Path
+) -> None:
+    authenticator = make(Credentials(password_file=users))
+    attempts = [
+        ("alice", "builder"),
+        ("eve", "wonder"),
+        ("alice", ""),
+        ("alice", None),
+        (None, "wonder"),
+        ("", ""),
+    ]
+    said = {await refusal(authenticator.authenticate(*attempt, HERE)) for attempt in attempts}
+    assert said == {"wrong user name or password"}
+    assert authenticator.counters()["logins_failed"] == len(attempts)
+
+
+async def test_an_unknown_user_costs_what_a_wrong_password_does(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    await refusal(authenticator.authenticate("alice", "x", HERE))
+    await refusal(authenticator.authenticate("eve", "x", HERE))
+    assert authenticator.counters()["passwords_checked"] == 2
+    # And of the same costs: the hash that nobody matches has the parameters of the others.
+    assert argon2.extract_parameters(authenticator._nobody) == argon2.extract_parameters(CHEAP.hash("x"))
+
+
+async def test_without_credentials_nobody_comes_in_where_there_are_users(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    assert await refusal(authenticator.authenticate(None, None, HERE)) == "this broker wants a user name and a password"
+
+
+async def test_with_allow_anonymous_credentials_are_checked_if_they_are_given(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users, allow_anonymous=True))
+    assert await authenticator.authenticate(None, None, HERE) == ""
+    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
+    await refusal(authenticator.authenticate("alice", "wrong", HERE))
+
+
+async def test_a_broker_without_users_lets_anonymous_clients_in_and_refuses_credentials(make: Make) -> None:
+    authenticator = make(Credentials())
+    assert await authenticator.authenticate(None, None, HERE) == ""
+    assert "neither users nor a password" in await refusal(authenticator.authenticate("alice", "wonder", HERE))
+
+
+async def test_one_password_for_everybody_goes_with_any_name(make: Make) -> None:
+    authenticator = make(Credentials(password="sesame"))
+    assert await authenticator.authenticate("ali", "sesame", HERE) == "ali"
+    assert await authenticator.authenticate(None, "sesame", HERE) == "fanlight"
+    await refusal(authenticator.authenticate("ali", "sesam", HERE))
+    await refusal(authenticator.authenticate("ali", None, HERE))
+    await refusal(authenticator.authenticate(None, None, HERE))
+
+
+async def test_credentials_show_no_password() -> None:
+    assert "sesame" not in repr(Credentials(password="sesame"))
+
+
+async def test_lone_surrogates_and_long_passwords_are_just_wrong(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    for password in ("\ud800", "x" * 1_000_000, "\0"):
+        await refusal(authenticator.authenticate("alice", password, HERE))
+    await refusal(authenticator.authenticate("\ud800", "x", HERE))
+
+
+# Many at once.
+
+
+async def test_a_success_is_remembered_and_a_failure_is_not(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    for _ in range(5):
+        await authenticator.authenticate("alice", "wonder", HERE)
+    assert authenticator.counters()["passwords_checked"] == 1
+    assert authenticator.counters()["passwords_remembered"] == 4
+    for _ in range(3):
+        await refusal(authenticator.authenticate("alice", "wrong", HERE))
+    assert authenticator.counters()["passwords_checked"] == 4
+
+
+async def test_equal_logins_that_come_together_share_one_check(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users), queue_max=1)
+    attempts = [authenticator.authenticate("alice", "wonder", f"192.0.2.{each % 250}") for each in range(1000)]
+    assert set(await asyncio.gather(*attempts)) == {"alice"}
+    assert authenticator.counters()["passwords_checked"] == 1
+    assert authenticator.counters()["logins"] == 1000
+
+
+async def test_what_is_remembered_is_bounded_and_the_least_recent_goes_first(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users), cache_max=1)
+    for user, password in [("alice", "wonder"), ("bob", "builder"), ("bob", "builder"), ("alice", "wonder")]:
+        await authenticator.authenticate(user, password, HERE)
+    assert authenticator.counters()["passwords_checked"] == 3
+    assert len(authenticator._verifier._succeeded) == 1
+
+
+async def test_too_many_logins_are_refused_at_once_and_one_address_leaves_room_for_others(
+    make: Make, tmp_path: Path
+) -> None:
+    path = tmp_path / "users"
+    set_hash(path, "alice", argon2.PasswordHasher().hash("wonder"))
+    authenticator = make(Credentials(password_file=path), threads=1, queue_max=7)
+    attempts = [authenticator.authenticate("alice", f"guess {each}", HERE) for each in range(20)]
+    flood = asyncio.gather(*attempts, return_exceptions=True)
+    other = asyncio.create_task(authenticator.authenticate("alice", "wonder", "192.0.2.2"))
+    said = [str(each) for each in await flood]
+    assert said.count("too many logins at once; try again in a second") == 18
+    assert said.count("wrong user name or password") == 2
+    assert await other == "alice"
+    assert authenticator.counters()["passwords_refused_busy"] == 18
+
+    addresses = [authenticator.authenticate("alice", "x" * each, f"198.51.100.{each}") for each in range(20)]
+    said = [str(each) for each in await asyncio.gather(*addresses, return_exceptions=True)]
+    assert said.count("too many logins at once; try again in a second") == 12
+    assert not authenticator._verifier._addresses
+    assert not authenticator._verifier._running
+
+
+async def test_the_loop_goes_on_while_a_password_is_checked(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    set_hash(path, "alice", argon2.PasswordHasher(time_cost=10).hash("wonder"))
+    authenticator = make(Credentials(password_file=path))
+    task = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 10
+    assert task.result() == "alice"
+
+
+async def test_one_who_gives_up_does_not_take_the_answer_from_another(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    first = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
+    second = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == "alice"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_closing_ends_what_waits_and_refuses_what_comes(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    set_hash(path, "alice", argon2.PasswordHasher().hash("wonder"))
+    authenticator = make(Credentials(password_file=path), threads=1)
+    tasks = [asyncio.create_task(authenticator.authenticate("alice", f"{each}", HERE)) for each in range(10)]
+    await asyncio.sleep(0)
+    await authenticator.close()
+    _, waiting = await asyncio.wait(tasks, timeout=5)
+    assert not waiting
+    assert await refusal(authenticator.authenticate("alice", "wonder", HERE)) == "the broker is stopping"
+
+
+# Reload.
+
+
+async def test_a_reload_takes_new_users_changed_passwords_and_deletions(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    await authenticator.authenticate("alice", "wonder", HERE)
+    await authenticator.authenticate("bob", "builder", HERE)
+    set_hash(users, "alice", CHEAP.hash("changed"))
+    set_hash(users, "bob", None)
+    set_hash(users, "carol", CHEAP.hash("new"))
+    authenticator.reload()
+    await refusal(authenticator.authenticate("alice", "wonder", HERE))
+    await refusal(authenticator.authenticate("bob", "builder", HERE))
+    assert await authenticator.authenticate("alice", "changed", HERE) == "alice"
+    assert await authenticator.authenticate("carol", "new", HERE) == "carol"
+
+
+async def test_a_reload_of_a_spoilt_file_raises_and_changes_nothing(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    spoil(users)
+    with pytest.raises(PasswordFileError, match="line 1"):
+        authenticator.reload(Credentials(password_file=users, allow_anonymous=True))
+    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
+    await refusal(authenticator.authenticate(None, None, HERE))
+
+
+async def test_a_reload_may_turn_passwords_on_and_off(make: Make, users: Path) -> None:
+    authenticator = make(Credentials())
+    authenticator.reload(Credentials(password="sesame"))
+    await refusal(authenticator.authenticate(None, None, HERE))
+    assert await authenticator.authenticate("ali", "sesame", HERE) == "ali"
+    authenticator.reload(Credentials(password="changed"))
+    await refusal(authenticator.authenticate("ali", "sesame", HERE))
+    authenticator.reload(Credentials(password_file=users))
+    await refusal(authenticator.authenticate("ali", "changed", HERE))
+    assert await authenticator.authenticate("bob", "builder", HERE) == "bob"
+
+
+async def test_an_empty_password_file_lets_nobody_in(make: Make, users: Path) -> None:
+    set_hash(users, "alice", None)
+    set_hash(users, "bob", None)
+    authenticator = make(Credentials(password_file=users))
+    await refusal(authenticator.authenticate(None, None, HERE))
+    await refusal(authenticator.authenticate("alice", "wonder", HERE))
+
+
+async def test_every_counter_has_its_meaning(make: Make) -> None:
+    assert set(make(Credentials()).counters()) == set(COUNTERS)
