@@ -26,7 +26,7 @@ BURST_SECONDS: Final = 10.0
 KINDS_MAX: Final = 1_000  # kinds of events told apart; ours are some 50, libraries' a few more
 VALUE_CHARACTERS_MAX: Final = 1_000  # a topic may have 65,535
 TRACEBACK_CHARACTERS_MAX: Final = 16_000
-ITEMS_MAX: Final = 50  # of a mapping given as a value
+ITEMS_MAX: Final = 50  # of a list or mapping given as a value
 CLOSE_SECONDS: Final = 2.0  # waiting for a reader that may have gone
 
 PRIVATE: Final = frozenset({"authorization", "headers", "password", "payload", "secret", "token"})
@@ -255,6 +255,8 @@ def _present(key: str, value: object) -> object:
         return value
     if isinstance(value, dict):
         return {str(name): _present(str(name), value[name]) for name in list(value)[:ITEMS_MAX]}
+    if isinstance(value, (list, tuple)):
+        return [_present(key, each) for each in value[:ITEMS_MAX]]
     if key in ("exception", "stack"):
         return _printable(str(value), TRACEBACK_CHARACTERS_MAX, keep="\n")
     return _printable(value if isinstance(value, str) else str(value), VALUE_CHARACTERS_MAX)

@@ -1,0 +1,230 @@
+"""Logs: one event a line, without secrets, and a reader that stands still stops nobody."""
+
+import json
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker import logs
+from broker.logs import RateLimit
+
+
+class Pipe:
+    """A log, and who reads it."""
+
+    def __init__(self) -> None:
+        self._reader, self.fd = os.pipe()
+        self._read = bytearray()
+        self._thread = threading.Thread(target=self._run)
+
+    def read(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        while data := os.read(self._reader, 65_536):
+            self._read += data
+
+    def lines(self) -> list[str]:
+        """All that was logged; ends the log."""
+        logs.close()
+        os.close(self.fd)
+        if not self._thread.is_alive():
+            self.read()
+        self._thread.join(10)
+        os.close(self._reader)
+        return self._read.decode().splitlines()
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines()]
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    level, handlers = logging.root.level, logging.root.handlers[:]
+    yield Pipe()
+    logs.close()
+    logging.root.setLevel(level)
+    logging.root.handlers[:] = handlers
+
+
+def test_an_event_is_one_json_object_a_line_with_the_standard_keys_first(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd)
+    logs.get("net").warning("slow_consumer", connection=7, client="feed")
+    (event,) = pipe.events()
+    assert list(event) == ["timestamp", "level", "logger", "event", "connection", "client"]
+    assert event["timestamp"].endswith("Z")
+    del event["timestamp"]
+    assert event == {
+        "level": "warning", "logger": "net", "event": "slow_consumer", "connection": 7, "client": "feed",
+    }  # fmt: skip
+
+
+def test_text_is_for_people_and_has_no_colours_where_there_is_no_terminal(pipe: Pipe) -> None:
+    logs.configure(format="text", fd=pipe.fd)
+    logs.get("net").info("listening", port=7420)
+    (line,) = pipe.lines()
+    assert "listening" in line
+    assert "port=7420" in line
+    assert "\x1b" not in line
+
+
+def test_on_a_terminal_auto_is_text() -> None:
+    controller, terminal = os.openpty()
+    try:
+        logs.configure(fd=terminal)
+        logs.get("net").info("listening")
+        logs.close()
+        assert b"listening" in os.read(controller, 4096)
+    finally:
+        os.close(controller)
+        os.close(terminal)
+
+
+def test_the_standard_librarys_logging_goes_the_same_way(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd)
+    logging.getLogger("aiohttp.server").error("bad %s", "request")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old way", DeprecationWarning, stacklevel=1)
+    first, second = pipe.events()
+    assert (first["logger"], first["level"], first["event"]) == ("aiohttp.server", "error", "bad request")
+    assert (second["logger"], "old way" in second["event"]) == ("py.warnings", True)
+
+
+def test_the_level_holds_and_can_be_changed_for_loggers_that_exist(pipe: Pipe) -> None:
+    logger = logs.get("net")
+    logs.configure(level="warning", fd=pipe.fd)
+    bound = logger.bind(connection=1)
+    bound.info("unheard")
+    logs.reconfigure(level="debug", burst_max=50)
+    bound.debug("heard")
+    assert [event["event"] for event in pipe.events()] == ["heard"]
+
+
+def test_a_traceback_is_one_line_of_json(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd)
+    try:
+        raise RuntimeError("for the test")
+    except RuntimeError:
+        logs.get("net").exception("failed")
+    (event,) = pipe.events()
+    assert event["exception"].startswith("Traceback")
+    assert event["exception"].endswith("RuntimeError: for the test")
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_secrets_are_left_out_and_control_characters_cannot_forge_a_line(pipe: Pipe, format: str) -> None:
+    logs.configure(format=format, fd=pipe.fd)
+    logs.get("net").info("hello", password="hunter2", payload=b"hunter2", client="a\nlevel=error\x1b[2J\u2028")
+    text = "\n".join(lines := pipe.lines())
+    assert len(lines) == 1
+    assert "hunter2" not in text
+    assert "\x1b" not in text
+    assert "\u2028" not in text
+
+
+def test_long_values_are_cut_and_say_how_long_they_were(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd)
+    logs.get("net").info("hello", topic="x" * 65_535, kinds=dict.fromkeys(range(1000), 1), odd=b"\xff")
+    (event,) = pipe.events()
+    assert event["topic"] == "x" * 1000 + "... (65535 characters)"
+    assert len(event["kinds"]) == logs.ITEMS_MAX
+    assert event["odd"] == repr(b"\xff")
+
+
+# What comes too often, and who reads too slowly.
+
+
+def test_what_is_suppressed_is_told_at_the_end_if_not_before(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd, burst_max=2)
+    for number in range(5):
+        logs.get("net").warning("refused", number=number)
+    logs.get("net").warning("other")
+    assert logs.counters() == {"log_lines": 3, "log_lines_suppressed": 3, "log_lines_dropped": 0}
+    *events, last = pipe.events()
+    assert [event["event"] for event in events] == ["refused", "refused", "other"]
+    assert (last["event"], last["kinds"]) == ("log_lines_suppressed", {"net:refused": 3})
+
+
+def test_the_next_line_of_a_kind_says_how_many_were_left_out() -> None:
+    now = 0.0
+    limit = RateLimit(2, 10.0, lambda: now)
+    assert [limit.admit("a") for _ in range(5)] == [0, 0, None, None, None]
+    assert limit.admit("b") == 0
+    now = 9.9
+    assert limit.admit("a") is None
+    now = 10.0
+    assert [limit.admit("a") for _ in range(3)] == [4, 0, None]
+    assert (limit.suppressed, limit.untold()) == (5, {"a": 1})
+
+
+def test_libraries_messages_are_one_kind_whatever_their_arguments(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd, burst_max=1)
+    for number in range(3):
+        logging.getLogger("library").warning("number %d", number)
+    assert [event["event"] for event in pipe.events()] == ["number 0", "log_lines_suppressed"]
+
+
+@given(st.lists(st.tuples(st.text(max_size=2), st.floats(0, 5)), max_size=200), st.integers(1, 3))
+def test_every_event_is_admitted_told_or_untold(events: list[tuple[str, float]], burst: int) -> None:
+    now = 0.0
+    limit = RateLimit(burst, 10.0, lambda: now)
+    admitted = told = 0
+    for kind, gap in events:
+        now += gap
+        answer = limit.admit(kind)
+        if answer is not None:
+            admitted, told = admitted + 1, told + answer
+    assert admitted + limit.suppressed == len(events)
+    assert told + sum(limit.untold().values()) == limit.suppressed
+
+
+def test_kinds_are_bounded() -> None:
+    limit = RateLimit(1)
+    for number in range(3 * logs.KINDS_MAX):
+        limit.admit(f"kind {number}")
+    assert len(limit._kinds) == logs.KINDS_MAX + 1
+
+
+def test_a_reader_that_stands_still_stops_nobody_and_what_is_lost_is_counted(pipe: Pipe) -> None:
+    logs.configure(fd=pipe.fd, burst_max=100_000, queue_max=16)
+    for number in range(2_000):  # a pipe holds 64 KiB
+        logs.get("net").info("event", number=number, filler="x" * 200)
+    dropped = logs.counters()["log_lines_dropped"]
+    assert dropped > 1_000
+    pipe.read()
+    events = pipe.events()
+    assert len(events) + dropped == 2_000
+    assert [event["number"] for event in events] == sorted(event["number"] for event in events)
+
+
+def test_a_reader_that_never_reads_does_not_keep_the_end_from_coming(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "CLOSE_SECONDS", 0.05)
+    logs.configure(fd=pipe.fd, burst_max=100_000, queue_max=16)
+    for _ in range(2_000):
+        logs.get("net").info("event", filler="x" * 200)
+    logs.close()
+    assert logs.counters()["log_lines_dropped"] == 0  # nothing is configured any more
+    pipe.read()
+    pipe.lines()
+
+
+def test_a_reader_that_has_gone_is_survived(pipe: Pipe) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    logs.configure(fd=writer)
+    for number in range(10):
+        logs.get("net").info("event", number=number)
+    logs.close()
+    os.close(writer)
+    pipe.lines()
