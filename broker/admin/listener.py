@@ -9,7 +9,7 @@ place; and requests are paced: what comes too fast waits for its turn, one at a 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 
@@ -89,10 +89,9 @@ class _Connection(web.RequestHandler):
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         # Kept beside aiohttp's own, which is forgotten when it closes, before all is sent.
-        self._socket = transport
-        self._server.transports.add(transport)
+        self._socket = cast(asyncio.Transport, transport)  # uvloop's are none by isinstance
+        self._server.transports.add(self._socket)
         self._end = self._loop.call_later(self._server.connection_seconds_max, self._retire)
         super().connection_made(transport)
 
@@ -112,6 +111,6 @@ class _Connection(web.RequestHandler):
 
 class _Refusal(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(_REFUSAL % (len(_REFUSAL_BODY), _REFUSAL_BODY))
-        transport.close()
+        socket = cast(asyncio.Transport, transport)
+        socket.write(_REFUSAL % (len(_REFUSAL_BODY), _REFUSAL_BODY))
+        socket.close()

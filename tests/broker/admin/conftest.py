@@ -1,11 +1,13 @@
 """A real HTTP listener over a small broker, and a real HTTP client."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import aiohttp
 import pytest
+import uvloop
 
 from broker.admin import AdminServer, Figures
 from broker.auth import Credentials, PasswordAuthenticator
@@ -14,6 +16,11 @@ from .inspected import Inspected
 
 HELP = {"messages_in": "Messages accepted from publishers", "connections": "Connections"}
 Serve = Callable[..., Awaitable["Served"]]
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every test runs on the loop that the broker runs on, and on Python's own: their transports differ."""
+    return {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
 
 
 class Served:
