@@ -46,12 +46,12 @@ cdef class Sink:
 
     def resumed(self):
         """The transport has got rid of everything (asyncio's resume_writing)."""
-        self.full = False
+        self.full = self.outbox.stuck = False
         self.flush()
 
     def paused(self):
         """The socket is full (asyncio's pause_writing)."""
-        self.full = True
+        self.full = self.outbox.stuck = True
 
     def flush_now(self):
         """Flush outside a turn."""
@@ -124,7 +124,7 @@ cdef class Sink:
         self.outbox.ledger.bytes_out += len(octets)
         self.transport.write(octets)
         if self.transport.get_write_buffer_size():
-            self.full = True
+            self.full = self.outbox.stuck = True
         return 0
 
 

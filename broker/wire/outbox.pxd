@@ -49,6 +49,7 @@ cdef class Outbox:
         bint busy                          # got something since the last `rest`
         readonly bint closed               # takes nothing any more
         readonly bint pausing              # holds its publishers back until it has drained to `resume_at`
+        public bint stuck                  # the socket is known to be full: sending now would be in vain
         readonly bint noticed              # the core has been told that it is slow
         Py_ssize_t resume_at
         readonly uint64_t sent, dropped, overflows    # messages

@@ -14,6 +14,7 @@ class Outbox:
     dirty: bool
     closed: bool
     pausing: bool
+    stuck: bool
     noticed: bool
     sent: int
     dropped: int

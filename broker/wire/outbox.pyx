@@ -90,6 +90,11 @@ cdef class Outbox:
     cdef bint make_room(self, Py_ssize_t size) except -1:
         """A message does not fit: apply the policy. True if it may be appended now."""
         cdef Frame* frame
+        if not self.stuck and self.sink is not None:
+            # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
+            self.sink.flush_now()
+            if self.admits(size):
+                return True
         self.overflows += 1
         self.notice()
         if self.policy_code == PAUSE:
