@@ -71,7 +71,7 @@ def serve(arguments: argparse.Namespace) -> int:
     )
     try:
         for warning in loaded.warnings:
-            logs.get("config").warning("setting_ignored", reason=warning)
+            logs.get("config").warning("settings", reason=warning)
         return app.run(settings)
     finally:
         logs.close()

@@ -73,13 +73,27 @@ def exposure(settings: Settings) -> Iterator[Finding]:
     """The listeners that would let strangers in: see the head of this file."""
     if settings.password_file is not None or settings.password is not None or settings.allow_anonymous:
         return
-    listeners = {"native_host": settings.native_host}
+    for key, host in _exposed(settings).items():
+        text = f"can be reached from other machines, and fanlightd {REMEDY}"
+        yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
+
+
+def open_doors(settings: Settings) -> list[str]:
+    """What is allowed, and had better be known."""
+    if not settings.allow_anonymous:
+        return []
+    return [
+        f"everybody who can reach {key} {host} is let in without credentials (allow_anonymous)"
+        for key, host in _exposed(settings).items()
+    ]
+
+
+def _exposed(settings: Settings) -> dict[str, str]:
+    """The hosts, by key, that other machines can reach."""
+    hosts = {"native_host": settings.native_host}
     if settings.http:
-        listeners["http_host"] = settings.http_host
-    for key, host in listeners.items():
-        if not is_loopback(host):
-            text = f"can be reached from other machines, and fanlightd {REMEDY}"
-            yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
+        hosts["http_host"] = settings.http_host
+    return {key: host for key, host in hosts.items() if not is_loopback(host)}
 
 
 def is_loopback(host: str) -> bool:
@@ -87,7 +101,7 @@ def is_loopback(host: str) -> bool:
     if host.lower().rstrip(".") == "localhost":  # RFC 6761, 6.3: always loopback
         return True
     try:
-        address = ipaddress.ip_address(host.strip("[]"))
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None)

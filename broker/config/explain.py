@@ -19,7 +19,9 @@ authentication, for everything but `/healthz`.
 
 Credentials that are given are always checked, also where anonymous clients are let in; a broker that has
 nothing to check them against refuses them. With `FANLIGHT_PASSWORD` any user name goes with the one
-password, and is no more than a label.""",
+password, and is no more than a label.
+
+Neither listener encrypts: where the network is not yours, put a tunnel or a TLS proxy in between.""",
     "Logs": """\
 Logs go to the standard output, one event a line. Payloads, passwords and headers of messages are never
 logged.""",

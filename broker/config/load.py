@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from broker.config.checks import check
+from broker.config.checks import check, open_doors
 from broker.config.keys import Key, keys
 from broker.config.problems import Problem, SettingsError
 from broker.config.settings import Settings, Sources
@@ -61,6 +61,8 @@ class _Reading:
             value = parse(raw, key.kind, key.unit)
             if isinstance(value, Path) and folder is not None:
                 value = folder / value
+            if isinstance(value, str) and key.unit == "address":
+                value = value.removeprefix("[").removesuffix("]")  # as IPv6 stands in a URL
             key.check(value)
         except ValueError as error:
             self.problems.append(Problem(key.name, _shown(key, raw), place, str(error)))
@@ -88,6 +90,7 @@ def load(sources: Sources, *, whole: bool = True) -> Loaded:
             reading.problems.append(finding.problem(reading.places))
     if reading.problems:
         raise SettingsError(reading.problems)
+    reading.warnings += open_doors(settings)
     places = {name: reading.places.get(name, DEFAULT) for name in keys()}
     return Loaded(settings, places, tuple(reading.warnings))
 

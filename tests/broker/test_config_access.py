@@ -22,9 +22,7 @@ def file(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST.", "::ffff:127.0.0.1"]
-)
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST.", "::ffff:127.0.0.1"])
 def test_loopback_addresses_are_for_this_machine_only(host: str) -> None:
     assert is_loopback(host)
     load(Sources(flags={"native_host": host, "http_host": host}))
@@ -44,6 +42,18 @@ def test_any_other_address_wants_a_password_or_an_explicit_word(host: str, liste
     load(Sources(flags={**flags, "allow_anonymous": True}))
     load(Sources(flags={**flags, "password_file": "users"}))
     load(Sources(flags=flags, environment={"FANLIGHT_PASSWORD": "x"}))
+
+
+def test_an_open_door_is_a_warning() -> None:
+    loaded = load(Sources(flags={"native_host": "0.0.0.0", "allow_anonymous": True}))
+    assert loaded.warnings == (
+        "everybody who can reach native_host 0.0.0.0 is let in without credentials (allow_anonymous)",
+    )
+    assert load(Sources(flags={"allow_anonymous": True})).warnings == ()
+
+
+def test_an_ipv6_address_may_stand_in_brackets() -> None:
+    assert load(Sources(flags={"native_host": "[::1]"})).settings.native_host == "::1"
 
 
 def test_an_http_listener_that_is_off_exposes_nothing() -> None:

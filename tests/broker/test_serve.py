@@ -1,0 +1,148 @@
+"""fanlightd serve as a process: who is let in, what SIGHUP reloads, and how it ends."""
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import argon2
+import pytest
+
+from bench.launch import Broker, fanlightd
+from broker.auth.password_file import set_hash
+from broker.config import Exit
+
+CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+Start = Callable[..., Any]
+
+
+def status(broker: Broker, path: str, user: str = "", password: str = "") -> int:
+    """The HTTP status of a GET, with credentials if a user is given."""
+    request = urllib.request.Request(broker.http_url + path)
+    if user:
+        encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+        request.add_header("Authorization", f"Basic {encoded}")
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def said(broker: Broker, event: str) -> list[dict[str, Any]]:
+    """The events of that name that it has logged."""
+    events = [json.loads(line) for line in broker.lines if line.startswith("{")]
+    return [each for each in events if each["event"] == event]
+
+
+def test_a_broker_on_every_address_asks_for_its_password_except_for_its_health(start_broker: Start) -> None:
+    broker = start_broker(http_host="0.0.0.0", environment={"FANLIGHT_PASSWORD": "sesame"})
+    assert status(broker, "/healthz") == 200
+    assert [status(broker, path) for path in ("/stats", "/metrics", "/readyz")] == [401, 401, 401]
+    assert status(broker, "/stats", "anybody", "sesame") == 200
+    assert status(broker, "/stats", "anybody", "sesam") == 401
+    assert not any("sesame" in line for line in broker.lines)
+
+
+def test_an_open_broker_says_at_start_that_it_is_open(start_broker: Start) -> None:
+    broker = start_broker(native_host="0.0.0.0", allow_anonymous=True)
+    (warning,) = said(broker, "settings")
+    assert warning["level"] == "warning"
+    assert "everybody who can reach native_host 0.0.0.0" in warning["reason"]
+
+
+def test_sighup_takes_new_users_and_limits_and_names_what_needs_a_restart(start_broker: Start, tmp_path: Path) -> None:
+    users, config = tmp_path / "users", tmp_path / "fanlight.toml"
+    set_hash(users, "alice", CHEAP.hash("wonder"))
+    config.write_text('password_file = "users"\nconnections_max = 10\n')
+    broker = start_broker(config=config)
+    assert status(broker, "/stats", "alice", "wonder") == 200
+    assert status(broker, "/stats", "bob", "builder") == 401
+
+    set_hash(users, "alice", None)
+    set_hash(users, "bob", CHEAP.hash("builder"))
+    config.write_text('password_file = "users"\nconnections_max = 20\npassword_threads = 5\n')
+    broker.process.send_signal(signal.SIGHUP)
+    broker.wait_for_line('"reloaded"')
+    (reloaded,) = said(broker, "reloaded")
+    assert reloaded["applied"] == ["connections_max: 10 -> 20"]
+    assert reloaded["needs_restart"] == ["password_threads: 2 -> 5"]
+    assert status(broker, "/stats", "alice", "wonder") == 401
+    assert status(broker, "/stats", "bob", "builder") == 200
+
+
+@pytest.mark.parametrize("spoilt", ["users", "fanlight.toml"])
+def test_sighup_with_something_spoilt_says_what_and_changes_nothing(
+    start_broker: Start, tmp_path: Path, spoilt: str
+) -> None:
+    set_hash(tmp_path / "users", "alice", CHEAP.hash("wonder"))
+    (tmp_path / "fanlight.toml").write_text('password_file = "users"\n')
+    broker = start_broker(config=tmp_path / "fanlight.toml")
+    broker.may_complain = True
+    (tmp_path / spoilt).write_text("spoilt\n")
+    broker.process.send_signal(signal.SIGHUP)
+    broker.wait_for_line('"reload_failed"')
+    (failed,) = said(broker, "reload_failed")
+    assert str(tmp_path / spoilt) in failed["reason"]
+    assert "line 1" in failed["reason"]
+    assert status(broker, "/stats", "alice", "wonder") == 200
+
+
+def test_a_port_in_use_is_exit_code_69_and_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for flags in (
+            ["--native-port", str(port), "--http-port", "0"],
+            ["--native-port", "0", "--http-port", str(port)],
+        ):
+            done = serve(*flags)
+            assert done.returncode == Exit.UNAVAILABLE
+            assert str(port) in done.stdout
+            assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_address_that_is_not_this_machines_is_exit_code_69() -> None:
+    done = serve("--native-host", "192.0.2.1", "--native-port", "0", "--http-port", "0", "--allow-anonymous")
+    assert done.returncode == Exit.UNAVAILABLE
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_spoilt_password_file_is_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("alice:hunter2\n")
+    done = serve("--password-file", str(tmp_path / "users"), "--native-port", "0", "--http-port", "0")
+    assert done.returncode == Exit.USAGE
+    assert "line 1: no argon2 hash" in done.stdout + done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_without_http_there_is_one_listener() -> None:
+    process = subprocess.Popen(
+        [fanlightd(), "serve", "--native-port", "0", "--no-http", "--log-format", "json"],
+        stdout=subprocess.PIPE, text=True, env=clean(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    events = []
+    while "ready" not in events:
+        events.append(json.loads(process.stdout.readline())["event"])
+    process.terminate()
+    rest, _ = process.communicate(timeout=20)
+    assert events.count("listening") == 1
+    assert process.returncode == Exit.OK
+    assert json.loads(rest.splitlines()[-1])["event"] == "stopped"
+
+
+def clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
+
+
+def serve(*flags: str) -> subprocess.CompletedProcess[str]:
+    """Run a broker that is expected to end by itself."""
+    return subprocess.run([fanlightd(), "serve", *flags], capture_output=True, text=True, timeout=30, env=clean())
