@@ -8,6 +8,9 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import fanlight
 
 from .make_vectors import fixint, frame, num, octets, options, text, uint32
 
@@ -142,3 +145,8 @@ async def conversing(peer: Peer, script: Callable[[Peer], Awaitable[None]]) -> A
             await task
     finally:
         task.cancel()
+
+
+def connect(url: str, **options: Any) -> fanlight.Connecting:
+    """A client that does not wait long for a peer whose script is over."""
+    return fanlight.connect(url, **{"close_timeout": 0.1, "timeout": 5.0, "connect_timeout": 5.0, **options})

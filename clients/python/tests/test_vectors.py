@@ -77,11 +77,7 @@ def test_what_follows_a_frame_is_the_next(vector: dict[str, Any]) -> None:
 
 def unhexed(value: Any) -> Any:
     if isinstance(value, dict):
-        return (
-            bytes.fromhex(value["hex"])
-            if set(value) == {"hex"}
-            else {k: unhexed(v) for k, v in value.items()}
-        )
+        return bytes.fromhex(value["hex"]) if set(value) == {"hex"} else {k: unhexed(v) for k, v in value.items()}
     return [unhexed(item) for item in value] if isinstance(value, list) else value
 
 

@@ -47,9 +47,9 @@ class Client:
     def __init__(self, address: Address, options: Options) -> None:
         self.options = options
         self.serializer = options.serializer
-        self._link = Link(address, options, self)
-        self._subscriptions = Subscriptions(self._link)
-        self._inbox = Inbox(self, self._link, self._subscriptions.next_number)
+        self.link = Link(address, options, self)
+        self._subscriptions = Subscriptions(self.link)
+        self._inbox = Inbox(self, self.link, self._subscriptions.next_number)
         self._plain = options.serializer is BYTES
         self._yield_bytes = min(YIELD_BYTES, options.pending_bytes)
 
@@ -57,26 +57,26 @@ class Client:
 
     @property
     def address(self) -> Address:
-        return self._link.address
+        return self.link.address
 
     @property
     def connected(self) -> bool:
-        return self._link.state is State.CONNECTED
+        return self.link.state is State.CONNECTED
 
     @property
     def closed(self) -> bool:
         """Closed by `close`, or given up: no further attempt is made."""
-        return self._link.state is State.CLOSED
+        return self.link.state is State.CLOSED
 
     @property
     def stats(self) -> Stats:
         """Counters, live."""
-        return self._link.stats
+        return self.link.stats
 
     @property
     def info(self) -> dict[str, Any]:
         """What the broker said in its last WELCOME: `server`, `connection`, `client`, `limits`, ..."""
-        return dict(self._link.welcome.info) if self._link.welcome else {}
+        return dict(self.link.welcome.info) if self.link.welcome else {}
 
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
@@ -86,7 +86,7 @@ class Client:
     @property
     def unsent(self) -> tuple[int, int]:
         """Fire-and-forget messages, and bytes of all frames, not yet handed to the socket."""
-        return self._link.outbox.messages, self._link.outbox.size
+        return self.link.outbox.messages, self.link.outbox.size
 
     # Publishing.
 
@@ -123,7 +123,7 @@ class Client:
         serializer: Serializer | None = None,
         timeout: float | None = None,
     ) -> int | None:
-        """Publish a message.
+        """Publish a message. A payload of bytes goes as it is, any other value through the serialiser.
 
         Without `receipt` it is put into the outbox, written within a turn of the loop, and None is returned;
         waits only while the outbox is full. What the broker refuses of it goes to `on_error`.
@@ -133,12 +133,10 @@ class Client:
         Raises TypeError and ValueError for what cannot be sent, FrameTooLarge, SerializationError,
         ConnectionClosed; with `receipt` also BrokerError, ConnectionLost, RequestTimeout.
         """
-        link = self._link
+        link = self.link
         if receipt:
-            content = self._content(topic, payload, headers, syntax, reply, serializer)
-            routed = await link.answer(
-                lambda request: link.encoder.publish(*content, request=request), timeout
-            )
+            content = self.content(topic, payload, headers, syntax, reply, serializer)
+            routed = await link.answer(lambda request: link.encoder.publish(*content, request=request), timeout)
             link.stats.published += 1
             return int(routed)
         if link.state is State.CLOSED:
@@ -147,7 +145,7 @@ class Client:
         if usual and self._plain and not (headers or reply or serializer):
             frame = link.encoder.publish(topic, payload)  # nothing to check, and by far the commonest
         else:
-            frame = link.encoder.publish(*self._content(topic, payload, headers, syntax, reply, serializer))
+            frame = link.encoder.publish(*self.content(topic, payload, headers, syntax, reply, serializer))
         link.post_message(frame)
         link.stats.published += 1
         if link.outbox.size >= self._yield_bytes:
@@ -194,9 +192,9 @@ class Client:
         `publish` with a receipt.
         """
         send = self._inbox.request(topic, payload, headers, syntax, serializer)
-        return await self._within(timeout, send)  # type: ignore[no-any-return]
+        return await self.link.within(timeout, send)  # type: ignore[no-any-return]
 
-    def _content(
+    def content(
         self,
         topic: Topic,
         payload: Any,
@@ -207,7 +205,9 @@ class Client:
     ) -> tuple[Topic, bytes, Headers | None, int, Topic | None]:
         """The fields of a PUBLISH, checked: what the broker would close the connection for is refused
         here."""
-        serializer = serializer or self.serializer
+        # Bytes are a payload already, whatever the serialiser; they go without a content type, and come out
+        # as bytes.
+        serializer = BYTES if isinstance(payload, bytes) else serializer or self.serializer
         payload = serializer.encode(payload)
         if serializer.content_type is not None and (headers is None or "content-type" not in headers):
             headers = {**(headers or {}), "content-type": serializer.content_type}
@@ -269,7 +269,7 @@ class Client:
 
         Raises ConnectionLost, RequestTimeout.
         """
-        await self._link.answer(self._link.encoder.ping, timeout)
+        await self.link.answer(self.link.encoder.ping, timeout)
 
     async def drain(self, timeout: float | None = None) -> None:
         """End in good order: unsubscribe, let the program take what is queued, flush, close; in `timeout`
@@ -287,7 +287,7 @@ class Client:
                     await self.flush(seconds)
         except (TimeoutError, ConnectionLost) as error:
             unread = sum(subscription.pending[0] for subscription in subscriptions)
-            unsent = self._link.outbox.messages
+            unsent = self.link.outbox.messages
             raise DrainTimeout(
                 f"not drained within {seconds:g} s: {unread:,} messages unread, {unsent:,} unsent",
                 details={"unread": unread, "unsent": unsent, "seconds": seconds},
@@ -298,7 +298,7 @@ class Client:
     async def close(self) -> None:
         """Send what waits (for at most `close_timeout` seconds), say goodbye, close. May be called twice."""
         self._subscriptions.finish_all(SubscriptionEnded("the client was closed", code="closed"))
-        await self._link.close()
+        await self.link.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -308,15 +308,12 @@ class Client:
     ) -> None:
         await self.close()
 
-    async def _within(self, timeout: float | None, awaitable: Any) -> Any:
-        return await self._link.within(timeout, awaitable)
-
     # Called by the link and by subscriptions.
 
     def delivery_received(self, frame: Delivery, size: int) -> None:
-        self._link.stats.delivered += 1
+        self.link.stats.delivered += 1
         if not self._subscriptions.delivered(frame, size) and not self._inbox.delivered(frame, size):
-            self._link.stats.unclaimed += 1
+            self.link.stats.unclaimed += 1
 
     def ended_received(self, frame: Ended) -> None:
         self._subscriptions.ended(frame)
@@ -325,10 +322,10 @@ class Client:
         await self._subscriptions.resume()
 
     def reconnected(self) -> None:
-        self._link.call_hook(self.options.on_reconnect, self)
+        self.link.call_hook(self.options.on_reconnect, self)
 
     def link_failed(self, error: FanlightError) -> None:
         self._subscriptions.finish_all(error)
 
     def __repr__(self) -> str:
-        return f"<fanlight.Client {self.address} {self._link.state.name.lower()}>"
+        return f"<fanlight.Client {self.address} {self.link.state.name.lower()}>"

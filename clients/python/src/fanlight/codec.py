@@ -218,9 +218,7 @@ def decode_body(body: memoryview | bytes) -> Frame | None:
     try:
         fields = unpack(body)
     except (ValueError, TypeError, RecursionError) as error:
-        raise ProtocolError(
-            f"frame body is not one msgpack value: {type(error).__name__}: {error}"
-        ) from error
+        raise ProtocolError(f"frame body is not one msgpack value: {type(error).__name__}: {error}") from error
     if type(fields) is not list or not fields:
         raise ProtocolError(f"frame body must be an array with a type in front; got {_shown(fields)}")
     # The array header is one byte, or 3 (dc) or 5 (dd); the type behind it is one byte of 0 to 127 (section
@@ -229,9 +227,7 @@ def decode_body(body: memoryview | bytes) -> Frame | None:
     if kind == 4:
         return _delivery(fields)
     if kind > 127:
-        raise ProtocolError(
-            f"frame type must be an integer from 0 to 127 in one byte; got {_shown(fields[0])}"
-        )
+        raise ProtocolError(f"frame type must be an integer from 0 to 127 in one byte; got {_shown(fields[0])}")
     spec = SPECS.get(kind)
     if spec is None:
         return None
@@ -259,11 +255,7 @@ def _delivery(fields: list[Any]) -> Delivery:
         return Delivery(fields[1], fields[2], fields[3], None, 0, None)
     _, subscription, topic, payload, headers, syntax, reply = [*fields, None, None][:7]
     syntax = 0 if syntax is None else syntax
-    if (
-        not (headers is None or is_headers(headers))
-        or not is_syntax(syntax)
-        or not (reply is None or is_topic(reply))
-    ):
+    if not (headers is None or is_headers(headers)) or not is_syntax(syntax) or not (reply is None or is_topic(reply)):
         raise ProtocolError(f"MESSAGE is malformed: {_shown(fields)}")
     if count > 7:
         _check_nesting(fields)

@@ -88,16 +88,17 @@ class Connecting:
         self._options = options
         self._client: Client | None = None
 
-    async def _open(self) -> "Client":
+    async def open(self) -> "Client":
+        """The client, connected."""
         client = Client(self._address, self._options)
-        await client._link.open()
+        await client.link.open()
         return client
 
     def __await__(self) -> "Generator[Any, None, Client]":
-        return self._open().__await__()
+        return self.open().__await__()
 
     async def __aenter__(self) -> "Client":
-        self._client = await self._open()
+        self._client = await self.open()
         return self._client
 
     async def __aexit__(

@@ -52,9 +52,7 @@ class Handshake:
             self._successor.frame_received(frame, size)
         elif isinstance(frame, Welcome):
             if frame.version != VERSION:
-                raise ProtocolError(
-                    f"the broker chose protocol version {frame.version}; this client speaks {VERSION}"
-                )
+                raise ProtocolError(f"the broker chose protocol version {frame.version}; this client speaks {VERSION}")
             if not self.welcome.done() and self.wire is not None:
                 self._opened = True
                 self._successor.wire_opened(self.wire, frame)
@@ -76,9 +74,7 @@ class Handshake:
         elif isinstance(error, ProtocolError):
             self._fail(ConnectionLost(f"what answers is not a Fanlight broker: {error}", code=error.code))
         else:
-            self._fail(
-                self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}")
-            )
+            self._fail(self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}"))
 
     def _fail(self, error: FanlightError) -> None:
         if not self.welcome.done():

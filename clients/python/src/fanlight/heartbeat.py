@@ -17,9 +17,7 @@ class Heartbeat:
     """One for each connection. `ping` sends the PING; `position` says how many messages were queued before
     it."""
 
-    def __init__(
-        self, wire: Wire, interval: float, ping: Callable[[], None], position: Callable[[], int]
-    ) -> None:
+    def __init__(self, wire: Wire, interval: float, ping: Callable[[], None], position: Callable[[], int]) -> None:
         self._wire = wire
         self._interval = interval
         self._ping = ping

@@ -43,7 +43,7 @@ class Inbox:
         number, answered = link.replies.open(0)
         try:
             reply = topics.join(prefix, str(number), topics.number(syntax))
-            content = self.client._content(topic, payload, headers, syntax, reply, serializer)
+            content = self.client.content(topic, payload, headers, syntax, reply, serializer)
             routed = await link.ask(lambda request: link.encoder.publish(*content, request=request))
             link.stats.published += 1
             if routed == 0:

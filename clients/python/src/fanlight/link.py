@@ -181,8 +181,7 @@ class Link:
         self._wire = None
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        if self.state is State.CONNECTED:
-            self._set_state(State.RECONNECTING)
+        self._set_state(State.RECONNECTING if self.state is State.CONNECTED else self.state)
         self.outbox.drop_transient()
         handed = self.outbox.messages_in - self.outbox.messages
         self.stats.unconfirmed += handed - self.answers.confirmed
@@ -282,7 +281,7 @@ class Link:
         """Hand to the transport what it takes."""
         self._flush_scheduled = False
         wire = self._wire
-        if wire is None or self.state is not State.CONNECTED:
+        if wire is None or self.state in (State.NEW, State.RECONNECTING):
             return
         while self.outbox.size and wire.writable:
             wire.write(self.outbox.take(WRITE_HIGH_WATER))
@@ -304,9 +303,7 @@ class Link:
         if self.failure is not None:
             return self.failure
         if self.state is State.RECONNECTING:
-            return ConnectionLost(
-                f"there is no connection to {self.address} just now; it is being made again"
-            )
+            return ConnectionLost(f"there is no connection to {self.address} just now; it is being made again")
         return ConnectionClosed("the client is closed")
 
     # Receiving.
@@ -371,11 +368,10 @@ class Link:
                     if self.outbox.messages_in > self.answers.confirmed:
                         await self.ask(self.encoder.ping)
                     self.post(self.encoder.goodbye("normal"))
+                    self._set_state(State.CLOSED)  # nothing goes behind a GOODBYE
                     await self._flushed()
             except (TimeoutError, FanlightError) as error:
-                log.warning(
-                    "closing with %d messages unsent: %s", self.outbox.messages, str(error) or "time is up"
-                )
+                log.warning("closing with %d messages unsent: %s", self.outbox.messages, str(error) or "time is up")
         self._set_state(State.CLOSED)
         if self._supervisor is not None:
             self._supervisor.cancel()
@@ -395,7 +391,7 @@ class Link:
 
     async def _flushed(self) -> None:
         self.flush()
-        while self.outbox.size and self.state is State.CONNECTED:
+        while self.outbox.size and self._wire is not None:
             await self._change()
 
     def _give_up_unsent(self) -> None:

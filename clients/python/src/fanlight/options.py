@@ -33,9 +33,7 @@ class Options:
     slow_policy: SlowPolicy | None = None
     reconnect: Backoff | None = DEFAULT_BACKOFF
     retry_first_connect: bool = False
-    connect_timeout: float = (
-        10.0  # seconds for TCP and handshake; the broker itself allows 5 s for the latter
-    )
+    connect_timeout: float = 10.0  # seconds for TCP and handshake; the broker itself allows 5 s for the latter
     timeout: float = 10.0  # seconds to wait for any answer, unless a call says otherwise
     close_timeout: float = 5.0  # seconds that close() gives unsent messages
     ping_interval: float = 15.0  # seconds; a dead peer is noticed within two of them
@@ -51,9 +49,7 @@ class Options:
         if self.name is not None and len(self.name.encode()) > 64:
             raise ValueError(f"name may have 64 bytes; {self.name!r} has {len(self.name.encode())}")
         if self.slow_policy not in (None, "drop_newest", "drop_oldest", "disconnect", "pause"):
-            raise ValueError(
-                f"slow_policy is drop_newest, drop_oldest, disconnect or pause; got {self.slow_policy!r}"
-            )
+            raise ValueError(f"slow_policy is drop_newest, drop_oldest, disconnect or pause; got {self.slow_policy!r}")
         for option in ("connect_timeout", "timeout", "close_timeout", "ping_interval", "pending_bytes",
                        "pending_requests", "frame_bytes"):  # fmt: skip
             if getattr(self, option) <= 0:

@@ -1,7 +1,7 @@
 """What a payload means: `BYTES` (nothing), `JSON`, `MSGPACK`, or any object with the same three members.
 
 A serialiser's `content_type` goes with the message as its `content-type` header, and `message.value` chooses
-by that header; the broker looks at neither.
+by that header; the broker looks at neither. Payloads that are bytes pass every serialiser by.
 """
 
 import json
@@ -35,8 +35,7 @@ class _Bytes:
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
         raise TypeError(
-            f"a payload is bytes; got {type(value).__name__}. "
-            "Encode it, or give a serializer, such as fanlight.JSON"
+            f"a payload is bytes; got {type(value).__name__}. Encode it, or give a serializer, such as fanlight.JSON"
         )
 
     def decode(self, payload: bytes) -> bytes:

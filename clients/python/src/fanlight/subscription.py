@@ -5,7 +5,7 @@
     Nothing
                    is lost here. It holds up the whole connection: give a slow consumer `credit`, or its own
                    client.
-    "drop_newest"  drop what arrives
+    "drop_newest"  drop what arrives, as is any single message above `pending_bytes`
     "drop_oldest"  drop what waits longest
     "error"        drop what arrives, and raise SubscriptionOverflow to the consumer
 
@@ -79,7 +79,7 @@ class Subscription:
         self._syntax = topics.number(syntax)
         self._group = group
         self._no_echo = no_echo
-        self._credit = credit
+        self.credit = credit
         self._after = after
         self._broker_pending = broker_pending_messages
         # Credit already bounds what can arrive: the queue has room for all of it.
@@ -99,14 +99,18 @@ class Subscription:
     # Beginning and ending.
 
     def __await__(self) -> Generator[Any, None, Self]:
-        return self._start().__await__()
+        return self.begin().__await__()
 
     async def __aenter__(self) -> Self:
-        return await self._start()
+        return await self.begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.leave()
+
+    async def leave(self) -> None:
+        """End it, and forget what is queued; what leaving its block does."""
         self._leaving = True
         self._release()
         try:
@@ -116,7 +120,8 @@ class Subscription:
             # latest.
             self._table.forget(self)
 
-    async def _start(self) -> Self:
+    async def begin(self) -> Self:
+        """Subscribe, and wait for the broker's OK; what awaiting it does."""
         if self.number is None:
             await self._table.begin(self)
         return self
@@ -136,8 +141,9 @@ class Subscription:
         """Unsubscribe, and wait until everything queued was taken. Raises RequestTimeout."""
         await self.unsubscribe()
         if self._queue:
-            self._emptied = asyncio.get_running_loop().create_future()
-            await self.client._within(timeout, self._emptied)
+            if self._emptied is None:
+                self._emptied = asyncio.get_running_loop().create_future()
+            await self._table.within(timeout, asyncio.shield(self._emptied))
 
     @property
     def syntax(self) -> topics.SyntaxName:
@@ -202,11 +208,15 @@ class Subscription:
                 self._consumers.remove(consumer)
             raise
 
+    def take_queued(self, at_most: int) -> list[Message]:
+        """Up to `at_most` messages that wait already."""
+        return [self._take() for _ in range(min(at_most, len(self._queue)))]
+
     def _take(self) -> Message:
         message = self._queue.popleft()
         self._bytes -= message.size
         self.stats.taken += 1
-        if self._credit is not None:
+        if self.credit is not None:
             self._give_back_credit()
         if self._holding and 2 * len(self._queue) <= self._limit and 2 * self._bytes <= self._limit_bytes:
             self._release()
@@ -218,10 +228,10 @@ class Subscription:
         return message
 
     def _give_back_credit(self) -> None:
-        assert self._credit is not None
+        assert self.credit is not None
         self._granting += 1
         # In halves: one frame for many messages, and the broker need never wait for the last one to be taken.
-        if 2 * self._granting >= self._credit and self._ended is None:
+        if 2 * self._granting >= self.credit and self._ended is None:
             self._table.grant(self, self._granting)
             self._granting = 0
 
@@ -244,25 +254,24 @@ class Subscription:
         if self._leaving:
             self._table.count_unclaimed()
             return
-        queue = self._queue
-        if (len(queue) >= self._limit or self._bytes + size > self._limit_bytes) and not self._make_room(
-            size
-        ):
+        if self._overflow != "pause" and self._full_with(size) and not self._make_room(size):
             return
-        queue.append(Message(frame, self, size))
+        self._queue.append(Message(frame, self, size))
         self._bytes += size
         if self._consumers:
             self._wake()
+        if self._overflow == "pause" and (len(self._queue) >= self._limit or self._bytes >= self._limit_bytes):
+            self._holding = True
+            bursting = len(self._queue) >= 2 * self._limit or self._bytes >= 2 * self._limit_bytes
+            self._table.hold(self, bursting=bursting)
+
+    def _full_with(self, size: int) -> bool:
+        return len(self._queue) >= self._limit or self._bytes + size > self._limit_bytes
 
     def _make_room(self, size: int) -> bool:
         """The queue is full. Whether the message that came is to be let in."""
-        if self._overflow == "pause":
-            self._holding = True
-            bursting = len(self._queue) + 1 >= 2 * self._limit or self._bytes + size >= 2 * self._limit_bytes
-            self._table.hold(self, bursting=bursting)
-            return True
         if self._overflow == "drop_oldest" and size <= self._limit_bytes:
-            while self._queue and (len(self._queue) >= self._limit or self._bytes + size > self._limit_bytes):
+            while self._queue and self._full_with(size):
                 self._bytes -= self._queue.popleft().size
                 self._dropped()
             return True
@@ -278,7 +287,7 @@ class Subscription:
     def _dropped(self) -> None:
         self.stats.dropped += 1
         self._table.count_dropped()
-        if self._credit is not None:
+        if self.credit is not None:
             self._give_back_credit()
 
     def _release(self) -> None:
@@ -294,9 +303,9 @@ class Subscription:
             if after <= 0:
                 return None
         credit = None
-        if self._credit is not None:
+        if self.credit is not None:
             self._granting = 0
-            credit = max(0, self._credit - len(self._queue))
+            credit = max(0, self.credit - len(self._queue))
         options = {
             "syntax": self._syntax or None,
             "group": self._group,
@@ -318,9 +327,7 @@ class Subscription:
 
     def finish_ended(self, frame: Ended) -> None:
         self.finish(
-            SubscriptionEnded(
-                f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason
-            ),
+            SubscriptionEnded(f"the subscription to {self.filter!r} has ended ({frame.reason})", code=frame.reason),
             dropped_by_broker=frame.dropped,
         )
 

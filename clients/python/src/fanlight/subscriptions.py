@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from .errors import BrokerError, ConnectionLost, FanlightError, ReadingPaused, SubscriptionEnded
+from .errors import BrokerError, ConnectionLost, FanlightError, NoSuchSubscription, ReadingPaused, SubscriptionEnded
 from .frames import Delivery, Ended
 from .link import Link, State
 from .subscription import Subscription
@@ -98,7 +98,10 @@ class Subscriptions:
             return  # said in the SUBSCRIBE of the next connection
         encoder = self._link.encoder
         asked = self._link.ask(lambda request: encoder.unsubscribe(request, number, after))
-        result = await self._link.within(None, asked)
+        try:
+            result = await self._link.within(None, asked)
+        except NoSuchSubscription:  # its ENDED came first
+            result = {}
         if not after:
             dropped = result.get("dropped", 0)
             self.forget(subscription, dropped_by_broker=dropped if isinstance(dropped, int) else 0)
@@ -121,6 +124,9 @@ class Subscriptions:
         """Send CREDIT."""
         if subscription.number in self._by_number:
             self._link.post(self._link.encoder.credit(subscription.number, messages))
+
+    async def within(self, timeout: float | None, awaitable: Any) -> Any:
+        return await self._link.within(timeout, awaitable)
 
     def hold(self, subscription: Subscription, *, bursting: bool) -> None:
         self._link.reading.hold(subscription, bursting=bursting)

@@ -1,0 +1,427 @@
+"""The same client without `async`: the same names, blocking, for programs and threads that have no event
+loop.
+
+    with fanlight.sync.connect("fanlight://127.0.0.1:7420") as client:
+        with client.subscribe("stock.*.AAPL") as quotes:
+            client.publish("stock.nasdaq.AAPL", b"189.95")
+            for message in quotes: ...
+
+Each client has one background thread with an event loop of its own, in which the asyncio client runs; a call
+is handed over and waited for. Clients and subscriptions may be used by several threads at once. `close` ends
+the thread.
+Fire-and-forget `publish` pays for the way there and back as well (some 50 µs): `publish_many` pays once for
+all.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
+
+from . import connecting
+from .backoff import Backoff
+from .client import Client as AsyncClient
+from .codec import FRAME_BYTES
+from .connecting import DEFAULT_URL
+from .errors import ConnectionClosed, FanlightError, SubscriptionEnded
+from .frames import Headers
+from .handoff import Handoff
+from .message import BaseMessage
+from .message import Message as AsyncMessage
+from .options import Overflow, SlowPolicy
+from .serializers import BYTES, Serializer
+from .stats import Stats, SubscriptionStats
+from .subscription import PENDING_BYTES, PENDING_MESSAGES
+from .subscription import Subscription as AsyncSubscription
+from .topics import Syntax, SyntaxName, Topic
+
+T = TypeVar("T")
+
+# Messages fetched from the loop's thread in one trip, where they wait already. Not with credit: there, what
+# is taken is what the program has really asked for.
+BATCH_MESSAGES = 100
+
+
+class _LoopThread:
+    """An event loop in a daemon thread, until `stop`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._stopping = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="fanlight", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            # Whoever called at the last moment waits for a task: it is cancelled, and he is told.
+            self.loop.run_until_complete(self._cancel_tasks())
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
+    async def _cancel_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run it there and wait. A KeyboardInterrupt while waiting cancels it."""
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("a blocking call on the client's own thread, from a hook, would wait for itself")
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            raise ConnectionClosed("the client is closed") from None
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise ConnectionClosed("the client was closed meanwhile") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        with self._stopping:
+            if self._thread.is_alive():
+                self.loop.call_soon_threadsafe(self.loop.stop)
+                self._thread.join()
+
+
+class Message(BaseMessage):
+    """One message; `message.respond(...)` answers it."""
+
+    __slots__ = ("_sync_source",)
+
+    def __init__(self, message: AsyncMessage, source: "Client | Subscription") -> None:
+        super().__init__(message._frame, message._source, message.size)
+        self._sync_source = source
+
+    @property
+    def subscription(self) -> "Subscription | None":
+        """The subscription it came by; None for the reply to a request."""
+        return self._sync_source if isinstance(self._sync_source, Subscription) else None
+
+    def _serializer(self) -> Serializer:
+        return self._client.options.serializer
+
+    @property
+    def _client(self) -> "Client":
+        return self._sync_source if isinstance(self._sync_source, Client) else self._sync_source.client
+
+    def respond(
+        self, payload: Any = b"", *, headers: Headers | None = None, serializer: Serializer | None = None
+    ) -> None:
+        """Publish an answer to the topic in `reply`. Raises FanlightError where the message asks for none."""
+        self._client.publish(self._reply_topic(), payload, headers=headers, syntax=self.syntax, serializer=serializer)
+
+
+def connect(
+    url: str = DEFAULT_URL,
+    *,
+    name: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    slow_policy: SlowPolicy | None = None,
+    reconnect: bool | Backoff = True,
+    retry_first_connect: bool = False,
+    connect_timeout: float = 10.0,
+    timeout: float = 10.0,
+    close_timeout: float = 5.0,
+    ping_interval: float = 15.0,
+    pending_bytes: int = 8 * 1024 * 1024,
+    pending_requests: int = 65_536,
+    frame_bytes: int = FRAME_BYTES,
+    serializer: Serializer = BYTES,
+    on_disconnect: Callable[[FanlightError], Any] | None = None,
+    on_reconnect: Callable[[AsyncClient], Any] | None = None,
+    on_error: Callable[[FanlightError], Any] | None = None,
+) -> "Client":
+    """An open client: to be used in `with`, or closed. Options and errors as in `fanlight.connect`.
+
+    The hooks run on the background thread, and may not make blocking calls to this client.
+    """
+    opening = connecting.connect(
+        url,
+        name=name,
+        user=user,
+        password=password,
+        slow_policy=slow_policy,
+        reconnect=reconnect,
+        retry_first_connect=retry_first_connect,
+        connect_timeout=connect_timeout,
+        timeout=timeout,
+        close_timeout=close_timeout,
+        ping_interval=ping_interval,
+        pending_bytes=pending_bytes,
+        pending_requests=pending_requests,
+        frame_bytes=frame_bytes,
+        serializer=serializer,
+        on_disconnect=on_disconnect,
+        on_reconnect=on_reconnect,
+        on_error=on_error,
+    )
+    thread = _LoopThread()
+    try:
+        return Client(thread, thread.run(opening.open()))
+    except BaseException:
+        thread.stop()
+        raise
+
+
+class Client:
+    """An open client; made by `connect`. May be used by several threads."""
+
+    def __init__(self, thread: _LoopThread, client: AsyncClient) -> None:
+        self._thread = thread
+        self._inner = client
+        self._handoff = Handoff(client.link, thread.loop)
+        self.options = client.options
+
+    @property
+    def connected(self) -> bool:
+        return self._inner.connected
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed
+
+    @property
+    def stats(self) -> Stats:
+        """Counters, live."""
+        return self._inner.stats
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the broker said in its last WELCOME."""
+        return self._inner.info
+
+    @overload
+    def publish(
+        self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
+        reply: Topic | None = ..., receipt: Literal[False] = ..., serializer: Serializer | None = ...,
+        timeout: float | None = ...,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def publish(
+        self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
+        reply: Topic | None = ..., receipt: Literal[True], serializer: Serializer | None = ...,
+        timeout: float | None = ...,
+    ) -> int: ...  # fmt: skip
+
+    @overload
+    def publish(
+        self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
+        reply: Topic | None = ..., receipt: bool, serializer: Serializer | None = ...,
+        timeout: float | None = ...,
+    ) -> int | None: ...  # fmt: skip
+
+    def publish(
+        self,
+        topic: Topic,
+        payload: Any = b"",
+        *,
+        headers: Headers | None = None,
+        syntax: Syntax = "amqp",
+        reply: Topic | None = None,
+        receipt: bool = False,
+        serializer: Serializer | None = None,
+        timeout: float | None = None,
+    ) -> int | None:
+        """As `fanlight.Client.publish`."""
+        if receipt:
+            publishing = self._inner.publish(
+                topic,
+                payload,
+                headers=headers,
+                syntax=syntax,
+                reply=reply,
+                receipt=True,
+                serializer=serializer,
+                timeout=timeout,
+            )
+            return self._thread.run(publishing)
+        if self._inner.closed:
+            raise self._inner.link.not_connected()
+        content = self._inner.content(topic, payload, headers, syntax, reply, serializer)
+        try:
+            full = self._handoff.put(*content)
+        except RuntimeError:  # the loop is closed
+            raise ConnectionClosed("the client is closed") from None
+        if full:
+            self._thread.run(self._handoff.settle())
+        return None
+
+    def publish_many(
+        self,
+        messages: Iterable[tuple[Topic, Any]],
+        *,
+        headers: Headers | None = None,
+        syntax: Syntax = "amqp",
+        serializer: Serializer | None = None,
+    ) -> int:
+        """As `fanlight.Client.publish_many`."""
+        count = 0
+        for topic, payload in messages:
+            self.publish(topic, payload, headers=headers, syntax=syntax, serializer=serializer)
+            count += 1
+        return count
+
+    def request(
+        self,
+        topic: Topic,
+        payload: Any = b"",
+        *,
+        timeout: float | None = None,
+        headers: Headers | None = None,
+        syntax: Syntax = "amqp",
+        serializer: Serializer | None = None,
+    ) -> Message:
+        """As `fanlight.Client.request`."""
+        answer = self._thread.run(
+            self._inner.request(topic, payload, timeout=timeout, headers=headers, syntax=syntax, serializer=serializer)
+        )
+        return Message(answer, self)
+
+    def subscribe(
+        self,
+        filter: Topic,
+        *,
+        syntax: Syntax = "amqp",
+        group: str | None = None,
+        no_echo: bool = False,
+        credit: int | None = None,
+        after: int | None = None,
+        pending_messages: int = PENDING_MESSAGES,
+        pending_bytes: int = PENDING_BYTES,
+        broker_pending_messages: int | None = None,
+        overflow: Overflow = "pause",
+    ) -> "Subscription":
+        """As `fanlight.Client.subscribe`, in force when this returns."""
+        subscription = self._inner.subscribe(
+            filter,
+            syntax=syntax,
+            group=group,
+            no_echo=no_echo,
+            credit=credit,
+            after=after,
+            pending_messages=pending_messages,
+            pending_bytes=pending_bytes,
+            broker_pending_messages=broker_pending_messages,
+            overflow=overflow,
+        )
+        self._thread.run(subscription.begin())
+        return Subscription(self, self._thread, subscription)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """As `fanlight.Client.flush`."""
+        self._thread.run(self._inner.flush(timeout))
+
+    def drain(self, timeout: float | None = None) -> None:
+        """As `fanlight.Client.drain`: other threads take what is queued. Closes."""
+        try:
+            self._thread.run(self._inner.drain(timeout))
+        finally:
+            self._thread.stop()
+
+    def close(self) -> None:
+        """As `fanlight.Client.close`; the background thread has ended when this returns. May be called
+        twice."""
+        try:
+            with contextlib.suppress(ConnectionClosed):  # a second time
+                self._thread.run(self._inner.close())
+        finally:
+            self._thread.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<fanlight.sync.Client of {self._inner!r}>"
+
+
+class Subscription:
+    """A subscription in force; made by `Client.subscribe`. Iterating blocks, and ends when it does."""
+
+    def __init__(self, client: Client, thread: _LoopThread, subscription: AsyncSubscription) -> None:
+        self.client = client
+        self._thread = thread
+        self._inner = subscription
+        self._fetched: deque[AsyncMessage] = deque()
+
+    @property
+    def filter(self) -> Topic:
+        return self._inner.filter
+
+    @property
+    def syntax(self) -> SyntaxName:
+        return self._inner.syntax
+
+    @property
+    def stats(self) -> SubscriptionStats:
+        """Counters, live."""
+        return self._inner.stats
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Messages and bytes waiting to be taken."""
+        messages, size = self._inner.pending
+        fetched = list(self._fetched)
+        return messages + len(fetched), size + sum(message.size for message in fetched)
+
+    def next(self, timeout: float | None = None) -> Message:
+        """As `fanlight.Subscription.next`."""
+        try:
+            message = self._fetched.popleft()
+        except IndexError:
+            message = self._thread.run(self._fetch(timeout))
+        return Message(message, self)
+
+    async def _fetch(self, timeout: float | None) -> AsyncMessage:
+        message = await self._inner.next(timeout)
+        if self._inner.credit is None:
+            self._fetched.extend(self._inner.take_queued(BATCH_MESSAGES - 1))
+        return message
+
+    def unsubscribe(self, after: int | None = None) -> None:
+        """As `fanlight.Subscription.unsubscribe`."""
+        self._thread.run(self._inner.unsubscribe(after))
+
+    def drain(self, timeout: float | None = None) -> None:
+        """As `fanlight.Subscription.drain`: other threads take what is queued."""
+        self._thread.run(self._inner.drain(timeout))
+
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        try:
+            return self.next()
+        except SubscriptionEnded:
+            raise StopIteration from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(ConnectionClosed):  # its client was closed first
+            self._thread.run(self._inner.leave())
+
+    def __repr__(self) -> str:
+        return f"<fanlight.sync.Subscription {self.filter!r}>"
