@@ -84,6 +84,7 @@ setup: same-python $(STAMPS)/built
 # --- using it -------------------------------------------------------------------------------------------------------
 
 run: same-python $(STAMPS)/built
+	@echo "In another terminal:  $(BIN)/fanlight sub 'stock.#'    and    $(BIN)/fanlight pub stock.nasdaq.AAPL hello"
 	@exec $(BIN)/fanlightd serve $(ARGS)
 
 demo: same-python $(STAMPS)/built
@@ -109,7 +110,7 @@ fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh $(BIN)/python
 
 test-sanitize: same-python $(STAMPS)/built $(STAMPS)/dev
-	@sh scripts/sanitize.sh $(BIN)/python
+	@PYTHON=$(BIN)/python sh tests/sanitize.sh $(ARGS)
 
 # --- shipping it ----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from dataclasses import dataclass
@@ -37,14 +38,17 @@ class Distributions:
     sdk_wheel: Path
 
 
-def run(*command: str | Path, cwd: Path | None = None, path: Path | None = None) -> str:
-    """The output of a command that must succeed; `path` is where it finds further Python packages."""
+def run(*command: str | Path, path: Path | None = None) -> str:
+    """The output of a command that must succeed; `path` is where it finds further Python packages.
+
+    It runs far from the checkout, which Python would otherwise import from.
+    """
     ours = ("PYTHON", "FANLIGHT_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     environment |= {"PYTHONPATH": str(path)} if path else {}
     done = subprocess.run(
         [str(word) for word in command],
-        cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=400,
+        cwd=tempfile.gettempdir(), env=environment, capture_output=True, text=True, check=False, timeout=400,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
@@ -126,6 +130,13 @@ def test_the_broker_wheel_has_every_compiled_module_with_its_face(distributions:
         assert source.removesuffix("pyx") + "pyi" in names
     # Who writes Cython against matchcore needs the declarations.
     assert tracked(".pxd") <= names
+
+
+def test_the_broker_wheel_has_the_data_of_the_demonstration_with_its_licence(
+    distributions: Distributions,
+) -> None:
+    names = set(zipfile.ZipFile(distributions.broker_wheel).namelist())
+    assert {"bench/data/sp500_sample.csv.gz", "bench/data/LICENSE-sp500.txt"} <= names
 
 
 def environment(folder: Path, wheel: Path, libraries: set[str]) -> tuple[Path, Path]:
