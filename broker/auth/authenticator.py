@@ -9,10 +9,9 @@ import os
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
-import argon2
-
 from broker.auth import password_file, verifier
 from broker.auth.access import Credentials
+from broker.auth.hashing import HASHER
 from broker.auth.verifier import Verifier
 from broker.core.errors import AuthenticationFailed
 
@@ -40,7 +39,7 @@ class PasswordAuthenticator:
         self._credentials = Credentials()
         self._users: dict[str, str] = {}
         self._everybody = ""  # the hash of the password for everybody
-        self._nobody = _unmatched("$argon2id$v=19$m=65536,t=3,p=4$")
+        self._nobody = _unmatched("$argon2id$v=19$m=19456,t=2,p=1$")
         self.reload(credentials)
 
     def reload(self, credentials: Credentials | None = None) -> None:
@@ -52,7 +51,7 @@ class PasswordAuthenticator:
             self._everybody = ""
         elif credentials.password != self._credentials.password:
             # It is checked as slowly as the others: guessing it must not be faster.
-            self._everybody = argon2.PasswordHasher().hash(credentials.password)
+            self._everybody = HASHER.hash(credentials.password)
         if users:
             self._nobody = _unmatched(next(iter(users.values())))
         self._users = users

@@ -8,6 +8,7 @@ import argon2
 import pytest
 
 from broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
+from broker.auth.hashing import HASHER
 from broker.auth.password_file import set_hash
 from broker.core.errors import AuthenticationFailed
 
@@ -151,7 +152,7 @@ async def test_too_many_logins_are_refused_at_once_and_one_address_leaves_room_f
     make: Make, tmp_path: Path
 ) -> None:
     path = tmp_path / "users"
-    set_hash(path, "alice", argon2.PasswordHasher().hash("wonder"))
+    set_hash(path, "alice", HASHER.hash("wonder"))
     authenticator = make(Credentials(password_file=path), threads=1, queue_max=7)
     attempts = [authenticator.authenticate("alice", f"guess {each}", HERE) for each in range(20)]
     flood = asyncio.gather(*attempts, return_exceptions=True)
@@ -195,7 +196,7 @@ async def test_one_who_gives_up_does_not_take_the_answer_from_another(make: Make
 
 async def test_closing_ends_what_waits_and_refuses_what_comes(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "users"
-    set_hash(path, "alice", argon2.PasswordHasher().hash("wonder"))
+    set_hash(path, "alice", HASHER.hash("wonder"))
     authenticator = make(Credentials(password_file=path), threads=1)
     tasks = [asyncio.create_task(authenticator.authenticate("alice", f"{each}", HERE)) for each in range(10)]
     await asyncio.sleep(0)
