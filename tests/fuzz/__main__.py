@@ -1,0 +1,67 @@
+"""`make fuzz`: atheris, guided by coverage, into the frame decoder and the topic grammar.
+
+    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native or topics
+
+What is found to be interesting is kept in the folder CORPUS, so that a later run starts from it; an input that
+breaks something is written to the working directory, and the exit code is not 0.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["broker", "matchcore.reference"]):
+    from tests.fuzz import native, topics
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PIECES = (1, 2, 3, 7, 64, 100_000)
+
+
+def fuzz_native(data: bytes) -> None:
+    """The first byte says how the rest is sent: behind a HELLO or not, in pieces of which size."""
+    if data:
+        native.try_octets(data[1:], piece=PIECES[(data[0] >> 1) % len(PIECES)], greet=bool(data[0] & 1))
+
+
+def fuzz_topics(data: bytes) -> None:
+    """The first byte chooses the syntaxes and where the rest is cut into filter and topic."""
+    if data:
+        cut = 1 + (data[0] >> 2) % len(data)
+        filter_syntax, topic_syntax = topics.SYNTAXES[data[0] & 1], topics.SYNTAXES[data[0] >> 1 & 1]
+        topics.try_texts(data[1:cut], filter_syntax, data[cut:], topic_syntax)
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], None], Path]] = {
+    "native": (fuzz_native, ROOT / "docs" / "native-protocol-vectors.json"),
+    "topics": (fuzz_topics, ROOT / "docs" / "topics-vectors.json"),
+}
+
+
+def seeds(target: str, vectors: dict[str, list[object]]) -> list[bytes]:
+    """Real inputs to begin with, from the vectors of the documentation."""
+    if target == "native":
+        frames = [bytes.fromhex(vector["bytes"]) for vector in vectors["frames"]]  # type: ignore[index]
+        return [bytes((1 | piece << 1,)) + frame for frame in frames for piece in (0, 5)]
+    texts = [(row[0], row[2]) for row in vectors["match"]]  # type: ignore[index]
+    pairs = [(first.encode(), second.encode()) for first, second in texts if {type(first), type(second)} == {str}]
+    return [bytes((len(first) << 2 & 0xFC,)) + first + second for first, second in pairs]
+
+
+def main() -> None:
+    """Fuzz until the time is over; does not return."""
+    target, seconds, corpus = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    function, vectors = TARGETS[target]
+    corpus.mkdir(parents=True, exist_ok=True)
+    for seed in seeds(target, json.loads(vectors.read_text(encoding="utf-8"))):
+        (corpus / hashlib.sha1(seed, usedforsecurity=False).hexdigest()).write_bytes(seed)
+    options = [f"-max_total_time={seconds}", "-max_len=2048", "-timeout=10", "-rss_limit_mb=1024"]
+    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(corpus)], function)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
