@@ -1,8 +1,8 @@
 """How passwords are hashed: argon2id, at the costs that OWASP recommends for servers.
 
-19 MiB and two passes take some 40 ms of a core (measured; the library's default of 64 MiB and three passes takes 220 ms,
-which a broker that routes messages on that core cannot give to every guess). A file may hold hashes of other costs:
-each carries its own.
+19 MiB and two passes take some 40 ms of a core (measured; the default of 64 MiB and three passes takes 220 ms, which a
+broker that routes messages on that core cannot give to every guess). A file may hold hashes of other costs: each
+carries its own.
 """
 
 from typing import Final
