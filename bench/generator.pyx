@@ -321,12 +321,12 @@ cdef class Generator:
         return self._is_drained()
 
     def counters(self):
-        """All counts since the start. lost: expected and not come."""
+        """All counts since the start. unique: came first and rightly; lost: expected and not come."""
         return {
             "published": self.published, "expected": self.expected, "received": self.received,
-            "requested": self.requested, "answered": self.answered, "lost": self.expected - self.unique,
-            "repeated": self.repeated, "reordered": self.reordered, "misrouted": self.misrouted,
-            "damaged": self.damaged, "wrong_receipts": self.wrong_receipts,
+            "unique": self.unique, "requested": self.requested, "answered": self.answered,
+            "lost": self.expected - self.unique, "repeated": self.repeated, "reordered": self.reordered,
+            "misrouted": self.misrouted, "damaged": self.damaged, "wrong_receipts": self.wrong_receipts,
             "closed_by_broker": self.closed_by_broker, "refused": self.refused,
         }
 

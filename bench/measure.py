@@ -24,6 +24,7 @@ class Run:
     seconds: float
     messages: int
     deliveries: int
+    checked: int  # deliveries of the whole run that came first and rightly: what `faults` is about
     messages_per_second: float
     deliveries_per_second: float
     broker_us_per_delivery: float | None  # processor time
@@ -75,6 +76,7 @@ def measure(
         seconds=seconds,
         messages=messages,
         deliveries=deliveries,
+        checked=counters["unique"],
         messages_per_second=messages / seconds,
         deliveries_per_second=deliveries / seconds,
         broker_us_per_delivery=per_delivery,

@@ -26,21 +26,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the sample of the demo from the full data.")
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
+    days, rows = make(folder, SAMPLE)
+    shutil.copyfile(folder / "licences" / "CNuge-kaggle-code.MIT.txt", HERE / "LICENSE-sp500.txt")
+    print(f"{SAMPLE.name}: {days} days, {rows} rows, {SAMPLE.stat().st_size} bytes")
+
+
+def make(folder: Path, sample: Path) -> tuple[int, int]:
+    """Write the sample; how many days and rows it has."""
     exchanges = _exchanges(folder / "market" / "us_listings.csv.gz")
     rows = parquet.read_table(folder / "market" / "sp500_daily.parquet").to_pylist()
     days = set(sorted({row["date"] for row in rows})[-DAYS:])
+    rows = [row for row in rows if row["date"] in days]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        if row["date"] in days:
-            row["exchange"] = exchanges.get(row["ticker"], UNLISTED)
-            writer.writerow(["" if row[name] is None else row[name] for name in COLUMNS])
+        row["exchange"] = exchanges.get(row["ticker"], UNLISTED)
+        writer.writerow(["" if row[name] is None else row[name] for name in COLUMNS])
     # Without a time in the head of the file, the same rows are the same bytes.
-    SAMPLE.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    shutil.copy(folder / "licences" / "CNuge-kaggle-code.MIT.txt", HERE / "LICENSE-sp500.txt")
-    lines = text.getvalue().count("\n") - 1
-    print(f"{SAMPLE.name}: {len(days)} days, {lines} rows, {SAMPLE.stat().st_size} bytes")
+    sample.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    return len(days), len(rows)
 
 
 def _exchanges(path: Path) -> dict[str, str]:

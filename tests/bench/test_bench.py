@@ -1,10 +1,11 @@
-"""`python -m bench`: scenarios against the null broker, and what its exit code says."""
+"""`python -m bench`: scenarios against the broker and the null broker, its figures and its exit codes."""
 
 import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,11 @@ from bench import frames, procfs, report
 
 pytest.importorskip("bench.generator", reason="needs epoll")
 from bench.__main__ import FAULTY, NO_SERVER, OK, main
-from bench.measure import measure
+from bench.measure import Run, measure
 from bench.null_server import start
 from bench.scenarios import SCENARIOS
 from bench.session import Target, expected
+from tests.conftest import TestBroker
 
 SHORT = ["--duration", "0.05", "--warmup", "0.02"]
 
@@ -26,7 +28,7 @@ def test_every_scenario_runs_without_a_fault_against_the_null_broker(name: str) 
         target = Target("127.0.0.1", server.addresses["native"][1], server.pid, null=True)
         run = measure(target, SCENARIOS[name], server=report.NULL, duration=0.05, warmup=0.02)
     assert run.ok, run
-    assert run.deliveries > 0
+    assert run.checked > 0
     assert server.process.returncode == 0
 
 
@@ -45,6 +47,51 @@ def test_the_command_prints_json_and_exits_with_zero(capsys: pytest.CaptureFixtu
     assert figures["runs"] == 1
     assert figures["faults"] == 0
     assert printed["runs"][0]["faults"]["lost"] == 0
+
+
+def test_all_measures_the_broker_beside_the_null_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["all", "fan-out", "receipts", "--repeats", "1", *SHORT]) == OK
+    printed = json.loads(capsys.readouterr().out)
+    ran = [(run["scenario"], run["server"]) for run in printed["runs"]]
+    assert ran == [("fan-out", "null"), ("fan-out", "broker"), ("receipts", "null"), ("receipts", "broker")]
+    assert all(run["checked"] > 0 for run in printed["runs"])
+    assert {name: set(each["servers"]) for name, each in printed["scenarios"].items()} == {
+        "fan-out": {"null", "broker"}, "receipts": {"null", "broker"},
+    }  # fmt: skip
+
+
+def test_figures_are_medians_and_ratios_to_the_null_broker() -> None:
+    def run(server: str, rate: float, busy: float) -> Run:
+        return Run(
+            scenario="fan-out", server=server, seconds=1.0, messages=10, deliveries=1_000, checked=1_000,
+            messages_per_second=rate / 100, deliveries_per_second=rate, broker_us_per_delivery=busy,
+            broker_busy=0.5, generator_busy=0.95, generator_bound=True, others_busy=0.0,
+            broker_resident_bytes=50_000_000, latency_us=None, faults={"lost": 0}, complaint="",
+        )  # fmt: skip
+
+    runs = [run("null", 4e6, 0.1), run("broker", 1e6, 0.3), run("broker", 2e6, 0.2), run("broker", 9e6, 0.9)]
+    figures = report.summary(runs)
+    assert figures["fan-out"]["servers"]["broker"]["deliveries_per_second"] == 2e6
+    assert figures["fan-out"]["ratio_to_null"]["deliveries_per_second"] == pytest.approx(0.5)
+    assert figures["fan-out"]["ratio_to_null"]["broker_us_per_delivery"] == pytest.approx(3.0)
+    assert "95%*" in "\n".join(report.table(figures))
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_every_scenario_runs_without_a_fault_against_the_broker(module_broker: TestBroker, name: str) -> None:
+    target = Target("127.0.0.1", module_broker.port, module_broker.pid)
+    run = measure(target, SCENARIOS[name], server="broker", duration=0.1, warmup=0.02)
+    assert run.ok, run
+    assert run.checked > 0
+
+
+def test_a_topic_in_the_other_spelling_is_measured_as_well(module_broker: TestBroker) -> None:
+    scenario = replace(
+        SCENARIOS["pairs"], topic=lambda i: f"dev/{i}.5/temp", filter=lambda i: f"+/{i}.5/#", syntax="mqtt"
+    )
+    run = measure(Target("127.0.0.1", module_broker.port), scenario, server="broker", duration=0.1, warmup=0.02)
+    assert run.ok, run
+    assert run.checked > 0
 
 
 def test_the_command_fails_when_something_is_lost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,96 @@
+"""The demo: its sample, its bookkeeping, and a whole run against a real broker."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from bench.data import make_sample
+from bench.demo import quotes
+from bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
+from bench.demo.ledger import Account, Ledger
+from bench.demo.quotes import Quote
+from tests import require
+from tests.conftest import TestBroker
+
+APPLE = Quote("2018-01-02", "stock.nasdaq.AAPL", "amqp", b"{}")
+BERKSHIRE = Quote("2018-01-02", "stock/nyse/BRK.B", "mqtt", b"{}")
+
+
+def test_a_ticker_with_a_dot_is_one_word() -> None:
+    assert quotes.topic("nasdaq", "AAPL") == ("stock.nasdaq.AAPL", "amqp")
+    assert quotes.topic("nyse", "BRK.B") == ("stock/nyse/BRK.B", "mqtt")
+
+
+def test_the_sample_has_every_ticker_of_every_day() -> None:
+    sample = list(quotes.read())
+    assert len(sample) == 13_130
+    assert len({quote.day for quote in sample}) == 26
+    assert len({quote.topic for quote in sample}) == 505
+    assert [quote.day for quote in sample] == sorted(quote.day for quote in sample)
+
+
+def test_the_sample_is_what_its_script_makes(tmp_path: Path) -> None:
+    folder = require.data("market").parent
+    sample = tmp_path / "sample.csv.gz"
+    make_sample.make(folder, sample)
+    assert gzip.decompress(sample.read_bytes()) == gzip.decompress(make_sample.SAMPLE.read_bytes())
+
+
+def test_the_ledger_expects_what_the_filters_match() -> None:
+    ledger = Ledger(accounts())
+    ledger.publish(APPLE)
+    ledger.publish(BERKSHIRE)
+    due = {account.filter: [quote.topic for quote in account.due] for account in ledger.accounts}
+    assert due == {
+        "stock.#": [APPLE.topic, BERKSHIRE.topic],
+        "stock.nasdaq.*": [APPLE.topic],
+        "stock/nyse/+": [BERKSHIRE.topic],
+        "stock.*.AAPL": [APPLE.topic],
+        "stock.nasdaq.MSFT": [],
+        "stock/nyse/BRK.B": [BERKSHIRE.topic],
+    }
+
+
+def test_the_ledger_sees_what_is_missing_doubled_and_out_of_order() -> None:
+    ledger = Ledger([Account("#", "amqp", "everything")])
+    ledger.publish(APPLE)
+    ledger.publish(BERKSHIRE)
+    account = ledger.accounts[0]
+    account.receive(BERKSHIRE.topic, BERKSHIRE.payload)
+    assert (ledger.due, ledger.wrong) == (2, 1)
+    account.receive(APPLE.topic, APPLE.payload)
+    account.receive(APPLE.topic, APPLE.payload)
+    assert (ledger.due, ledger.wrong) == (1, 2)
+
+
+def test_the_demo_replays_the_sample_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--speed", "0", "--plain"]) == OK
+    said = capsys.readouterr().out
+    assert "13,130 published" in said
+    assert "nothing lost, nothing twice, all in order" in said
+
+
+def test_the_demo_uses_a_broker_that_is_running(broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--url", broker.url, "--speed", "20", "--seconds", "0.3", "--plain"]) == OK
+    assert "nothing lost" in capsys.readouterr().out
+    assert any('"client": "demo publisher"' in line for line in broker.lines)
+
+
+def test_the_demo_says_so_when_there_is_no_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--url", "fanlight://127.0.0.1:1", "--plain"]) == NO_BROKER
+    assert "127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_fault_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # An account that books one message twice: what the demo would see of a broker that did.
+    receive = Account.receive
+
+    def twice(account: Account, topic: str | bytes, payload: bytes) -> None:
+        receive(account, topic, payload)
+        if account.received == 1:
+            receive(account, topic, payload)
+
+    monkeypatch.setattr(Account, "receive", twice)
+    assert main(["--speed", "0", "--plain"]) == FAULTY
+    assert "not in their turn" in capsys.readouterr().out
