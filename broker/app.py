@@ -126,13 +126,16 @@ class Application:
     def reload(self) -> None:
         """SIGHUP: read the settings and the password file again. Wrong ones change nothing."""
         try:
-            new = reload(self.settings).settings
+            loaded = reload(self.settings)
+            new = loaded.settings
             changes = reloadable_changes(self.settings, new)
             settings = apply_reload(self.settings, new)
             self.authenticator.reload(credentials_of(settings))
         except (SettingsError, PasswordFileError) as error:
             log.error("reload_failed", reason=str(error), advice="the settings in force stay as they are")
             return
+        for warning in loaded.warnings:
+            log.warning("setting_ignored", reason=warning)
         self.settings = settings
         self.broker.use(settings.limits)
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
