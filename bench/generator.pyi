@@ -1,25 +1,15 @@
 from collections.abc import Iterable
 
-HEADER_BYTES: int
+from bench.deliveries import Deliveries
 
 class Generator:
-    payload_bytes: int
+    deliveries: Deliveries
     window: int
     batch: int
     receipts: bool
     latency: bool
-    published: int
-    expected: int
-    received: int
-    unique: int
     requested: int
     answered: int
-    routed: int
-    skipped: int
-    repeated: int
-    reordered: int
-    misrouted: int
-    damaged: int
     wrong_receipts: int
     closed_by_broker: int
     refused: int

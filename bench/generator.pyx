@@ -2,15 +2,8 @@
 """The load generator: publishes as fast as a window allows, and checks every delivery.
 
 It is given sockets on which the handshake is done, and complete PUBLISH frames to repeat; from then on one thread
-without the interpreter lock turns an epoll loop over them. A *stream* is one sequence of messages: one publisher,
-one topic. Each payload carries its stream, its number in the stream and the time it was sent:
-
-     0           8          16         20              payload_bytes
-     +-----------+----------+----------+----------------+
-     | sequence  | sent, ns | stream   | filler a..z    |      integers in the machine's own order
-     +-----------+----------+----------+----------------+
-
-so that a delivery that is missing, repeated, out of order, damaged, or that came to the wrong subscription is seen.
+without the interpreter lock turns an epoll loop over them. What a message carries and how a delivery is checked is
+in deliveries.pxd.
 
 Flow: without a rate, deliveries expected minus deliveries received never exceed the window, so a broker is
 measured at moving messages, not at filling its queues. With a rate the schedule is open-loop and waits for nobody.
@@ -20,9 +13,12 @@ Not here: opening connections and naming topics (session.py), what to measure (s
 """
 
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
+
+from bench.deliveries cimport NO_STREAM, Deliveries, Stream
+from bench.histogram cimport forget, quantile_ns
 
 from bench.sockets cimport (
     CLOCK_MONOTONIC,
@@ -37,7 +33,6 @@ from bench.sockets cimport (
     TFD_NONBLOCK,
     TFD_TIMER_ABSTIME,
     Number,
-    Text,
     close,
     epoll_create1,
     epoll_ctl,
@@ -45,7 +40,6 @@ from bench.sockets cimport (
     epoll_wait,
     itimerspec,
     load_number,
-    load_text,
     load_u32,
     now_ns,
     read,
@@ -55,8 +49,6 @@ from bench.sockets cimport (
     timerfd_create,
     timerfd_settime,
 )
-
-HEADER_BYTES = 20   # of a payload: the least that it may hold
 
 cdef enum:
     MESSAGE = 4
@@ -68,18 +60,15 @@ cdef enum:
 
     READ_BYTES = 262144             # of one recv: large, so that the generator is not the limit
     EVENTS = 512
-    HEADER = 20
     FRAME_MAX = 16777216            # of a frame from the broker; a longer one is damage, not data
-    HISTOGRAM = 4096
     COMPLAINT_BYTES = 512
-    NO_STREAM = 0xffffffff
+    NOBODY = 0xffffffff             # the index of a connection that is no subscriber
 
 cdef struct Peer:
     int fd
-    bint publisher
     bint watching_out               # EPOLLOUT is asked for
     bint closed
-    uint32_t index                  # among the publishers, or among the subscribers
+    uint32_t index                  # among the subscribers
     uint32_t subscription           # of a subscriber
     uint32_t stream                 # of a publisher: the next one to publish on, in a ring
     uint32_t request                # the last request sent
@@ -92,33 +81,17 @@ cdef struct Peer:
     size_t out_end
     size_t out_room
 
-cdef struct Stream:
-    uint8_t* frame                  # a whole PUBLISH, to be copied and patched
-    size_t frame_size
-    size_t payload_at
-    uint8_t* topic
-    uint32_t topic_size
-    uint32_t publisher
-    uint32_t next_of_publisher      # the ring of this publisher's streams
-    uint32_t fan_out                # subscriptions it must reach
-    uint64_t sequence               # of the next message
-
-cdef struct Cell:                   # what one subscriber has seen of one stream
-    uint64_t next                   # the sequence number expected
-    uint64_t seen                   # bit i: number next - 1 - i has come
-    bint expected
-
 
 cdef class Generator:
     """A load on one broker: add the peers and the streams, then `run`, `drain` and `counters`.
 
     window: deliveries (and, with receipts, requests) that may be outstanding; batch: messages of one write;
-    payload_bytes: at least HEADER_BYTES. The file descriptors stay the caller's, must be non-blocking, and
-    must stay open as long as this object is used. Confined to one thread.
+    payload_bytes: see deliveries.pxd. The file descriptors stay the caller's, must be non-blocking, and must
+    stay open as long as this object is used. Confined to one thread.
     """
 
     cdef:
-        readonly int payload_bytes
+        readonly Deliveries deliveries
         readonly uint64_t window
         readonly int batch
         readonly bint receipts
@@ -127,33 +100,24 @@ cdef class Generator:
         Peer* peers
         uint32_t n_peers, n_publishers, n_subscribers
         uint32_t* publisher_peers
-        Stream* streams
-        uint32_t n_streams, fan_out_max, turn, paced_stream
-        Cell* cells
-        uint8_t* buffer
+        uint32_t turn               # the publisher that is next to publish
+        uint8_t* buffer             # what is received; shared by all, for frames are handled at once
         size_t buffer_room
-        uint8_t* filler
         uint64_t schedule_start, scheduled
-        # Counters, all since the start.
-        readonly uint64_t published, expected, received, unique, requested, answered, routed
-        readonly uint64_t skipped, repeated, reordered, misrouted, damaged, wrong_receipts, closed_by_broker, refused
-        readonly uint64_t schedule_lag_ns
-        uint64_t[HISTOGRAM] histogram
-        uint64_t timed
         bint out_of_memory
+        # Counters, all since the start.
+        readonly uint64_t requested, answered, wrong_receipts, closed_by_broker, refused
+        readonly uint64_t schedule_lag_ns
         uint8_t[COMPLAINT_BYTES] complaint_bytes
         uint32_t complaint_size
 
     def __cinit__(self, *, int payload_bytes=64, uint64_t window=20_000, int batch=32, bint receipts=False,
                   bint latency=False):
-        cdef int i
         cdef epoll_event event
         self.epoll = self.timer = -1
-        if payload_bytes < HEADER:
-            raise ValueError(f"payload of {payload_bytes} bytes; it must hold a header of {HEADER}")
         if batch < 1:
             raise ValueError(f"batch of {batch} messages; at least 1")
-        self.payload_bytes = payload_bytes
+        self.deliveries = Deliveries(payload_bytes)
         self.window = window
         self.batch = batch
         self.receipts = receipts
@@ -167,11 +131,8 @@ cdef class Generator:
         epoll_ctl(self.epoll, EPOLL_CTL_ADD, self.timer, &event)
         self.buffer_room = READ_BYTES
         self.buffer = <uint8_t*>malloc(self.buffer_room)
-        self.filler = <uint8_t*>malloc(payload_bytes)
-        if self.buffer == NULL or self.filler == NULL:
+        if self.buffer == NULL:
             raise MemoryError
-        for i in range(payload_bytes):
-            self.filler[i] = <uint8_t>(ord("a") + i % 26)
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -182,15 +143,9 @@ cdef class Generator:
         for i in range(self.n_peers):
             free(self.peers[i].tail)
             free(self.peers[i].out)
-        for i in range(self.n_streams):
-            free(self.streams[i].frame)
-            free(self.streams[i].topic)
         free(self.peers)
         free(self.publisher_peers)
-        free(self.streams)
-        free(self.cells)
         free(self.buffer)
-        free(self.filler)
 
     # ------------------------------------------------------------------ setting up
 
@@ -198,8 +153,8 @@ cdef class Generator:
         """A connection that holds one subscription of this number. Returns its index among the subscribers."""
         cdef Peer* peer = self._add_peer(fd)
         peer.subscription = subscription
-        peer.index = self.n_subscribers
-        self.n_subscribers += 1
+        peer.index = self.deliveries.n_subscribers
+        self.deliveries.n_subscribers += 1
         return peer.index
 
     def add_publisher(self, int fd):
@@ -209,12 +164,10 @@ cdef class Generator:
             raise MemoryError
         self.publisher_peers = grown
         cdef Peer* peer = self._add_peer(fd)
-        peer.publisher = True
-        peer.index = self.n_publishers
-        peer.stream = NO_STREAM
+        peer.index = NOBODY
         self.publisher_peers[self.n_publishers] = self.n_peers - 1
         self.n_publishers += 1
-        return peer.index
+        return self.n_publishers - 1
 
     def add_stream(self, uint32_t publisher, bytes topic, bytes frame, size_t payload_at, subscribers):
         """A sequence of messages. Returns its number.
@@ -225,57 +178,19 @@ cdef class Generator:
         """
         if publisher >= self.n_publishers:
             raise ValueError(f"no publisher {publisher}; there are {self.n_publishers}")
-        if payload_at + self.payload_bytes > <size_t>len(frame):
-            raise ValueError("the payload does not lie in the frame")
-        cdef Stream* grown = <Stream*>realloc(self.streams, (self.n_streams + 1) * sizeof(Stream))
-        if grown == NULL:
-            raise MemoryError
-        self.streams = grown
-        cdef size_t cells = <size_t>(self.n_streams + 1) * self.n_subscribers
-        cdef Cell* more = <Cell*>realloc(self.cells, (cells + 1) * sizeof(Cell))
-        if more == NULL:
-            raise MemoryError
-        self.cells = more
-        cdef uint32_t number = self.n_streams, i
-        for i in range(self.n_subscribers):
-            self.cells[<size_t>number * self.n_subscribers + i] = Cell(0, 0, False)
-        cdef Stream* stream = &self.streams[number]
-        stream.frame = _copy(frame)
-        stream.topic = _copy(topic)
-        stream.frame_size = len(frame)
-        stream.topic_size = <uint32_t>len(topic)
-        stream.payload_at = payload_at
-        stream.publisher = publisher
-        stream.sequence = 0
-        stream.fan_out = 0
-        self.n_streams += 1
-        memcpy(stream.frame + payload_at, self.filler, self.payload_bytes)
-        memcpy(stream.frame + payload_at + 16, &number, 4)
-        for subscriber in subscribers:
-            if not 0 <= subscriber < self.n_subscribers:
-                raise ValueError(f"no subscriber {subscriber}; there are {self.n_subscribers}")
-            self.cells[<size_t>number * self.n_subscribers + <uint32_t>subscriber].expected = True
-            stream.fan_out += 1
-        self.fan_out_max = max(self.fan_out_max, stream.fan_out)
-        # Into the publisher's ring, behind the stream it would use next.
         cdef Peer* peer = &self.peers[self.publisher_peers[publisher]]
-        if peer.stream == NO_STREAM:
-            stream.next_of_publisher = number
-        else:
-            stream.next_of_publisher = self.streams[peer.stream].next_of_publisher
-            self.streams[peer.stream].next_of_publisher = number
-        peer.stream = number
-        return number
+        peer.stream = self.deliveries.add(peer.stream, topic, frame, payload_at, subscribers)
+        return peer.stream
 
     cdef Peer* _add_peer(self, int fd) except NULL:
-        if self.n_streams:
+        if self.deliveries.n_streams:
             raise ValueError("peers are added before streams")
         cdef Peer* grown = <Peer*>realloc(self.peers, (self.n_peers + 1) * sizeof(Peer))
         if grown == NULL:
             raise MemoryError
         self.peers = grown
         cdef Peer* peer = &self.peers[self.n_peers]
-        peer[0] = Peer(fd, False, False, False, 0, 0, 0, 0, 0, NULL, 0, 0, NULL, 0, 0, 0)
+        peer[0] = Peer(fd, False, False, 0, 0, NO_STREAM, 0, 0, NULL, 0, 0, NULL, 0, 0, 0)
         self.n_peers += 1
         return peer
 
@@ -295,7 +210,7 @@ cdef class Generator:
         """Publish for so long; `rate` messages a second in all, or 0: as fast as the window lets it."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         cdef uint64_t now
-        if not self.n_streams:
+        if not self.deliveries.n_streams:
             raise ValueError("no stream to publish on")
         with nogil:
             while True:
@@ -322,11 +237,13 @@ cdef class Generator:
 
     def counters(self):
         """All counts since the start. unique: came first and rightly; lost: expected and not come."""
+        cdef Deliveries deliveries = self.deliveries
         return {
-            "published": self.published, "expected": self.expected, "received": self.received,
-            "unique": self.unique, "requested": self.requested, "answered": self.answered,
-            "lost": self.expected - self.unique, "repeated": self.repeated, "reordered": self.reordered,
-            "misrouted": self.misrouted, "damaged": self.damaged, "wrong_receipts": self.wrong_receipts,
+            "published": deliveries.published, "expected": deliveries.expected, "received": deliveries.received,
+            "unique": deliveries.unique, "lost": deliveries.expected - deliveries.unique,
+            "repeated": deliveries.repeated, "reordered": deliveries.reordered,
+            "misrouted": deliveries.misrouted, "damaged": deliveries.damaged,
+            "requested": self.requested, "answered": self.answered, "wrong_receipts": self.wrong_receipts,
             "closed_by_broker": self.closed_by_broker, "refused": self.refused,
         }
 
@@ -336,25 +253,15 @@ cdef class Generator:
 
     def quantile(self, double share):
         """Latency from send to receipt, in seconds, that this share of the deliveries stays under (to 1.6 %)."""
-        cdef uint64_t wanted = <uint64_t>(share * <double>self.timed), seen = 0, value
-        cdef int i
-        for i in range(HISTOGRAM):
-            seen += self.histogram[i]
-            if seen > wanted:
-                value = i if i < 64 else (<uint64_t>(64 + (i & 63))) << (i // 64 - 1)
-                return value / 1e9
-        return 0.0
+        return quantile_ns(&self.deliveries.latency, share) / 1e9
 
     def forget_latency(self):
         """Begin the latency histogram and the schedule's lag anew, after a warm-up."""
-        cdef int i
-        for i in range(HISTOGRAM):
-            self.histogram[i] = 0
-        self.timed = 0
+        forget(&self.deliveries.latency)
         self.schedule_lag_ns = 0
 
     cdef bint _is_drained(self) noexcept nogil:
-        return self.received >= self.expected and self.answered >= self.requested
+        return self.deliveries.received >= self.deliveries.expected and self.answered >= self.requested
 
     cdef void _turn(self, int timeout_ms) noexcept nogil:
         cdef epoll_event[EVENTS] events
@@ -377,14 +284,15 @@ cdef class Generator:
 
     cdef bint _publish_windowed(self) noexcept nogil:
         """One batch for each publisher whose socket has room, while the window has. True if it has room for more."""
-        cdef uint64_t cost = <uint64_t>self.batch * self.fan_out_max
-        cdef uint64_t outstanding
+        cdef int64_t cost = <int64_t>self.batch * self.deliveries.fan_out_max
+        cdef int64_t outstanding
         cdef bint more = False
         cdef Peer* peer
         cdef uint32_t k
         for k in range(self.n_publishers):
-            outstanding = self.expected - self.received if self.expected > self.received else 0
-            if outstanding and outstanding + cost > self.window:
+            # Signed: a broker that repeats itself may be ahead of what is expected.
+            outstanding = <int64_t>(self.deliveries.expected - self.deliveries.received)
+            if outstanding > 0 and outstanding + cost > <int64_t>self.window:
                 return False
             peer = &self.peers[self.publisher_peers[self.turn]]
             self.turn = (self.turn + 1) % self.n_publishers
@@ -432,23 +340,18 @@ cdef class Generator:
         if peer.stream == NO_STREAM:
             return
         for b in range(messages):
-            stream = &self.streams[peer.stream]
+            stream = &self.deliveries.streams[peer.stream]
             peer.stream = stream.next_of_publisher
             if not _reserve(&peer.out, &peer.out_room, peer.out_end + stream.frame_size):
                 self.out_of_memory = True
                 return
             frame = peer.out + peer.out_end
-            memcpy(frame, stream.frame, stream.frame_size)
-            memcpy(frame + stream.payload_at, &stream.sequence, 8)
-            memcpy(frame + stream.payload_at + 8, &sent, 8)
+            self.deliveries.write(stream, frame, sent)
             if self.receipts:
                 peer.request += 1
                 store_u32(frame + 7, peer.request)
                 self.requested += 1
             peer.out_end += stream.frame_size
-            stream.sequence += 1
-            self.published += 1
-            self.expected += stream.fan_out
 
     cdef void _flush(self, Peer* peer) noexcept nogil:
         cdef ssize_t n
@@ -508,13 +411,13 @@ cdef class Generator:
         while end - p >= 4:
             n = load_u32(p)
             if n < 2 or n > FRAME_MAX or (end - p > 4 and p[4] & 0xf0 != 0x90):
-                self.damaged += 1
+                self.deliveries.damaged += 1
                 self._lose(peer)
                 break
             if <uint64_t>(end - p) < <uint64_t>n + 4:
                 break
             if p[5] == MESSAGE:
-                self._message(peer, p + 6, p + 4 + n, now)
+                self.deliveries.check(peer.index, peer.subscription, p + 6, p + 4 + n, now)
             elif p[5] == RECEIPT:
                 self._receipt(peer, p + 6, p + 4 + n)
             elif p[5] == PING:
@@ -527,67 +430,6 @@ cdef class Generator:
             p += 4 + n
         return p - data
 
-    cdef void _message(self, Peer* peer, const uint8_t* p, const uint8_t* end, uint64_t now) noexcept nogil:
-        """One delivery: `p` is behind the type, at the subscription."""
-        cdef Text topic, payload
-        cdef Stream* stream
-        cdef Cell* cell
-        cdef uint64_t sequence, sent, age, gap
-        cdef uint32_t number
-        self.received += 1
-        if end - p < 6 or p[0] != 0xce:
-            self.damaged += 1
-            return
-        topic = load_text(p + 5, end)
-        if topic.bytes == NULL:
-            self.damaged += 1
-            return
-        payload = load_text(topic.bytes + topic.size, end)
-        if payload.bytes == NULL or payload.size != <uint32_t>self.payload_bytes:
-            self.damaged += 1
-            return
-        memcpy(&sequence, payload.bytes, 8)
-        memcpy(&sent, payload.bytes + 8, 8)
-        memcpy(&number, payload.bytes + 16, 4)
-        if number >= self.n_streams or memcmp(payload.bytes + HEADER, self.filler + HEADER, payload.size - HEADER):
-            self.damaged += 1
-            return
-        stream = &self.streams[number]
-        if (
-            topic.size != stream.topic_size
-            or memcmp(topic.bytes, stream.topic, topic.size)
-            or sequence >= stream.sequence
-        ):
-            self.damaged += 1
-            return
-        if peer.publisher or load_u32(p + 1) != peer.subscription:
-            self.misrouted += 1
-            return
-        cell = &self.cells[<size_t>number * self.n_subscribers + peer.index]
-        if not cell.expected:
-            self.misrouted += 1
-            return
-        if now:
-            self._time(now - sent if now > sent else 0)
-        if sequence == cell.next:
-            cell.next += 1
-            cell.seen = cell.seen << 1 | 1
-        elif sequence > cell.next:
-            gap = sequence - cell.next + 1
-            cell.seen = (cell.seen << gap | 1) if gap < 64 else 1
-            cell.next = sequence + 1
-            self.skipped += gap - 1
-        else:
-            # Late: one that was skipped, or one that came before. Beyond 64 it counts as repeated, and so the
-            # skipped one as lost: either way the run has failed.
-            age = cell.next - 1 - sequence
-            if age >= 64 or cell.seen >> age & 1:
-                self.repeated += 1
-                return
-            cell.seen |= <uint64_t>1 << age
-            self.reordered += 1
-        self.unique += 1
-
     cdef void _receipt(self, Peer* peer, const uint8_t* p, const uint8_t* end) noexcept nogil:
         cdef Number request = load_number(p, end)
         cdef Number routed = load_number(p + request.size, end)
@@ -595,10 +437,9 @@ cdef class Generator:
         # Receipts come in the order of the requests. All streams of a scenario with receipts fan out alike.
         if request.size == 0 or routed.size == 0 or request.value != peer.receipt + 1:
             self.wrong_receipts += 1
-        elif routed.value != self.fan_out_max:
+        elif routed.value != self.deliveries.fan_out_max:
             self.wrong_receipts += 1
         peer.receipt = request.value
-        self.routed += routed.value
 
     cdef void _pong(self, Peer* peer, const uint8_t* frame, uint32_t size) noexcept nogil:
         # A PONG is the PING with another type.
@@ -609,27 +450,6 @@ cdef class Generator:
         peer.out[peer.out_end + 5] = PONG
         peer.out_end += size
         self._flush(peer)
-
-    cdef void _time(self, uint64_t ns) noexcept nogil:
-        """Into the histogram: 64 linear steps per power of two."""
-        cdef uint64_t value = ns
-        cdef int exponent = 0
-        while value >= 128:
-            value >>= 1
-            exponent += 1
-        if ns >= 64:
-            self.histogram[min((exponent + 1) * 64 + <int>(value & 63), HISTOGRAM - 1)] += 1
-        else:
-            self.histogram[ns] += 1
-        self.timed += 1
-
-
-cdef uint8_t* _copy(bytes data) except NULL:
-    cdef uint8_t* copy = <uint8_t*>malloc(len(data) + 1)
-    if copy == NULL:
-        raise MemoryError
-    memcpy(copy, <const char*>data, len(data))
-    return copy
 
 
 cdef bint _reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept nogil:

@@ -52,10 +52,11 @@ def measure(
     with load(target, scenario) as generator:
         _run(generator, scenario, warmup)
         generator.forget_latency()
-        first, messages, deliveries = procfs.usage(target.broker_pid), generator.published, generator.received
+        seen = generator.deliveries
+        first, messages, deliveries = procfs.usage(target.broker_pid), seen.published, seen.received
         _run(generator, scenario, duration)
         last = procfs.usage(target.broker_pid)
-        messages, deliveries = generator.published - messages, generator.received - deliveries
+        messages, deliveries = seen.published - messages, seen.received - deliveries
         latency = _latency(generator) if scenario.rate else None
         resident = procfs.resident_bytes(target.broker_pid)
         generator.drain(drain)

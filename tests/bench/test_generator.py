@@ -110,17 +110,17 @@ def test_what_is_published_is_the_message_that_was_asked_for(bench: Bench) -> No
 def test_a_faultless_broker_has_no_faults(bench: Bench) -> None:
     bench.subscriber.sendall(b"".join(delivery(body) for body in bench.published()))
     assert bench.faults() == {}
-    assert bench.generator.received == 4
+    assert bench.generator.deliveries.received == 4
 
 
 def test_deliveries_are_understood_byte_by_byte(bench: Bench) -> None:
     for octet in b"".join(delivery(body) for body in bench.published()):
         bench.subscriber.sendall(bytes([octet]))
         bench.generator.run(0.001)
-        if bench.generator.received == 1:
+        if bench.generator.deliveries.received == 1:
             break
     assert bench.generator.counters()["damaged"] == 0
-    assert bench.generator.received == 1
+    assert bench.generator.deliveries.received == 1
 
 
 def test_a_missing_delivery_is_lost(bench: Bench) -> None:
@@ -238,7 +238,8 @@ def test_latency_is_the_time_from_sending_to_receiving() -> None:
 def test_a_paced_load_keeps_its_rate_without_deliveries() -> None:
     bench, sockets = make()
     bench.generator.run(0.1, rate=1_000.0)
-    assert bench.generator.published in range(2, 102)  # never ahead of its schedule, however slow the machine
+    # More than the window would let it, and never ahead of its schedule, however slow the machine.
+    assert 4 < bench.generator.deliveries.published <= 101
     for end in sockets:
         end.close()
 
