@@ -1,13 +1,15 @@
 """Random octets and damaged frames, some thousands in every run; `make fuzz` goes on for longer.
 
-Most random octets die at the first frame, so half of the cases start from real frames and damage them.
+Most random octets die at the first frame, so other cases damage real frames, or put strange values into sound
+ones. What once broke something stays as an example.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import msgpack
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.native import try_octets
@@ -33,6 +35,33 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(octets)
 
 
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), st.text(max_size=8), st.binary(max_size=8),
+    st.sampled_from([*range(-1, 20), 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1]),
+    st.sampled_from(["client", "user", "password", "syntax", "group", "no_echo", "credit", "after", "slow_policy"]),
+)  # fmt: skip
+VALUES = st.recursive(
+    SCALARS,
+    # Keys of any kind, arrays among them: msgpack allows what Python's dict does not.
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.one_of(SCALARS, st.tuples(SCALARS)), inner, max_size=4),
+        inner.map(lambda value: msgpack.ExtType(5, msgpack.packb(value))),
+    ),
+    max_leaves=12,
+)
+
+
+@st.composite
+def strange(draw: st.DrawFn) -> bytes:
+    """Well-formed frames of known types, whose fields are anything."""
+    octets = b""
+    for kind in draw(st.lists(st.integers(1, 16), min_size=1, max_size=4)):
+        body = msgpack.packb([kind, *draw(st.lists(VALUES, max_size=6))])
+        octets += len(body).to_bytes(4, "big") + body
+    return octets
+
+
 PIECES = st.sampled_from([1, 2, 3, 7, 64, 100_000])
 
 
@@ -45,6 +74,20 @@ def test_any_octets_are_answered_or_closed_and_nobody_else_suffers(octets: bytes
 @settings(max_examples=1000, deadline=None)
 @given(octets=damaged(), piece=PIECES, greet=st.booleans())
 def test_damaged_frames_are_answered_or_closed_and_nobody_else_suffers(
+    octets: bytes, piece: int, greet: bool
+) -> None:
+    try_octets(octets, piece=piece, greet=greet)
+
+
+AFTER = "cfffffffffffffffff"  # 2**64 - 1 messages, which a signed counter does not hold
+
+
+@settings(max_examples=1000, deadline=None)
+@given(octets=strange(), piece=PIECES, greet=st.booleans())
+@example(octets=bytes.fromhex("00000007930101819100c0"), piece=64, greet=False)  # an array as a key
+@example(octets=bytes.fromhex("000000169506c001a16181a56166746572" + AFTER), piece=64, greet=True)
+@example(octets=bytes.fromhex("000000069406c001a1610000000d9408c001" + AFTER), piece=64, greet=True)
+def test_strange_fields_are_answered_or_closed_and_nobody_else_suffers(
     octets: bytes, piece: int, greet: bool
 ) -> None:
     try_octets(octets, piece=piece, greet=greet)
