@@ -176,11 +176,15 @@ async def test_without_reconnect_a_loss_is_the_end_and_what_was_unsent_is_counte
 
     async with listening() as peer, conversing(peer, script), connect(peer.url, reconnect=False) as client:
         with pytest.raises(fanlight.ConnectionLost):
-            while True:
-                await client.publish("t", bytes(100))
-                await asyncio.sleep(0)
+            await publish_each_turn(client)
         stats = client.stats
         assert stats.published == stats.unsent_lost + stats.unconfirmed > 0
+
+
+async def publish_each_turn(client: fanlight.Client) -> None:
+    while True:
+        await client.publish("t", bytes(100))
+        await asyncio.sleep(0)
 
 
 async def test_the_attempts_of_a_backoff_are_the_last_word() -> None:

@@ -1,0 +1,225 @@
+"""The command line: verbs, options, and help that teaches by example."""
+
+import argparse
+import os
+from typing import NoReturn, TypeAlias
+
+from .. import __version__
+from ..connecting import DEFAULT_URL
+from . import exits
+from .http import DEFAULT_URL as DEFAULT_HTTP_URL
+
+EXAMPLES = """\
+examples:
+  fanlight sub 'stock.#'                          every quote, one line each
+  fanlight sub --syntax mqtt 'site/+/temp'        the same broker, spelled as MQTT does
+  fanlight sub 'stock.*.AAPL' --count 1 --json    one message, with its headers, then exit
+  fanlight pub stock.nasdaq.AAPL 189.95           one message
+  tail -f app.log | fanlight pub logs.app         a message for each line
+  fanlight reply clock.now --exec date            answer requests with what a program writes
+  fanlight request clock.now                      ask
+  fanlight top                                    rates, hot topics, slow consumers
+  fanlight explain stock.nasdaq.AAPL              who would get that, and why
+
+A broker's address is fanlight://[user:password@]host[:port]; --url, else FANLIGHT_URL, else
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.USAGE, f"{self.prog}: {message}\ntry `{self.prog} --help`\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    root = _Parser(
+        prog="fanlight",
+        description="Publish, subscribe, ask and answer on a Fanlight broker.",
+        epilog=f"{EXAMPLES.rstrip()} {DEFAULT_URL}\n\n{exits.EXPLAINED}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument("--version", action="version", version=f"fanlight {__version__}")
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
+    _pub(verbs)
+    _sub(verbs)
+    _request(verbs)
+    _reply(verbs)
+    _top(verbs)
+    _explain(verbs)
+    verbs.add_parser("bench", add_help=False, help="measure a broker (hands over to the load harness)")
+    return root
+
+
+Verbs: TypeAlias = "argparse._SubParsersAction[_Parser]"
+
+
+def _verb(verbs: Verbs, name: str, help: str, examples: str) -> argparse.ArgumentParser:
+    return verbs.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        epilog=f"examples:\n{examples}\n{exits.EXPLAINED}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _pub(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "pub",
+        "publish a payload, or each line of standard input",
+        "  fanlight pub forex.eur 1.0842\n"
+        "  fanlight pub forex.eur 1.0842 --receipt        prints how many subscriptions it went to\n"
+        "  fanlight pub --syntax mqtt site/7/temp 21.5 --headers unit=C\n"
+        "  seq 1000000 | fanlight pub numbers\n",
+    )
+    verb.add_argument("topic", metavar="TOPIC")
+    verb.add_argument("payload", metavar="PAYLOAD", nargs="?", help="without it, standard input is read")
+    _broker(verb)
+    _syntax(verb)
+    _headers(verb)
+    verb.add_argument(
+        "--receipt", action="store_true", help="wait for receipts and print how many subscriptions; 1 if one had none"
+    )
+    verb.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="for answers (10)")
+
+
+def _sub(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "sub",
+        "subscribe, and write a line `topic payload` for each message",
+        "  fanlight sub 'forex.*'\n"
+        "  fanlight sub 'stock.nyse.#' 'stock.nasdaq.#'\n"
+        "  fanlight sub --syntax mqtt 'site/+/temp' --json | jq .payload\n"
+        "  fanlight sub jobs --group workers              each message to one of the workers\n"
+        "  fanlight sub 'stock.#' --count 10 --timeout 5\n",
+    )
+    verb.add_argument("filters", metavar="FILTER", nargs="+", help="a message comes once for each that matches")
+    _broker(verb)
+    _syntax(verb)
+    verb.add_argument("--count", type=_count, metavar="N", help="exit after N messages")
+    verb.add_argument("--json", action="store_true", help="write JSON: topic, syntax, payload, headers, reply")
+    verb.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
+    verb.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="exit with 4 when nothing came for so long")
+    _ready(verb)
+
+
+def _request(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "request",
+        "publish a request and write the first answer",
+        "  fanlight request clock.now\n  fanlight request sums.add '[1, 2]' --timeout 2\n",
+    )
+    verb.add_argument("topic", metavar="TOPIC")
+    verb.add_argument("payload", metavar="PAYLOAD", nargs="?")
+    _broker(verb)
+    _syntax(verb)
+    _headers(verb)
+    verb.add_argument("--json", action="store_true", help="write the whole answer as JSON")
+    verb.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="(10)")
+
+
+def _reply(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "reply",
+        "answer requests: with themselves, a template, or what a program writes",
+        "  fanlight reply echo\n"
+        "  fanlight reply 'greet.*' --template 'hello {payload}, you asked {topic}'\n"
+        "  fanlight reply words.count --exec 'wc -w' --group counters\n",
+    )
+    verb.add_argument("filter", metavar="FILTER")
+    _broker(verb)
+    _syntax(verb)
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--echo", action="store_true", help="with the request's payload (the default)")
+    how.add_argument("--upper", action="store_true", help="with the payload in upper case")
+    how.add_argument("--template", metavar="TEXT", help="with TEXT, where {payload} and {topic} are filled in")
+    how.add_argument(
+        "--exec",
+        metavar="COMMAND",
+        help="with what COMMAND writes: payload on its standard input, FANLIGHT_TOPIC in its environment, no shell",
+    )
+    verb.add_argument("--group", metavar="NAME", help="share the requests with others of this name")
+    verb.add_argument("--count", type=_count, metavar="N", help="exit after N requests")
+    verb.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for COMMAND (30)")
+    _ready(verb)
+
+
+def _top(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "top",
+        "show rates, hot topics and slow consumers, live",
+        "  fanlight top\n  fanlight top --once --json\n  fanlight top --http http://user:password@broker:7421\n",
+    )
+    _http(verb)
+    verb.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS", help="between readings (1)")
+    verb.add_argument("--topics", type=_count, default=10, metavar="N", help="how many hot topics (10)")
+    verb.add_argument("--once", action="store_true", help="one page, over one interval, then exit")
+    verb.add_argument("--json", action="store_true", help="a line of JSON for each page")
+
+
+def _explain(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs,
+        "explain",
+        "show which subscriptions match a topic, and by what",
+        "  fanlight explain stock.nasdaq.AAPL\n"
+        "  fanlight explain stock.nyse.BRK.B --client desk-7      and why that client does not get it\n",
+    )
+    verb.add_argument("topic", metavar="TOPIC")
+    _http(verb)
+    _syntax(verb)
+    verb.add_argument("--client", metavar="NAME", help="say for this client's other filters why they do not match")
+    verb.add_argument("--json", action="store_true", help="the broker's answer as it came")
+
+
+def _broker(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--url", default=os.environ.get("FANLIGHT_URL") or DEFAULT_URL, help="the broker (FANLIGHT_URL)")
+    verb.add_argument("--name", help="this client's name in the broker's logs and views")
+
+
+def _http(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--http",
+        metavar="URL",
+        default=os.environ.get("FANLIGHT_HTTP_URL") or DEFAULT_HTTP_URL,
+        help="the broker's HTTP listener (FANLIGHT_HTTP_URL)",
+    )
+
+
+def _syntax(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--syntax",
+        choices=("amqp", "native", "mqtt"),
+        default="amqp",
+        help="how topics are spelled: amqp (or native): a.b, * and #; mqtt: a/b, + and #",
+    )
+
+
+def _headers(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--headers", "--header", action="append", metavar="KEY=VALUE", help="a header; may be given again"
+    )
+
+
+def _ready(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--ready", action="store_true", help="say on standard error when the subscription is in force, for scripts"
+    )
+
+
+def _count(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _seconds(word: str) -> float:
+    number = float(word)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return number

@@ -1,0 +1,56 @@
+"""`main`: the verb's function is run, and what it raised becomes a line and an exit code."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from ..errors import FanlightError
+from . import bench, exits, explain, pub, reply, request, sub, top
+from .arguments import parser
+from .streams import silence_stdout
+
+ASYNC: dict[str, Callable[[Any], Coroutine[Any, Any, int]]] = {
+    "pub": pub.run,
+    "sub": sub.run,
+    "request": request.run,
+    "reply": reply.run,
+}
+BLOCKING: dict[str, Callable[[Any], int]] = {"top": top.run, "explain": explain.run}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code (see `exits`)."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["bench"]:  # its options are the harness's, and argparse would look at them
+        return bench.run(words[1:])
+    options = parser().parse_args(words)
+    logging.getLogger("fanlight").addHandler(logging.NullHandler())  # the verbs say what is to be said
+    try:
+        if options.verb in ASYNC:
+            return _run(ASYNC[options.verb](options))
+        return BLOCKING[options.verb](options)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        silence_stdout()
+        return exits.OK  # whoever read has what he wanted, as in `fanlight sub '#' | head`
+    except (FanlightError, ValueError, TypeError, FileNotFoundError, PermissionError) as error:
+        print(f"fanlight {options.verb}: {error}", file=sys.stderr)
+        return exits.code(error)
+
+
+def _run(coroutine: Coroutine[Any, Any, int]) -> int:
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        return runner.run(coroutine)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is installed; None: asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

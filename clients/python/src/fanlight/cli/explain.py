@@ -1,0 +1,51 @@
+"""`fanlight explain`: who gets a message on this topic, by which rows of the index; and for one client, why
+not."""
+
+import argparse
+import json
+from typing import Any
+
+from . import exits, text
+from .http import Views
+
+
+def run(options: argparse.Namespace) -> int:
+    query: dict[str, str | int] = {"topic": options.topic, "syntax": options.syntax}
+    if options.client:
+        query["client"] = options.client
+    answer = Views(options.http).get("/explain", **query)
+    print(json.dumps(answer, ensure_ascii=False) if options.json else "\n".join(explained(answer)))
+    return exits.OK if answer.get("matches") else exits.REFUSED
+
+
+def explained(answer: dict[str, Any]) -> list[str]:
+    """The answer as lines; whatever key is missing is left out."""
+    words = answer.get("words") or []
+    matches = answer.get("matches") or []
+    count = answer.get("total", len(matches))
+    out = [f"{answer.get('topic', '')!r} ({answer.get('syntax', 'amqp')}): {len(words)} words: {words}"]
+    out.append(f"{count} matching subscription{'' if count == 1 else 's'}" + (":" if matches else ""))
+    for match in matches:
+        group = f", group {match['group']!r}" if match.get("group") else ""
+        who = f"{text.shown(str(match.get('client', '?')))} (connection {match.get('connection', '?')})"
+        out.append(f"  {text.shown(str(match.get('filter', '?')))} ({match.get('syntax', '?')}{group}) for {who}")
+        if match.get("rows"):
+            out.append(f"    by {', '.join(str(row) for row in match['rows'])}")
+    if len(matches) < count:
+        out.append(f"  ... and {count - len(matches)} more")
+    out += _why_not(answer.get("client") or {})
+    return out
+
+
+def _why_not(client: dict[str, Any]) -> list[str]:
+    if not client:
+        return []
+    name = text.shown(str(client.get("name", "?")))
+    if client.get("connected") == 0:
+        return [f"{name} is not connected"]
+    reasons = client.get("why_not") or []
+    if not reasons:
+        return [f"{name}: {client.get('matching', 0)} of its subscriptions match, and none does not"]
+    return [f"{name} does not get it by:"] + [
+        f"  {text.shown(str(each.get('filter', '?')))}: {each.get('reason', '?')}" for each in reasons
+    ]

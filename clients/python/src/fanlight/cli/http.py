@@ -1,0 +1,59 @@
+"""The broker's HTTP views: GET and JSON, with the standard library."""
+
+import json
+from base64 import b64encode
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.request import ProxyHandler, build_opener
+
+from ..errors import BrokerError, ConnectError, InvalidURL
+
+TIMEOUT_SECONDS = 5.0
+DEFAULT_URL = "http://127.0.0.1:7421"
+
+
+class Views:
+    """`base`: http://[user:password@]host:port."""
+
+    def __init__(self, base: str) -> None:
+        parts = urlsplit(base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidURL(f"the HTTP address must look like {DEFAULT_URL}; got {base!r}")
+        host = parts.netloc.rpartition("@")[2]
+        self.base = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        # No proxy: the broker's views are nearby, and proxies from the environment are for elsewhere.
+        self._opener = build_opener(ProxyHandler({}))
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._opener.addheaders.append(("Authorization", f"Basic {b64encode(pair.encode()).decode()}"))
+
+    def get(self, path: str, **query: str | int) -> dict[str, Any]:
+        """The JSON object at `path`. Raises ConnectError, BrokerError."""
+        url = f"{self.base}{path}" + (f"?{urlencode(query)}" if query else "")
+        try:
+            with self._opener.open(url, timeout=TIMEOUT_SECONDS) as response:
+                document = json.load(response)
+        except HTTPError as error:
+            with error:
+                raise BrokerError(_reason(error), code=f"http_{error.code}") from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise ConnectError(
+                f"cannot read {url}: {reason}. Is the broker's HTTP listener there? Say where with --http, "
+                "or set FANLIGHT_HTTP_URL"
+            ) from None
+        except ValueError as error:
+            raise BrokerError(f"{url} did not answer with JSON: {error}", code="http") from None
+        if not isinstance(document, dict):
+            raise BrokerError(f"{url} did not answer with a JSON object", code="http")
+        return document
+
+
+def _reason(error: HTTPError) -> str:
+    """What the broker says, where it does."""
+    try:
+        said = json.load(error).get("error")
+    except (ValueError, AttributeError, OSError):
+        said = None
+    return str(said or f"HTTP {error.code} {error.reason}")

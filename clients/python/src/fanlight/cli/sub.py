@@ -1,0 +1,95 @@
+"""`fanlight sub`: a line for each message, until interrupted, or `--count`, or silence."""
+
+import argparse
+import asyncio
+import sys
+
+from ..client import Client
+from ..connecting import connect
+from ..errors import FanlightError, SubscriptionEnded
+from ..message import Message
+from ..subscription import Subscription
+from . import exits, text
+from .streams import Output
+
+
+class _Printing:
+    """What all subscriptions of one call share: the output, and how many are still to come."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.left: int | None = options.count
+        self.came = asyncio.Event()  # for the clock of --timeout
+        self._form = text.as_json if options.json else text.line
+        self._output = Output()
+
+    async def all_of(self, subscription: Subscription) -> None:
+        """Print until it ends, or enough were printed."""
+        async for message in subscription:
+            # What waits already is written together: a line on its own goes out at once.
+            self._print(message, flush=subscription.pending[0] == 0)
+            if self.left == 0:
+                return
+
+    def _print(self, message: Message, *, flush: bool) -> None:
+        if self.left is not None:
+            if self.left == 0:
+                return
+            self.left -= 1
+        self._output.write(self._form(message), flush=flush or self.left == 0)
+        self.came.set()
+
+
+async def run(options: argparse.Namespace) -> int:
+    async with connect(options.url, name=options.name, on_disconnect=_say, on_reconnect=_say_again) as client:
+        printing = _Printing(options)
+        subscriptions = [
+            await client.subscribe(
+                text.topic(filter),
+                syntax=options.syntax,
+                group=options.group,
+                # Neither side sends more than is printed; more than one filter can share a count.
+                after=options.count if len(options.filters) == 1 else None,
+            )
+            for filter in options.filters
+        ]
+        if options.ready:
+            print("fanlight sub: subscribed", file=sys.stderr, flush=True)
+        tasks = {asyncio.create_task(printing.all_of(subscription)) for subscription in subscriptions}
+        try:
+            return await _until_done(printing, tasks, options.timeout)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            sys.stdout.flush()
+
+
+async def _until_done(printing: _Printing, tasks: set["asyncio.Task[None]"], silence: float | None) -> int:
+    while True:
+        printing.came.clear()
+        heard = asyncio.create_task(printing.came.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {*tasks, heard} if silence is not None else tasks,
+                timeout=silence,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            heard.cancel()
+        for task in done & tasks:
+            error = task.exception()
+            if error is not None and not isinstance(error, SubscriptionEnded):
+                raise error
+        if done & tasks:
+            return exits.OK
+        if not done:
+            print(f"fanlight sub: nothing came for {silence:g} s", file=sys.stderr)
+            return exits.TIMED_OUT
+
+
+def _say(error: FanlightError) -> None:
+    print(f"fanlight sub: {error}", file=sys.stderr, flush=True)
+
+
+def _say_again(client: Client) -> None:
+    print(f"fanlight sub: connected again to {client.address}", file=sys.stderr, flush=True)

@@ -1,0 +1,79 @@
+"""Payloads and topics as lines of text, and command line words as octets.
+
+One message is one line: what would break it, or steer a terminal, is written as an escape. That is for
+reading; what must be exact goes as JSON.
+"""
+
+import base64
+import json
+import os
+from typing import Any
+
+from ..message import Message
+from ..topics import Topic, checked
+
+
+def octets(word: str) -> bytes:
+    """A word of the command line as the octets that were typed."""
+    return os.fsencode(word)
+
+
+def shown(value: str | bytes, *, spaces: bool = True) -> str:
+    """On one line, without control characters; without spaces, too, where asked."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    if text.isprintable() and (spaces or " " not in text):
+        return text
+    return "".join(
+        each if (each == " " and spaces) or (each.isprintable() and each != " ") else _escape(each) for each in text
+    )
+
+
+def _escape(character: str) -> str:
+    named = {"\n": r"\n", "\r": r"\r", "\t": "\t"}.get(character)
+    return named or "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def line(message: Message) -> str:
+    """`topic payload`; the topic has no space in it, so that the first one parts the two."""
+    return f"{shown(message.topic, spaces=False)} {shown(message.payload)}"
+
+
+def as_json(message: Message) -> str:
+    """Everything, on one line; octets that are not UTF-8 as {"base64": ...}."""
+    document = {
+        "topic": plain(message.topic),
+        "syntax": message.syntax,
+        "payload": plain(message.payload),
+        "headers": plain(dict(message.headers)),
+        "reply": plain(message.reply),
+    }
+    return json.dumps(document, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
+
+
+def topic(word: str) -> Topic:
+    """A topic or filter from the command line."""
+    return checked(octets(word))
+
+
+def headers(pairs: list[str] | None) -> dict[str, str] | None:
+    """`key=value` words. Raises ValueError."""
+    if not pairs:
+        return None
+    parted = [pair.partition("=") for pair in pairs]
+    for key, mark, _ in parted:
+        if not mark or not key:
+            raise ValueError(f"a header is written KEY=VALUE; got {key!r}")
+    return {key: value for key, _, value in parted}
