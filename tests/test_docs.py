@@ -1,7 +1,7 @@
 """The documentation is true: its links lead somewhere, its commands and names exist, its examples run.
 
-A fenced block below the line `<!-- run -->` is executed, Python and shell alike, against a broker that
-FANLIGHT_URL names; every other Python block must at least compile. Commands are looked for in code only, so
+A fenced block below the line `<!-- run -->` is executed, Python and shell alike, against a broker: FANLIGHT_URL
+names it, and the default address is replaced by its own. Every other Python block must at least compile. Commands are looked for in code only, so
 prose may say "make sure".
 """
 
@@ -21,6 +21,7 @@ import pytest
 from bench.launch import Broker
 from broker.config import keys
 from broker.config.load import OTHER_VARIABLES
+from fanlight import DEFAULT_URL
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -173,8 +174,8 @@ def test_there_are_examples_that_run() -> None:
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.runs], ids=name)
 def test_examples_run(block: Block, module_broker: Broker, tmp_path: Path) -> None:
     file = tmp_path / f"example.{block.language}"
-    file.write_text(block.text, encoding="utf-8")
-    interpreter = {"python": [sys.executable], "sh": ["sh", "-eu"]}[block.language]
+    file.write_text(block.text.replace(DEFAULT_URL, module_broker.url), encoding="utf-8")
+    interpreter = {"python": [sys.executable, "-W", "error"], "sh": ["sh", "-eu"]}[block.language]
     environment = {
         **os.environ,
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
