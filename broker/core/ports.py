@@ -33,8 +33,8 @@ class WireConnection(Protocol):
         """Check credentials; the protocol's `authenticated` or `refuse` is called with the outcome, later."""
         ...
 
-    def close(self) -> None:
-        """Write out what is in the outbox, then close."""
+    def close(self, reason: str = "") -> None:
+        """Write out what is in the outbox, then close. `reason` is for the log."""
         ...
 
     def abort(self, reason: str) -> None:

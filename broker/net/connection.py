@@ -47,7 +47,7 @@ class Home(Protocol):
 
     def opened(self, connection: "Connection") -> ProtocolConnection | None: ...
     def closed(self, connection: "Connection") -> None: ...
-    def closing(self, connection: "Connection") -> None: ...
+    def closing(self, connection: "Connection") -> bool: ...
     def drained(self, outbox: Outbox) -> None: ...
 
 
@@ -153,11 +153,18 @@ class Connection(asyncio.BufferedProtocol):
             self._login = None
         protocol.authenticated(name, self.home.clock())
 
-    def close(self) -> None:
-        self.close_reason = "closed by the broker"
-        self.home.closing(self)
+    def close(self, reason: str = "") -> None:
+        self.close_reason = reason or "closed by the broker"
+        linger = self.home.closing(self)
         if self._sink is not None:
-            self._sink.close()
+            self._sink.close(linger)
+            # What the peer still sends is read and thrown away, and so is heard of its end.
+            self.resume_reading()
+
+    @property
+    def flushed(self) -> bool:
+        """Is everything out that was to go out before the close?"""
+        return self._sink is None or self._sink.ended
 
     def abort(self, reason: str) -> None:
         self.close_reason = reason

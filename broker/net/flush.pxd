@@ -17,8 +17,10 @@ cdef class Sink:
         object on_drained
         readonly int fd                # -1: everything through the transport (TLS, or not a socket)
         readonly bint full             # the transport has bytes that the socket would not take
-        readonly bint closing          # close when everything is out
-        readonly bint broken           # the socket is gone
+        readonly bint closing          # end the stream when everything is out
+        bint linger                    # with half of it only
+        readonly bint ended            # everything is out, and the stream ended
+        readonly bint broken           # nothing more can be sent: ended, or the socket is gone
 
     cdef int flush(self) except -1
     cdef int through_transport(self, bytes octets) except -1

@@ -57,9 +57,14 @@ cdef class Sink:
         """Flush outside a turn."""
         self.flush()
 
-    def close(self):
-        """Close the transport when everything is out."""
+    def close(self, bint linger=True):
+        """End the stream when everything is out.
+
+        With `linger` only our half of it: whoever closes a socket while there is something to read in it resets the
+        connection, and the peer may lose what was sent to it last. The owner closes when the peer has, or its time is over.
+        """
         self.closing = True
+        self.linger = linger and self.transport.can_write_eof()
         self.outbox.close()
         self.flush()
 
@@ -113,8 +118,13 @@ cdef class Sink:
         if outbox.pausing and outbox.drained():
             self.on_drained(outbox)
         if self.closing and not self.broken and outbox.size == 0:
-            self.broken = True
-            self.transport.close()
+            self.broken = self.ended = True
+            if self.transport.is_closing():
+                return 0
+            if self.linger:
+                self.transport.write_eof()
+            else:
+                self.transport.close()
         return 0
 
     cdef int through_transport(self, bytes octets) except -1:

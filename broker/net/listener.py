@@ -6,7 +6,7 @@ timer serves all connections of a listener; a connection has none of its own.
 
 import asyncio
 import socket
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -52,8 +52,10 @@ class Listener:
         self._timer: asyncio.TimerHandle | None = None
         self._connections: dict[Connection, ProtocolConnection] = {}
         self._addresses: Counter[str] = Counter()
-        self._handshakes: deque[tuple[float, Connection]] = deque()
-        self._closing: dict[Connection, float] = {}
+        self._handshakes: dict[Connection, float] = {}  # when they came, those not through it among them; oldest first
+        self._closing: dict[Connection, float] = {}  # since when; oldest first
+        self._refusing: set[Connection] = set()
+        self._draining = False
         self._round: list[Connection] = []
         self._empty = asyncio.Event()
         self._empty.set()
@@ -82,6 +84,7 @@ class Listener:
     async def drain(self, seconds: float, text: str) -> int:
         """Say goodbye to all, give them `seconds` to read what they were still to get. Returns how many did not."""
         self.stop_accepting()
+        self._draining = True
         for protocol in list(self._connections.values()):
             protocol.say_goodbye("shutting_down", text)
         with suppress(TimeoutError):  # those who are late are closed below, and counted
@@ -121,9 +124,10 @@ class Listener:
         self._empty.clear()
         self.accepted += 1
         if refusal is None:
-            self._handshakes.append((now, connection))
+            self._handshakes[connection] = now
         else:
             self.refused += 1
+            self._refusing.add(connection)
             asyncio.get_running_loop().call_soon(
                 protocol.say_goodbye, "too_many_connections", f"this broker has {refusal}; try later"
             )
@@ -138,14 +142,18 @@ class Listener:
         self.protocol_errors += protocol.failed is not None
         self.requests_refused += protocol.refused
         self._closing.pop(connection, None)
+        self._handshakes.pop(connection, None)
+        self._refusing.discard(connection)
         self._addresses[connection.address] -= 1
         if not self._addresses[connection.address]:
             del self._addresses[connection.address]
         if not self._connections:
             self._empty.set()
 
-    def closing(self, connection: Connection) -> None:
+    def closing(self, connection: Connection) -> bool:
+        """A connection is being closed. Returns whether to wait for the peer's own close; not if it is one too many."""
         self._closing[connection] = self.clock()
+        return connection not in self._refusing
 
     def drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
@@ -158,8 +166,11 @@ class Listener:
     def _tick(self) -> None:
         now, limits = self.clock(), self.broker.limits
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-        while self._handshakes and now - self._handshakes[0][0] >= limits.handshake_seconds_max:
-            _, connection = self._handshakes.popleft()
+        while self._handshakes:
+            connection, since = next(iter(self._handshakes.items()))
+            if now - since < limits.handshake_seconds_max:
+                break
+            del self._handshakes[connection]
             protocol = self._connections.get(connection)
             if protocol is not None and protocol.client is None:
                 protocol.say_goodbye(
@@ -168,6 +179,8 @@ class Listener:
         for connection, since in list(self._closing.items()):
             if now - since < limits.linger_seconds_max:
                 break  # the oldest stand first
+            if self._draining and not connection.flushed:
+                continue  # it has the whole grace period
             connection.abort("did not read its goodbye in time")
         if not self._round:
             self._round = list(self._connections)
