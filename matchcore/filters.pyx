@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, annotation_typing=False
 """FilterIndex: topic filters in, a topic name asked, ids out. The picture is in filters.pxd.
 
 Threads: every public call holds the GIL from the scan of its arguments to the end of its change or
@@ -17,9 +17,10 @@ from libc.string cimport memcpy, memset
 from matchcore.heap cimport heap_give_back, heap_take, numbers_free, numbers_push
 from matchcore.ids cimport take_id
 from matchcore.pool cimport (
-    NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, pool_add, pool_find, pool_free, pool_init, pool_match, pool_remove,
+    NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, pool_add, pool_find, pool_free, pool_init, pool_remove,
 )
 from matchcore.results cimport results_free, results_ids
+from matchcore.search cimport pool_match
 from matchcore.syntax cimport (
     LITERAL, MQTT, ONE, canonical, filter_error, hash_tokens, scan_filter, scan_topic, syntax_name,
     take_limits, take_syntax, take_text, topic_error,
@@ -34,6 +35,9 @@ from matchcore.words cimport OTHER, words_find, words_free, words_intern, words_
 import numpy
 
 __all__ = ["FilterIndex"]
+
+cdef enum:
+    KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
 
 
 cdef class FilterIndex:
@@ -241,6 +245,10 @@ cdef class FilterIndex:
     cdef void _check_in(self, Results* results) noexcept nogil:
         # Whoever asked in the meantime has left a set of buffers of its own: one is enough.
         results_free(&self.heap, &self.results)
+        if results.ids.capacity > KEPT_IDS:
+            results_free(&self.heap, results)
+        if self.columns.capacity > KEPT_IDS:
+            numbers_free(&self.heap, &self.columns)
         self.results = results[0]
 
     def match(self, topic: str | bytes, *, syntax: str = "amqp") -> tuple:
@@ -302,6 +310,8 @@ cdef class FilterIndex:
             return offsets, ids
         finally:
             results_free(&self.heap, &results)
+            if self.columns.capacity > KEPT_IDS:
+                numbers_free(&self.heap, &self.columns)
 
     cdef int _copy_out(self, object array, const Results* results) except -1:
         cdef unsigned int[::1] into = array

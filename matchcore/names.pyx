@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, annotation_typing=False
 """NameIndex: topic names in, a filter asked, ids out; FilterIndex in the mirror.
 
 A broker asks it which cached topics a new filter touches, and which retained messages a new
@@ -10,7 +10,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memset
 
-from matchcore.heap cimport heap_give_back, heap_take, numbers_push
+from matchcore.heap cimport heap_give_back, heap_take, numbers_free, numbers_push
 from matchcore.ids cimport take_id
 from matchcore.pool cimport TOKEN_MANY, TOKEN_ONE
 from matchcore.results cimport results_free, results_ids
@@ -27,6 +27,9 @@ from matchcore.trie cimport ROOT, trie_add, trie_begin, trie_child, trie_free, t
 from matchcore.words cimport OTHER, words_find, words_free, words_intern, words_release
 
 __all__ = ["NameIndex"]
+
+cdef enum:
+    KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
 
 
 cdef class NameIndex:
@@ -193,7 +196,13 @@ cdef class NameIndex:
                 PyTuple_SET_ITEM(found, i, id)
             return found
         finally:
+            # Whoever asked in the meantime has left a set of buffers of its own: one is enough.
             results_free(&self.heap, &self.results)
+            if results.ids.capacity > KEPT_IDS:
+                results_free(&self.heap, &results)
+            if self.trie.frontier.capacity + self.trie.ahead.capacity > KEPT_IDS:
+                numbers_free(&self.heap, &self.trie.frontier)
+                numbers_free(&self.heap, &self.trie.ahead)
             self.results = results
 
     def __len__(self) -> int:

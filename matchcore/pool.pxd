@@ -26,8 +26,8 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from matchcore.bitmap cimport Row
-from matchcore.heap cimport Heap, Numbers
+from matchcore.bitmap cimport Row, count_bits
+from matchcore.heap cimport Heap
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words
 
@@ -42,6 +42,8 @@ cdef enum:
     TOKEN_ONE = 0xFFFFFFFF
     TOKEN_MANY = 0xFFFFFFFE
     TOKEN_WILD = 0xFFFFFFFE  # not less than this: a wildcard
+
+    GROUPS = 2 * DEPTH + 2   # constraints of a topic: left and right positions, length, any
 
     # Column.flags
     HAS_MANY = 1
@@ -110,7 +112,19 @@ cdef uint32_t pool_find(const Pool* pool, const uint32_t* tokens, uint32_t count
 cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil
 cdef void pool_remove(Pool* pool, uint32_t column) noexcept nogil
 
-# Pushes the columns that match the topic `ids` (word ids, OTHER for unknown words). -1: no memory.
-cdef int pool_match(
-    Pool* pool, const uint32_t* ids, uint32_t count, bint dollar, bint first_only, Numbers* found
-) noexcept nogil
+
+# The row of a word for a place, NULL when there is none.
+cdef inline const Row* word_row(const Pool* pool, uint32_t id, int place) noexcept nogil:
+    cdef const WordRows* entry
+    cdef uint64_t bit = <uint64_t> 1 << place
+    if id >= pool.word_capacity:  # interned for a text that has no column yet
+        return NULL
+    entry = &pool.word_rows[id]
+    if not entry.places & bit:
+        return NULL
+    return &entry.rows[count_bits(entry.places & (bit - 1))]
+
+
+# The length row of topics with so many words.
+cdef inline uint32_t length_row(uint32_t words) noexcept nogil:
+    return words if words <= DEPTH else DEPTH + 1

@@ -1,26 +1,20 @@
 # cython: language_level=3
 """The dense pool: wildcard filters as columns of an inverted bitmap. The idea is drawn in pool.pxd.
 
-Adding and removing set and clear the bits of one column; matching ands rows, rarest first, block by
-block. A column that is being added is visible only when all its rows are set, and one that could not
-be finished for want of memory is cleared again.
+Here a column is added and removed: its bits in the rows are set and cleared. One that could not be
+finished for want of memory is cleared again. Asking is in search.pyx.
 """
 
 from libc.string cimport memcpy, memset
 
-from matchcore.bitmap cimport (
-    BLOCK_COLUMNS, BLOCK_WORDS, Block, block_and, block_and_not, block_or, lowest_bit, count_bits,
-    row_block, row_clear, row_copy, row_free, row_set,
-)
+from matchcore.bitmap cimport count_bits, row_clear, row_copy, row_free, row_set
 from matchcore.hashing cimport hash_add, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take, numbers_push
+from matchcore.heap cimport heap_give_back, heap_resize, heap_take
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
-from matchcore.verify cimport column_takes
 from matchcore.words cimport OTHER
 
 cdef enum:
     COLUMNS_AT_MOST = 0xFFFFFFF0
-    GROUPS = 2 * DEPTH + 2  # left and right positions, length, any
 
 cdef const uint64_t* secret = hash_secret()
 
@@ -89,17 +83,6 @@ cdef void _forget_word(Pool* pool, uint32_t id) noexcept nogil:
 
 
 # ---- the rows of a word -------------------------------------------------------------------------
-
-cdef inline const Row* _word_row(const Pool* pool, uint32_t id, int place) noexcept nogil:
-    cdef const WordRows* entry
-    cdef uint64_t bit = <uint64_t> 1 << place
-    if id >= pool.word_capacity:  # interned for a text that has no column yet
-        return NULL
-    entry = &pool.word_rows[id]
-    if not entry.places & bit:
-        return NULL
-    return &entry.rows[count_bits(entry.places & (bit - 1))]
-
 
 cdef int _set_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
@@ -242,10 +225,6 @@ cdef int _deepen(Pool* pool, Row* free_rows, uint32_t* depth, uint32_t wanted) n
     return 0
 
 
-cdef uint32_t _length_row(uint32_t words) noexcept nogil:
-    return words if words <= DEPTH else DEPTH + 1
-
-
 cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     """Sets every bit of the column; -1 with some of them set."""
     cdef const Column* column = &pool.columns[c]
@@ -280,7 +259,7 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     if status < 0:
         return -1
     least = _least_words(column)
-    for i in range(_length_row(least), LENGTHS):
+    for i in range(length_row(least), LENGTHS):
         if row_set(heap, &pool.lengths[i], c) < 0:
             return -1
         if not column.flags & HAS_MANY:
@@ -371,133 +350,3 @@ cdef void pool_remove(Pool* pool, uint32_t c) noexcept nogil:
     table_drop(pool.heap, &pool.table, pool.columns[c].tag, c)
     _take_out(pool, c)
     _free_column(pool, c)
-
-
-# ---- matching -----------------------------------------------------------------------------------
-
-cdef inline void _add_row(Pool* pool, Group* group, const Row* row) noexcept nogil:
-    if row != NULL and row.bits != 0:
-        pool.rows_of_groups[group.first + group.count] = row
-        group.count += 1
-        group.weight += row.bits
-
-
-# Closes the group that was filled: sorted in by weight, the rarest first. False: it holds no column.
-cdef inline bint _close_group(Pool* pool, uint32_t* groups, Group* group) noexcept nogil:
-    cdef uint32_t i = groups[0]
-    if group.weight == 0:
-        return False
-    while i > 0 and pool.groups[i - 1].weight > group.weight:
-        pool.groups[i] = pool.groups[i - 1]
-        i -= 1
-    pool.groups[i] = group[0]
-    groups[0] += 1
-    group.first += group.count
-    group.count = 0
-    group.weight = 0
-    return True
-
-
-cdef uint32_t _gather(Pool* pool, const uint32_t* ids, uint32_t count) noexcept nogil:
-    """The constraints of a topic, rarest first; their number, 0 when one cannot be met."""
-    cdef uint32_t columns = pool.live.bits
-    cdef uint32_t groups = 0
-    cdef uint32_t i
-    cdef Group group
-    group.first = group.count = 0
-    group.weight = 0
-    _add_row(pool, &group, &pool.lengths[_length_row(count)])
-    if not _close_group(pool, &groups, &group):
-        return 0
-    for i in range(min(count, pool.left_depth)):
-        if pool.free_left[i].bits != columns:
-            _add_row(pool, &group, &pool.free_left[i])
-            if ids[i] != OTHER:
-                _add_row(pool, &group, _word_row(pool, ids[i], PLACE_LEFT + i))
-            if not _close_group(pool, &groups, &group):
-                return 0
-    for i in range(min(count, pool.right_depth)):
-        if pool.free_right[i].bits != columns:
-            _add_row(pool, &group, &pool.free_right[i])
-            if ids[count - 1 - i] != OTHER:
-                _add_row(pool, &group, _word_row(pool, ids[count - 1 - i], PLACE_RIGHT + i))
-            if not _close_group(pool, &groups, &group):
-                return 0
-    if pool.free_any.bits != columns:
-        _add_row(pool, &group, &pool.free_any)
-        for i in range(count):
-            if ids[i] != OTHER:
-                _add_row(pool, &group, _word_row(pool, ids[i], PLACE_ANY))
-        if not _close_group(pool, &groups, &group):
-            return 0
-    return groups
-
-
-cdef inline bint _narrow(const Pool* pool, const Group* group, uint32_t number, Block* alive) noexcept nogil:
-    """alive &= the or of the group's rows in this block; whether a bit is left."""
-    cdef Block together
-    cdef const Block* block
-    cdef bint any = False
-    cdef uint32_t i
-    for i in range(group.count):
-        block = row_block(pool.rows_of_groups[group.first + i], number)
-        if block != NULL:
-            if any:
-                block_or(&together, block)
-            else:
-                together = block[0]
-                any = True
-    return any and block_and(alive, &together)
-
-
-cdef int pool_match(
-    Pool* pool, const uint32_t* ids, uint32_t count, bint dollar, bint first_only, Numbers* found
-) noexcept nogil:
-    cdef uint32_t groups = 0 if pool.live.bits == 0 else _gather(pool, ids, count)
-    cdef const Group* rarest
-    cdef const Row** rows
-    cdef const Row* row
-    cdef uint32_t* cursors = pool.cursors
-    cdef uint32_t number, i, c
-    cdef uint64_t bits
-    cdef Block alive
-    cdef const Block* block
-    if groups == 0:
-        return 0
-    rarest = &pool.groups[0]
-    rows = &pool.rows_of_groups[rarest.first]
-    memset(cursors, 0, rarest.count * sizeof(uint32_t))
-    while True:
-        # The next block in which the rarest constraint has a column, and its columns there.
-        number = NONE
-        for i in range(rarest.count):
-            row = rows[i]
-            if cursors[i] < row.size and row.numbers[cursors[i]] < number:
-                number = row.numbers[cursors[i]]
-        if number == NONE:
-            return 0
-        memset(&alive, 0, sizeof(Block))
-        for i in range(rarest.count):
-            row = rows[i]
-            if cursors[i] < row.size and row.numbers[cursors[i]] == number:
-                block_or(&alive, &row.blocks[cursors[i]])
-                cursors[i] += 1
-        for i in range(1, groups):
-            if not _narrow(pool, &pool.groups[i], number, &alive):
-                break
-        else:
-            if dollar:
-                block = row_block(&pool.no_dollar, number)
-                if block != NULL:
-                    block_and_not(&alive, block)
-            for i in range(BLOCK_WORDS):
-                bits = alive.words[i]
-                while bits != 0:
-                    c = number * BLOCK_COLUMNS + i * 64 + <uint32_t> lowest_bit(bits)
-                    bits &= bits - 1
-                    if pool.columns[c].flags & TO_VERIFY and not column_takes(&pool.columns[c], ids, count):
-                        continue
-                    if numbers_push(pool.heap, found, c) < 0:
-                        return -1
-                    if first_only:
-                        return 0

@@ -11,6 +11,7 @@ first word that begins with `$`, however the topic was written; one of AMQP does
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
@@ -35,13 +36,17 @@ def matches(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) ->
 
 
 def _matches(wanted: list[bytes], words: list[bytes], one: bytes) -> bool:
-    if not wanted:
-        return not words
-    if wanted[0] == MANY:
-        return any(_matches(wanted[1:], words[i:], one) for i in range(len(words) + 1))
-    if not words:
-        return False
-    return wanted[0] in (one, words[0]) and _matches(wanted[1:], words[1:], one)
+    @cache  # each pair of rests once: without it, several `#` take exponential time
+    def rest_matches(i: int, j: int) -> bool:
+        if i == len(wanted):
+            return j == len(words)
+        if wanted[i] == MANY:
+            return rest_matches(i + 1, j) or (j < len(words) and rest_matches(i, j + 1))
+        if j == len(words):
+            return False
+        return wanted[i] in (one, words[j]) and rest_matches(i + 1, j + 1)
+
+    return rest_matches(0, 0)
 
 
 def topic_words(topic: Text, syntax: str, max_words: int = 128, max_bytes: int = 65_535) -> list[bytes]:

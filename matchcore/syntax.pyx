@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, annotation_typing=False
 """The grammar of topic names and topic filters, for both syntaxes, in C.
 
 A topic is a sequence of words; the syntax only says how they are written. AMQP (and native): `.`

@@ -1,0 +1,219 @@
+"""FilterIndex and NameIndex against the plain oracle: the same calls to both, and the same answers.
+
+The alphabet is small, so that filters collide, share columns and words, and give slots back and forth;
+its words are chosen to be awkward: empty, beginning with `$`, longer than a dictionary entry holds,
+non-ASCII, not UTF-8, and holding separators and wildcards.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+import matchcore
+from matchcore.reference import ReferenceFilterIndex, ReferenceNameIndex, matches
+
+SEPARATORS = {"amqp": b".", "mqtt": b"/"}
+COMMON = [b"a", b"b", b"", b"$x"]
+AWKWARD = [
+    b"c", b"$", b"a.b", b"a/b", b"*", b"+", b"#", b"ab*", b"#a", "é".encode(), b"\xff",
+    b"x" * 16, b"x" * 17, b"x" * 16 + b"y", b"x" * 40, b"%2F", b"A",
+]  # fmt: skip
+
+syntaxes = st.sampled_from(["amqp", "mqtt"])
+words = st.sampled_from(COMMON * 4 + AWKWARD)
+lengths = st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5])
+paddings = st.sampled_from([0] * 9 + [19, 21, 22, 23, 24, 25, 60])  # words: around the depth of the rows
+ids = st.sampled_from([0, 1, 2, 3, 77, 2**31, 2**32 - 1])
+
+
+@st.composite
+def texts(draw: st.DrawFn, wildcards: bool) -> tuple[str | bytes, str]:
+    """A text and its syntax: mostly valid, sometimes not; str where it can be, half of the time."""
+    syntax = draw(syntaxes)
+    count = draw(lengths)
+    chosen = words
+    if wildcards:
+        one = b"*" if syntax == "amqp" else b"+"
+        chosen = st.one_of(words, st.sampled_from([one, one, b"#"]))
+    drawn = draw(st.lists(chosen, min_size=count, max_size=count))
+    middle = draw(st.integers(0, count))
+    drawn[middle:middle] = [b"a"] * draw(paddings)
+    text = SEPARATORS[syntax].join(drawn)
+    if draw(st.booleans()):
+        try:
+            return text.decode(), syntax
+        except UnicodeDecodeError:
+            pass
+    return text, syntax
+
+
+def told(call: Any, *arguments: Any, **keywords: Any) -> Any:
+    """What a call answers, or the kind and the place of its complaint."""
+    try:
+        return call(*arguments, **keywords)
+    except matchcore.TopicError as error:
+        return type(error), error.text, error.position
+
+
+class Indexes(RuleBasedStateMachine):
+    """Both indexes and both oracles, driven alike."""
+
+    held_filters = Bundle("held_filters")
+    held_names = Bundle("held_names")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filters = matchcore.FilterIndex()
+        self.names = matchcore.NameIndex()
+        self.filters_oracle = ReferenceFilterIndex()
+        self.names_oracle = ReferenceNameIndex()
+
+    @rule(target=held_filters, given=st.lists(st.tuples(texts(wildcards=True), ids), min_size=1, max_size=6))
+    def insert_filters(self, given: list[tuple[tuple[str | bytes, str], int]]) -> Any:
+        held = []
+        for (text, syntax), id in given:
+            expected = told(self.filters_oracle.insert, text, id, syntax=syntax)
+            got = told(self.filters.insert, text, id, syntax=syntax)
+            if isinstance(expected, tuple):
+                # Of several faults in one text each may name another one.
+                assert got[:2] == expected[:2]
+            else:
+                assert got is expected
+                held.append((text, id, syntax))
+        return multiple(*held)
+
+    @rule(held=consumes(held_filters))
+    def remove_filter(self, held: tuple[str | bytes, int, str]) -> None:
+        text, id, syntax = held
+        expected = self.filters_oracle.remove(text, id, syntax=syntax)
+        assert self.filters.remove(text, id, syntax=syntax) is expected
+
+    @rule(given=texts(wildcards=True), id=ids)
+    def remove_any_filter(self, given: tuple[str | bytes, str], id: int) -> None:
+        text, syntax = given
+        got = told(self.filters.remove, text, id, syntax=syntax)
+        expected = told(self.filters_oracle.remove, text, id, syntax=syntax)
+        assert got[:2] == expected[:2] if isinstance(expected, tuple) else got is expected
+
+    @rule(given=st.lists(texts(wildcards=False), min_size=1, max_size=8))
+    def match_topics(self, given: list[tuple[str | bytes, str]]) -> None:
+        valid: dict[str, list[str | bytes]] = {"amqp": [], "mqtt": []}
+        for text, syntax in given:
+            expected = told(self.filters_oracle.match, text, syntax=syntax)
+            got = told(self.filters.match, text, syntax=syntax)
+            if expected and expected[0] is matchcore.InvalidTopic:
+                assert got[:2] == expected[:2]
+                continue
+            assert got == expected
+            assert self.filters.match_any(text, syntax=syntax) is bool(expected)
+            valid[syntax].append(text)
+        for syntax, topics in valid.items():
+            offsets, found = self.filters.match_many(topics, syntax=syntax)
+            expected_offsets, expected_ids = self.filters_oracle.match_many(topics, syntax=syntax)
+            assert (offsets.tolist(), found.tolist()) == (expected_offsets, expected_ids)
+
+    @rule(held=held_filters, filling=st.lists(words, min_size=3, max_size=3), syntax=syntaxes)
+    def match_an_instance(self, held: tuple[str | bytes, int, str], filling: list[bytes], syntax: str) -> None:
+        """A topic made from a held filter, so that long filters match now and then."""
+        text, _, filter_syntax = held
+        raw = text.encode() if isinstance(text, str) else text
+        topic: list[bytes] = []
+        for word in raw.split(SEPARATORS[filter_syntax]) if raw else []:
+            if word == b"#":
+                topic += filling
+            elif word in (b"*", b"+"):
+                topic.append(filling[0])
+            else:
+                topic.append(word)
+        spelled = SEPARATORS[syntax].join(topic)
+        got = told(self.filters.match, spelled, syntax=syntax)
+        expected = told(self.filters_oracle.match, spelled, syntax=syntax)
+        assert got[:1] == expected[:1] if expected[:1] == (matchcore.InvalidTopic,) else got == expected
+
+    @rule(target=held_names, given=st.lists(st.tuples(texts(wildcards=False), ids), min_size=1, max_size=6))
+    def insert_names(self, given: list[tuple[tuple[str | bytes, str], int]]) -> Any:
+        held = []
+        for (text, syntax), id in given:
+            expected = told(self.names_oracle.insert, text, id, syntax=syntax)
+            got = told(self.names.insert, text, id, syntax=syntax)
+            if isinstance(expected, tuple):
+                assert got[:2] == expected[:2]
+            else:
+                assert got is expected
+                held.append((text, id, syntax))
+        return multiple(*held)
+
+    @rule(held=consumes(held_names))
+    def remove_name(self, held: tuple[str | bytes, int, str]) -> None:
+        text, id, syntax = held
+        expected = self.names_oracle.remove(text, id, syntax=syntax)
+        assert self.names.remove(text, id, syntax=syntax) is expected
+
+    @rule(given=st.lists(texts(wildcards=True), min_size=1, max_size=8))
+    def match_filters(self, given: list[tuple[str | bytes, str]]) -> None:
+        for text, syntax in given:
+            expected = told(self.names_oracle.match, text, syntax=syntax)
+            got = told(self.names.match, text, syntax=syntax)
+            if expected and expected[0] is matchcore.InvalidFilter:
+                assert got[:2] == expected[:2]
+            else:
+                assert got == expected
+
+    @invariant()
+    def they_hold_the_same(self) -> None:
+        assert len(self.filters) == len(self.filters_oracle)
+        assert set(self.filters.filters()) == set(self.filters_oracle.filters())
+        assert len(self.names) == len(self.names_oracle)
+        assert set(self.names.names()) == set(self.names_oracle.names())
+
+    def teardown(self) -> None:
+        """All that is held goes again, and with it all memory but the scratch of a few matches."""
+        for text, syntax, id in list(self.filters_oracle.filters()):
+            assert self.filters.remove(text, id, syntax=syntax)
+        for text, syntax, id in list(self.names_oracle.names()):
+            assert self.names.remove(text, id, syntax=syntax)
+        assert (len(self.filters), len(self.names)) == (0, 0)
+        assert self.filters.nbytes < matchcore.FilterIndex().nbytes + 16_000
+        assert self.names.nbytes < matchcore.NameIndex().nbytes + 16_000
+
+
+TestIndexes = pytest.mark.filterwarnings("default")(Indexes.TestCase)
+TestIndexes.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+
+
+@settings(max_examples=800, deadline=None)
+@given(
+    st.lists(st.tuples(texts(wildcards=True), ids), max_size=12),
+    st.lists(texts(wildcards=False), min_size=1, max_size=6),
+)
+def test_any_set_of_filters_matches_any_topics_as_the_oracle_says(
+    held: list[tuple[tuple[str | bytes, str], int]], topics: list[tuple[str | bytes, str]]
+) -> None:
+    index, oracle = matchcore.FilterIndex(), ReferenceFilterIndex()
+    for (text, syntax), id in held:
+        if told(oracle.insert, text, id, syntax=syntax) is True:
+            assert index.insert(text, id, syntax=syntax)
+    for text, syntax in topics:
+        expected = told(oracle.match, text, syntax=syntax)
+        if not expected or expected[0] is not matchcore.InvalidTopic:
+            assert index.match(text, syntax=syntax) == expected
+
+
+MANY_WILD = st.lists(st.sampled_from(["#", "*", "a", "b"]), max_size=9).map(".".join)
+TWO_LETTERS = st.lists(st.sampled_from(["a", "b"]), max_size=12).map(".".join)
+
+
+@settings(max_examples=2500, deadline=None)
+@given(MANY_WILD, TWO_LETTERS)
+def test_several_hashes_over_two_letters(filter: str, topic: str) -> None:
+    """The greedy check of segments against the recursion, where neighbours are nearly alike."""
+    index, names = matchcore.FilterIndex(), matchcore.NameIndex()
+    index.insert(filter, 1)
+    names.insert(topic, 1)
+    expected = matches(filter, "amqp", topic, "amqp")
+    assert index.match(topic) == names.match(filter) == ((1,) if expected else ())
+    assert (matchcore.why_not(filter, "amqp", topic, "amqp") is None) is expected
+    assert bool(index.explain(topic)) is expected
