@@ -22,7 +22,6 @@ cdef enum:
     MESSAGE = 1        # fire and forget: the slow policy may drop it
     SHARED = 2         # the frame goes on in the next of `bodies`
     DEAD = 4           # dropped, not compacted away yet
-    PINNED = 8         # a message that may not be dropped any more: its subscription's counts have been reported
 
 ctypedef struct Frame:
     uint32_t inline_size
@@ -39,6 +38,7 @@ cdef class Outbox:
         Frame* frames
         Py_ssize_t first, count, frames_capacity    # a ring; capacity is a power of two
         Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest
+        Py_ssize_t pinned                  # leading frames that may not be dropped: their counts have been reported
         object bodies                      # deque of bytes
         readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not
         readonly Py_ssize_t held           # bytes of messages that wait for credit (kept by the targets)
@@ -64,7 +64,8 @@ cdef class Outbox:
                  uint32_t number, uint32_t flags) except -1
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1
     cdef int reserve(self, Py_ssize_t inline_size) except -1
-    cdef int record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) except -1
+    cdef int reserve_record(self) except -1
+    cdef void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept
     cdef int evict(self, Py_ssize_t i) except -1
     cdef int compact(self) except -1
     cdef int mark_dirty(self) except -1

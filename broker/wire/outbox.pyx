@@ -20,6 +20,7 @@ cdef enum:
     KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
     FIRST_FRAMES = 16
     SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
+    COPIES_LET_IN = 16           # of one message to one connection under policy pause, however large they are
 
 POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
 
@@ -76,7 +77,8 @@ cdef class Outbox:
             return False
         if self.pausing:
             return True
-        if self.admits(0):
+        if self.size == 0 or self.admits(0):
+            # Nothing unsent: what fills it waits for credit, and no draining would ever let the publisher go on.
             return False
         self.begin_pause()
         return True
@@ -98,13 +100,16 @@ cdef class Outbox:
         self.overflows += 1
         self.notice()
         if self.policy_code == PAUSE:
-            # One frame over the limit: whoever publishes next finds the outbox holding back, see `holds_back`.
+            # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. The
+            # copies of one message for all subscriptions of a connection could be any number, so they are bounded.
             self.begin_pause()
-            return True
-        if self.policy_code == DROP_OLDEST:
+            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size):
+                return True
+        elif self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
+            self.scanned = max(self.scanned, self.pinned)
             while self.scanned < self.count:
                 frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
-                if frame.flags & (MESSAGE | DEAD | PINNED) != MESSAGE:
+                if frame.flags & (MESSAGE | DEAD) != MESSAGE:
                     self.scanned += 1
                     continue
                 self.evict(self.scanned)
@@ -151,6 +156,7 @@ cdef class Outbox:
         """Append one frame, given in two pieces, by copying it."""
         cdef Py_ssize_t size = head_size + body_size
         self.reserve(size)
+        self.reserve_record()
         self.record(size, number, flags)
         memcpy(self.data + self.tail, head, head_size)
         if body_size:
@@ -166,7 +172,8 @@ cdef class Outbox:
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1:
         """Append one message whose body is shared with other outboxes: only the head is copied."""
         self.reserve(head_size)
-        self.bodies.append(body)
+        self.reserve_record()
+        self.bodies.append(body)    # the last that can fail: from here on frames, bodies and bytes agree
         self.record(head_size, number, MESSAGE | SHARED)
         self.messages += 1
         memcpy(self.data + self.tail, head, head_size)
@@ -200,7 +207,7 @@ cdef class Outbox:
         self.head = 0
         return 0
 
-    cdef int record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) except -1:
+    cdef int reserve_record(self) except -1:
         cdef Frame* frames
         cdef Py_ssize_t i, capacity
         if self.count == self.frames_capacity:
@@ -214,16 +221,18 @@ cdef class Outbox:
             self.frames = frames
             self.frames_capacity = capacity
             self.first = 0
-        frames = &self.frames[(self.first + self.count) & (self.frames_capacity - 1)]
-        frames.inline_size = <uint32_t> inline_size
-        frames.number = number
-        frames.flags = flags
-        self.count += 1
         return 0
+
+    cdef void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept:
+        cdef Frame* frame = &self.frames[(self.first + self.count) & (self.frames_capacity - 1)]
+        frame.inline_size = <uint32_t> inline_size
+        frame.number = number
+        frame.flags = flags
+        self.count += 1
 
     cdef int compact(self) except -1:
         """Squeeze the dead frames out."""
-        cdef Py_ssize_t i, kept = 0, read = self.head, write = self.head
+        cdef Py_ssize_t i, kept = 0, kept_pinned = 0, read = self.head, write = self.head
         cdef Py_ssize_t mask = self.frames_capacity - 1
         cdef Frame frame
         for i in range(self.count):
@@ -233,10 +242,12 @@ cdef class Outbox:
                 write += frame.inline_size
                 self.frames[(self.first + kept) & mask] = frame
                 kept += 1
+                kept_pinned += i < self.pinned
             read += frame.inline_size
         self.tail = write
         self.count = kept
-        self.dead = self.scanned = 0
+        self.scanned = self.pinned = kept_pinned
+        self.dead = 0
         return 0
 
     cdef int mark_dirty(self) except -1:
@@ -306,8 +317,8 @@ cdef class Outbox:
             self.ledger.used -= self.size
             self.ledger.messages_out += self.messages
             self.sent += self.messages
-            self.size = self.control_size = self.messages = self.count = self.first = self.scanned = 0
-            self.head = self.tail = 0
+            self.size = self.control_size = self.messages = self.count = self.first = 0
+            self.scanned = self.pinned = self.head = self.tail = 0
             self.shrink()
             return rest
         while left > 0:
@@ -336,6 +347,7 @@ cdef class Outbox:
             self.first = (self.first + 1) & mask
             self.count -= 1
             self.scanned = max(self.scanned - 1, 0)
+            self.pinned = max(self.pinned - 1, 0)
         if self.count == 0:
             self.head = self.tail = 0
             self.shrink()
@@ -408,23 +420,27 @@ cdef class Outbox:
 
     def pin(self):
         """No frame now in the outbox may be dropped any more: its counts have been reported."""
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            self.frames[(self.first + i) & (self.frames_capacity - 1)].flags |= PINNED
+        self.pinned = self.count
 
     def close(self):
         """Take nothing more; what is in it may still be sent."""
         self.closed = True
 
-    def discard(self):
-        """Close, and drop what is unsent. Returns the number of messages lost, which are counted as dropped."""
+    def discard(self, bytes last=None):
+        """Close, and drop what is unsent, but for one `last` frame, which goes out in its stead.
+
+        Returns the number of messages lost, which are counted as dropped.
+        """
         cdef Py_ssize_t lost = self.messages
         self.closed = True
         self.ledger.used -= self.size
         self.ledger.dropped_disconnect += lost
         self.dropped += lost
         self.bodies.clear()
-        self.size = self.control_size = self.messages = self.count = self.first = self.scanned = self.dead = 0
-        self.head = self.tail = 0
+        self.size = self.control_size = self.messages = self.count = self.first = self.dead = 0
+        self.scanned = self.pinned = self.head = self.tail = 0
         self.release()
+        if last is not None:
+            self.put(PyBytes_AS_STRING(last), PyBytes_GET_SIZE(last), NULL, 0, 0, 0)
+            self.control_size += PyBytes_GET_SIZE(last)
         return lost
