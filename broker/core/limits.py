@@ -122,6 +122,11 @@ class Limits:
         Reason("topics whose subscribers are kept worked out; past it the oldest are forgotten and worked out anew"),
     ] = 65_536
 
+    routes_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what these routes may take together: one is as long as its topic, and 8 bytes for each subscription"),
+    ] = 256 * MIB
+
     # Stopping.
     grace_seconds: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),

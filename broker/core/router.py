@@ -34,9 +34,7 @@ class Router:
         self._subscriptions: dict[int, Subscription] = {}
         self._free: list[int] = []
         self._exact: dict[tuple[bytes, ...], dict[int, Subscription]] = {}
-        self._wildcards = matchcore.FilterIndex(
-            max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
-        )
+        self._wildcards = matchcore.FilterIndex()  # topics and filters are checked before, by limits that may change
         self._groups: dict[GroupKey, Group] = {}
         self._topics = matchcore.NameIndex()
         self._slots: list[Route | None] = []
@@ -119,8 +117,7 @@ class Router:
         route.slot = slot
         self._slots[slot] = route
         self._topics.insert(topic, slot, syntax=syntax)
-        oldest = self.routes.add(route)
-        if oldest is not None:
+        for oldest in self.routes.add(route):
             self._release(oldest)
         self.built += 1
         return route

@@ -18,8 +18,9 @@ cdef class RouteCache:
     cdef:
         Slot* slots
         Py_ssize_t mask
-        readonly dict kept               # key -> Route, oldest first
-        readonly Py_ssize_t most
+        readonly object kept             # OrderedDict: key -> Route, oldest first
+        readonly Py_ssize_t most, most_bytes
+        readonly Py_ssize_t nbytes       # what the routes take, by `bytes_of`
         readonly uint64_t hits, misses, evicted
 
     cdef Route find(self, unsigned char syntax, const char* topic, Py_ssize_t size)

@@ -1,8 +1,11 @@
 # cython: language_level=3
 """The route cache: routes by topic, found without making a Python object.
 
-Bounded: when it is full, the oldest route is forgotten and counted; the next message on its topic works it out anew.
+Bounded, in number and in bytes (a route is as long as its topic and its list of subscriptions): when it is full, the
+oldest routes are forgotten and counted; the next message on such a topic works it out anew.
 """
+
+from collections import OrderedDict
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport calloc, free
@@ -10,26 +13,42 @@ from libc.string cimport memcmp
 
 from broker.wire.fanout cimport Route
 
-cdef extern from "Python.h":
-    Py_ssize_t _Py_HashBytes(const void* octets, Py_ssize_t size) nogil
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030E0000
+    /* CPython's header has it no more since 3.13; 3.14 has it under a public name. */
+    PyAPI_FUNC(Py_hash_t) _Py_HashBytes(const void *, Py_ssize_t);
+    #define Py_HashBuffer _Py_HashBytes
+    #endif
+    """
+    Py_ssize_t Py_HashBuffer(const void* octets, Py_ssize_t size) nogil
 
 cdef enum:
     FIRST_SLOTS = 64
+    ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
+    TOPIC_COPIES = 4             # of a topic: the key, the index and its words
 
 
 cdef inline Py_ssize_t hash_of(unsigned char syntax, const char* topic, Py_ssize_t size) noexcept nogil:
     # The same words in two syntaxes are two keys that must not share a chain for ever: the syntax turns the hash.
-    return _Py_HashBytes(topic, size) ^ (<Py_ssize_t> syntax * 0x3779FB9)
+    return Py_HashBuffer(topic, size) ^ (<Py_ssize_t> syntax * 0x3779FB9)
+
+
+cdef inline Py_ssize_t bytes_of(Route route):
+    """What a route takes, about; never changes, for a route does not."""
+    return ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(route.key) + 8 * (len(route.targets) + len(route.groups))
 
 
 cdef class RouteCache:
-    """At most `most` routes."""
+    """At most `most` routes, which take about `most_bytes` bytes; one, however large it is."""
 
-    def __cinit__(self, Py_ssize_t most):
+    def __cinit__(self, Py_ssize_t most, Py_ssize_t most_bytes=256 * 1024 * 1024):
         if most < 1:
             raise ValueError(f"a cache of {most} routes; it holds at least one")
         self.most = most
-        self.kept = {}
+        self.most_bytes = most_bytes
+        # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
+        self.kept = OrderedDict()
         self.rebuild(FIRST_SLOTS)
 
     def __dealloc__(self):
@@ -52,19 +71,22 @@ cdef class RouteCache:
         return list(self.kept.values())
 
     def add(self, Route route not None):
-        """Keep a route whose key is not kept yet. Returns the oldest route if it had to go for it, else None."""
-        cdef Route oldest = None
+        """Keep a route whose key is not kept yet. Returns the oldest routes, those that had to go for it."""
+        cdef Route oldest
+        cdef list gone = []
         if route.key in self.kept:
             raise ValueError(f"a route for {route.key!r} is kept already")
-        if len(self.kept) >= self.most:
+        while self.kept and (len(self.kept) >= self.most or self.nbytes + bytes_of(route) > self.most_bytes):
             oldest = self.kept[next(iter(self.kept))]
             self.discard(oldest)
             self.evicted += 1
+            gone.append(oldest)
         if 2 * (len(self.kept) + 1) > self.mask + 1:
             self.rebuild(2 * (self.mask + 1))
         self.kept[route.key] = route
+        self.nbytes += bytes_of(route)
         self.place(key_hash(route.key), <void*> route)
-        return oldest
+        return gone
 
     def discard(self, Route route not None):
         """Forget a route. True if it was kept."""
@@ -86,11 +108,13 @@ cdef class RouteCache:
                 hole = at
         self.slots[hole].route = NULL
         del self.kept[route.key]
+        self.nbytes -= bytes_of(route)
         return True
 
     def clear(self):
         """Forget all routes."""
         self.kept.clear()
+        self.nbytes = 0
         self.rebuild(FIRST_SLOTS)
 
     def lookup(self, int syntax, bytes topic not None):
