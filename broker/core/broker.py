@@ -24,6 +24,8 @@ from broker.wire.routes import RouteCache
 
 log: Final = structlog.stdlib.get_logger("core")
 
+AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a million a second take 292,000 years
+
 
 class Broker:
     """One broker.
@@ -34,7 +36,7 @@ class Broker:
     def __init__(self, limits: Limits, schedule: Callable[[], Any]) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule)
-        self.routes = RouteCache(limits.routes_max)
+        self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
         self.router = Router(self.routes, limits)
         self.flow = Flow(self.ledger, limits)
         self.clients: dict[int, Client] = {}
@@ -106,8 +108,8 @@ class Broker:
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
         target = Target(
-            client.outbox, number, no_echo=options.no_echo, credit=options.credit, after=options.after,
-            waiting_max=waiting,
+            client.outbox, number, no_echo=options.no_echo, credit=options.credit,
+            after=min(options.after, AFTER_MAX), waiting_max=waiting,
         )
         subscription = Subscription(client, number, parsed, options, target)
         target.subscription = subscription

@@ -56,9 +56,12 @@ class Flow:
 
     def forget(self, client: Client) -> list[Client]:
         """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
-        for waiting in self._waiting.values():
+        for blocker, waiting in list(self._waiting.items()):
             if client in waiting:
                 waiting.remove(client)
+                if not waiting:
+                    # A slow consumer that holds nobody back may take its time.
+                    del self._waiting[blocker], self._since[blocker]
         client.outbox.drained()  # lowers the ledger's count if it was blocking
         return self.drained(client.outbox)
 

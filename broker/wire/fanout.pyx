@@ -9,7 +9,7 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from broker.wire.ledger cimport Ledger
@@ -130,7 +130,7 @@ cdef class Target:
         """End when `messages` have been delivered, counted from the start. Returns True if there were so many already."""
         if messages <= self.delivered:
             return True
-        self.remaining = messages - self.delivered
+        self.remaining = <int64_t> min(messages - self.delivered, <uint64_t> 0x7FFFFFFFFFFFFFFF)
         return False
 
     def end(self):

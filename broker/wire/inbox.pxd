@@ -26,6 +26,7 @@ cdef class Inbox:
         char* data                        # the bytes to parse now: data[pos:end]
         Py_ssize_t pos, end
         readonly Py_ssize_t wanted        # size of the frame that the parser waits for, 0 if unknown
+        public Py_ssize_t read_max        # bytes to hold at most before they are parsed, 0: as the buffer allows
         Py_ssize_t counted                # bytes entered in the ledger
 
     cdef int keep_rest(self) except -1

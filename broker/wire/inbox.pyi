@@ -9,6 +9,7 @@ class ReceiveBuffer(Buffer):
 
 class Inbox:
     wanted: int
+    read_max: int
     @property
     def size(self) -> int: ...
     def __init__(self, shared: ReceiveBuffer, ledger: Ledger) -> None: ...

@@ -63,6 +63,8 @@ cdef class Inbox:
             self.in_shared = True
             shared.view = shared.data + self.part_size
             shared.view_size = shared.capacity - self.part_size
+            if self.read_max:
+                shared.view_size = max(1, min(shared.view_size, self.read_max - self.part_size))
             return shared
         if self.part_capacity - self.part_size < SMALL_REST:
             self.grow(min(2 * self.part_capacity, max(self.wanted, self.part_size) + SMALL_REST))

@@ -21,7 +21,7 @@ from broker.core.ports import WireConnection
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import syntax_of
 from broker.protocols.native import frames, lane
-from broker.protocols.native.codec import decode
+from broker.protocols.native.codec import LENGTH, decode
 from broker.protocols.native.error_codes import CODES
 from broker.protocols.native.frames import (
     Credit,
@@ -70,6 +70,8 @@ class NativeConnection:
             self.inbox, self.outbox, broker.routes, broker.ledger,
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         )
+        # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
+        self.inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
 
     # -- what the transport tells -----------------------------------------------------------------------------------
 
@@ -77,7 +79,11 @@ class NativeConnection:
         """Process what is in the inbox, as far as it goes."""
         self.heard_at = now
         self.pinged_at = None
-        self._process(now)
+        if self.state is State.AUTHENTICATING or (self.blocked and self.state is State.CONNECTED):
+            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
+            self.inbox.pause()
+        else:
+            self._process(now)
 
     def _process(self, now: float) -> None:
         try:
@@ -152,21 +158,28 @@ class NativeConnection:
         self.wire.close()
 
     def cut_off(self, reason: str, text: str) -> None:
-        # What is in the outbox is not being read: GOODBYE would come behind all of it.
+        if self.state is State.CLOSED:
+            self.wire.abort(reason)
+            return
+        # What is in the outbox is not being read: it is given up, so that GOODBYE does not come behind all of it.
         self.state = State.CLOSED
-        self.wire.abort(reason)
+        self.outbox.discard(frames.goodbye(reason, text))
+        self.wire.close(reason)
 
     def unblocked(self) -> None:
         """Go on where a full outbox stopped this publisher."""
         if self.blocked and self.state is State.CONNECTED:
             self.blocked = False
+            self.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
             self.wire.resume_reading()
             self.inbox.resume()
-            self._process(self.wire.now())
+            self._process(now)
 
     # -- frames -----------------------------------------------------------------------------------------------------
 
     def _handle(self, body: bytes, now: float) -> None:
+        if self.broker.ledger.ended:
+            self.broker.finish()  # so that ENDED comes before the answers to what was sent later
         values = decode(body)
         request = request_of(values)
         try:
@@ -221,6 +234,7 @@ class NativeConnection:
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
+        self.inbox.read_max = 0
         self.outbox.write(
             frames.welcome(
                 frames.VERSION,

@@ -178,6 +178,8 @@ def parse(values: Sequence[Any]) -> Incoming:
     """A client's frame other than PUBLISH. Raises ProtocolError, or Unsupported for an unknown type or option."""
     kind = values[0]
     parser = PARSERS.get(kind)
+    if kind in BROKERS_OWN:
+        raise ProtocolError(f"{Type(kind).name} is sent by brokers only")
     if parser is None:
         known = ", ".join(f"{known} ({Type(known).name})" for known in PARSERS)
         raise Unsupported(f"frame type {kind}; this broker takes 3 (PUBLISH), {known}", type=kind)
@@ -234,7 +236,9 @@ def parse_credit(fields: Fields) -> Credit:
 
 def parse_goodbye(fields: Fields) -> Goodbye:
     reason = fields.at(0)
-    return Goodbye(reason if isinstance(reason, str) else "")
+    if not isinstance(reason, str):
+        raise ProtocolError(f"GOODBYE reason must be a str; got {shown(reason)}")
+    return Goodbye(reason)
 
 
 PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
@@ -246,6 +250,7 @@ PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.PONG: lambda fields: Pong(fields.number_or_none(0, "token")),
     Type.GOODBYE: parse_goodbye,
 }
+BROKERS_OWN: Final = frozenset(Type) - frozenset(PARSERS) - {Type.PUBLISH}
 
 
 def welcome(version: int, info: Mapping[str, Any]) -> bytes:
