@@ -22,11 +22,11 @@ class Answers:
         self._limit = limit
         self._last = 0
         self._waiting: dict[int, tuple[asyncio.Future[Any], int]] = {}
-        self._expected = 0
+        self._expected: set[asyncio.Future[Any]] = set()
 
     def __len__(self) -> int:
         """Answers that somebody still waits for."""
-        return self._expected
+        return len(self._expected)
 
     def open(self, position: int) -> tuple[int, asyncio.Future[Any]]:
         """A new number and the future of its answer; `position` messages were queued before it.
@@ -43,9 +43,9 @@ class Answers:
             number = self._last = self._last % U32_MAX + 1
         future = asyncio.get_running_loop().create_future()
         self._waiting[number] = (future, position)
-        self._expected += 1
-        future.add_done_callback(self._no_longer_expected)
-        if self._expected == 1:
+        self._expected.add(future)
+        future.add_done_callback(self._no_longer_expected)  # for callers who give up
+        if len(self._expected) == 1:
             self.on_change()
         return number, future
 
@@ -92,9 +92,11 @@ class Answers:
             return None
         future, position = entry
         self.confirm(position)
+        self._no_longer_expected(future)  # at once: a frame behind it may be the one too many
         return future
 
-    def _no_longer_expected(self, _: asyncio.Future[Any]) -> None:
-        self._expected -= 1
-        if not self._expected:
-            self.on_change()
+    def _no_longer_expected(self, future: asyncio.Future[Any]) -> None:
+        if future in self._expected:
+            self._expected.discard(future)
+            if not self._expected:
+                self.on_change()

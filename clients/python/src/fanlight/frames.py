@@ -172,7 +172,9 @@ def is_headers(value: object) -> bool:
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or type(value) in (bool, int, float, str, bytes)
+    if type(value) is int:
+        return -(2**63) <= value <= U64_MAX  # what msgpack can say
+    return value is None or type(value) in (bool, float, str, bytes)
 
 
 class _Required:

@@ -1,0 +1,237 @@
+"""The command `fanlight` as a shell sees it: lines, pipes, exit codes; against a real broker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import TestBroker
+
+FANLIGHT = [sys.executable, "-m", "fanlight.cli"]
+SECONDS = 30
+
+
+@pytest.fixture
+def environment(module_broker: TestBroker) -> dict[str, str]:
+    return {
+        **os.environ,
+        "FANLIGHT_URL": module_broker.url,
+        "FANLIGHT_HTTP_URL": module_broker.http_url,
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+
+class Shell:
+    """Runs the command; what is started is ended with the test."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = environment
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+        """Exit code, standard output, standard error."""
+        run = subprocess.run(
+            [*FANLIGHT, *words], input=stdin, capture_output=True, timeout=SECONDS, env=self.environment
+        )
+        return run.returncode, run.stdout, run.stderr.decode()
+
+    def start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start `sub` or `reply`, and wait until it is subscribed."""
+        process = subprocess.Popen(
+            [*FANLIGHT, *words, "--ready"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment,
+        )
+        self.started.append(process)
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(b"fanlight "), process.communicate()
+        return process
+
+
+@pytest.fixture
+def shell(environment: dict[str, str]) -> Iterator[Shell]:
+    shell = Shell(environment)
+    yield shell
+    for process in shell.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def finished(process: "subprocess.Popen[bytes]") -> tuple[int, bytes]:
+    out, _ = process.communicate(timeout=SECONDS)
+    return process.returncode, out
+
+
+def test_sub_writes_a_line_for_each_message(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.lines.#", "--count", "3")
+    assert shell("pub", "cli.lines.a", "hello world") == (0, b"", "")
+    assert shell("pub", "cli.lines.b c", "")[0] == 0
+    assert shell("pub", "cli.lines.raw", stdin=b"\xff\x1b[2J\\")[0] == 0
+    assert finished(sub) == (
+        0,
+        b"cli.lines.a hello world\ncli.lines.b\\x20c \ncli.lines.raw \\xff\\x1b[2J\\\n",
+    )
+
+
+def test_pub_reads_lines_and_the_last_may_lack_its_end(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.stdin", "--count", "4")
+    assert shell("pub", "cli.stdin", stdin=b"one\ntwo\r\n\nfour")[0] == 0
+    assert finished(sub) == (0, b"cli.stdin one\ncli.stdin two\ncli.stdin \ncli.stdin four\n")
+
+
+def test_pub_reads_a_file_and_nothing_at_all(shell: Shell, tmp_path: object) -> None:
+    sub = shell.start("sub", "cli.file", "--count", "20000")
+    numbers = subprocess.run(["seq", "20000"], capture_output=True, check=True).stdout
+    path = f"{tmp_path}/numbers"
+    with open(path, "wb") as file:
+        file.write(numbers)
+    with open(path, "rb") as file:
+        subprocess.run([*FANLIGHT, "pub", "cli.file"], stdin=file, check=True, env=shell.environment, timeout=SECONDS)
+    code, out = finished(sub)
+    assert code == 0
+    assert out == b"".join(b"cli.file " + line + b"\n" for line in numbers.splitlines())
+    subprocess.run(
+        [*FANLIGHT, "pub", "cli.file"], stdin=subprocess.DEVNULL, check=True, env=shell.environment, timeout=SECONDS
+    )
+
+
+def test_sub_as_json_has_everything(shell: Shell) -> None:
+    sub = shell.start("sub", "site/+/temp", "--syntax", "mqtt", "--count", "2", "--json")
+    shell("pub", "site/7/temp", "21.5", "--syntax", "mqtt", "--headers", "unit=C", "--header", "a=b=c")
+    shell("pub", "site.8.temp", stdin=b"\xff\xfe\n")
+    code, out = finished(sub)
+    assert code == 0
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"topic": "site/7/temp", "syntax": "mqtt", "payload": "21.5", "headers": {"unit": "C", "a": "b=c"},
+         "reply": None},
+        {"topic": "site.8.temp", "syntax": "amqp", "payload": {"base64": "//4="}, "headers": {}, "reply": None},
+    ]  # fmt: skip
+
+
+def test_members_of_a_group_share_the_messages(shell: Shell) -> None:
+    members = [shell.start("sub", "cli.jobs", "--group", "g", "--count", "50") for _ in range(2)]
+    shell("pub", "cli.jobs", stdin=b"".join(b"%d\n" % number for number in range(100)))
+    lines = [line for member in members for line in finished(member)[1].splitlines()]
+    assert sorted(lines) == sorted(b"cli.jobs %d" % number for number in range(100))
+
+
+def test_a_receipt_prints_how_many_and_none_is_a_refusal(shell: Shell) -> None:
+    assert shell("pub", "cli.nobody", "x", "--receipt") == (1, b"0\n", "fanlight pub: nobody is subscribed\n")
+    sub = shell.start("sub", "cli.somebody", "--count", "3")
+    assert shell("pub", "cli.somebody", "--receipt", stdin=b"a\nb\nc\n") == (0, b"1\n1\n1\n", "")
+    finished(sub)
+
+
+def test_request_and_reply(shell: Shell) -> None:
+    replies = [
+        shell.start("reply", "cli.greet.*", "--template", "{topic}: hello {payload}", "--count", "1"),
+        shell.start("reply", "cli.upper", "--upper", "--count", "1"),
+        shell.start("reply", "cli.echo", "--count", "1"),
+        shell.start("reply", "cli.count", "--exec", "wc -c", "--count", "1"),
+        shell.start("reply", "cli.fails", "--exec", "false", "--count", "1"),
+    ]
+    assert shell("request", "cli.greet.x", "you {topic}") == (0, b"cli.greet.x: hello you {topic}\n", "")
+    assert shell("request", "cli.upper", "shout") == (0, b"SHOUT\n", "")
+    assert shell("request", "cli.echo", "back") == (0, b"back\n", "")
+    assert shell("request", "cli.count", "12345")[1].strip() == b"5"
+    assert json.loads(shell("request", "cli.fails", "--json")[1])["headers"] == {"error": "exit code 1"}
+    assert [finished(reply)[0] for reply in replies] == [0] * 5
+
+
+def test_exit_codes_tell_what_went_wrong(shell: Shell) -> None:
+    assert shell("request", "cli.nobody")[0] == 1
+    assert shell("pub", "$SYS.load", "x")[0] == 1
+    assert shell("sub", "a+/b", "--syntax", "mqtt")[0] == 1
+    assert shell("sub")[0] == 2
+    assert shell("nonsense")[0] == 2
+    assert shell("pub", "--url", "http://127.0.0.1", "t", "x")[0] == 2
+    assert shell("pub", "--url", "fanlight://127.0.0.1:1", "t", "x")[0] == 3
+    assert shell("sub", "cli.silence", "--timeout", "0.1")[0] == 4
+    assert shell("top", "--once", "--http", "http://127.0.0.1:1")[0] == 3
+
+
+def test_an_error_is_one_line_that_says_what_to_do(shell: Shell) -> None:
+    _, out, said = shell("pub", "--url", "fanlight://127.0.0.1:1", "t", "x")
+    assert out == b""
+    assert said.count("\n") == 1
+    assert "fanlightd serve" in said
+    assert "Traceback" not in said
+
+
+def test_a_request_that_is_not_answered_times_out(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.deaf", "--count", "1")
+    assert shell("request", "cli.deaf", "--timeout", "0.2")[0] == 4
+    finished(sub)
+
+
+def test_an_interrupt_ends_sub_with_130_and_what_came_is_written(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.interrupt")
+    shell("pub", "cli.interrupt", "before", "--receipt")
+    assert sub.stdout is not None
+    assert sub.stdout.readline() == b"cli.interrupt before\n"  # flushed, though it is no terminal
+    sub.send_signal(signal.SIGINT)
+    _, said = sub.communicate(timeout=SECONDS)
+    assert sub.returncode == 130
+    assert b"Traceback" not in said
+
+
+def test_a_reader_that_goes_away_ends_sub_without_a_complaint(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.pipe")
+    assert sub.stdout is not None
+    sub.stdout.close()
+    sub.stdout = None
+    shell("pub", "cli.pipe", "x")
+    _, said = sub.communicate(timeout=SECONDS)
+    assert (sub.returncode, said) == (0, b"")
+
+
+def test_top_shows_rates_and_hot_topics(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.hot")
+    shell("pub", "cli.hot", "x", "--receipt")
+    code, out, _ = shell("top", "--once", "--interval", "0.05")
+    assert code == 0
+    assert b"messages in/s" in out
+    code, out, _ = shell("top", "--once", "--interval", "0.05", "--json", "--topics", "1000")
+    page = json.loads(out)
+    assert any(each["topic"] == "cli.hot" for each in page["topics"])
+    assert page["version"]
+    assert set(page["per_second"]) == {"messages_in", "messages_out", "bytes_in", "bytes_out", "dropped"}
+    sub.send_signal(signal.SIGINT)
+
+
+def test_explain_says_who_gets_it_and_why_another_does_not(shell: Shell) -> None:
+    sub = shell.start("sub", "cli.why.*.x", "--name", "asker")
+    code, out, _ = shell("explain", "cli.why.not.x")
+    assert code == 0
+    assert "cli.why.*.x (amqp) for asker" in out.decode()
+    code, out, _ = shell("explain", "cli.why.not", "--client", "asker")
+    assert code == 1
+    assert "asker does not get it by:" in out.decode()
+    assert "cli.why.*.x: " in out.decode()
+    code, out, _ = shell("explain", "cli.why.not.x", "--json")
+    assert json.loads(out)["words"] == ["cli", "why", "not", "x"]
+    code, _, said = shell("explain", "", "--syntax", "mqtt")
+    assert (code, said.startswith("fanlight explain: invalid mqtt topic")) == (1, True)
+    sub.send_signal(signal.SIGINT)
+
+
+def test_bench_hands_over_to_the_harness(shell: Shell) -> None:
+    code, out, _ = shell("bench", "--help")
+    assert code == 0
+    assert b"python -m bench" in out
+
+
+def test_help_teaches_by_example(shell: Shell) -> None:
+    code, out, _ = shell("--help")
+    assert code == 0
+    assert b"fanlight sub 'stock.#'" in out
+    assert b"130  interrupted" in out
+    for verb in ("pub", "sub", "request", "reply", "top", "explain"):
+        assert b"examples:" in shell(verb, "--help")[1]
