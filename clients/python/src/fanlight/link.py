@@ -76,6 +76,7 @@ class Link:
         self.stats = Stats()
         self.welcome: Welcome | None = None
         self._user = user
+        self._deliver = user.delivery_received  # bound once: it is called for each message
         self._wire: Wire | None = None
         self._lost: asyncio.Future[FanlightError] | None = None
         self._refusal: BrokerError | None = None  # the last ERROR, which says more than a GOODBYE behind it
@@ -310,7 +311,7 @@ class Link:
 
     def frame_received(self, frame: Frame, size: int) -> None:
         if type(frame) is Delivery:
-            self._user.delivery_received(frame, size)
+            self._deliver(frame, size)
         elif isinstance(frame, Receipt):
             self.answers.resolve(frame.request, frame.routed)
         elif isinstance(frame, Ok):
