@@ -3,7 +3,7 @@
 Calls go up only through these protocols, so that the core imports neither a socket nor a protocol.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
@@ -44,6 +44,10 @@ class WireConnection(Protocol):
     def pause_reading(self) -> None: ...
 
     def resume_reading(self) -> None: ...
+
+    def next_turn(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` when the other connections have had their turn; nothing is read until then."""
+        ...
 
 
 class Inspection(Protocol):

@@ -6,7 +6,7 @@ everything, and one that sends the octets under test, in pieces of any size. Use
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 
@@ -36,6 +36,7 @@ class Wire:
         self.said = b""
         self._reading = True
         self._login = False
+        self._go_on: Callable[[], None] | None = None
         self.protocol = NativeConnection(broker, self, shared, now=0.0)
 
     def now(self) -> float:
@@ -44,7 +45,7 @@ class Wire:
     def authenticate(self, user: str | None, password: str | None) -> None:
         self._login = True
 
-    def close(self) -> None:
+    def close(self, reason: str = "") -> None:
         self.closed = True
 
     def abort(self, reason: str) -> None:
@@ -56,6 +57,9 @@ class Wire:
     def resume_reading(self) -> None:
         self._reading = True
 
+    def next_turn(self, go_on: Callable[[], None]) -> None:
+        self._go_on = go_on
+
     def send(self, octets: bytes) -> None:
         """What the peer sends, as one read."""
         if self.closed:
@@ -65,6 +69,9 @@ class Wire:
         if self._login:
             self._login = False
             self.protocol.authenticated("", 0.0)
+        while self._go_on is not None:
+            go_on, self._go_on = self._go_on, None
+            go_on()
 
     def read(self) -> None:
         """The peer reads all there is for it."""

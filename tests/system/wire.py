@@ -201,6 +201,7 @@ class Peer:
             raise Closed
         try:
             octets = await asyncio.get_running_loop().sock_recv(self.socket, READ_BYTES)
+            await asyncio.sleep(0)  # sock_recv does not wait when there is something, and the others are to have a turn
         except ConnectionError as error:
             self.was_reset = True
             self.close()

@@ -40,6 +40,11 @@ from broker.wire.inbox import Inbox, ReceiveBuffer
 log: Final = structlog.stdlib.get_logger("native")
 
 
+# Frames that need Python, at some 20 to 50 us each, before other connections have their turn: a stranger's flood of
+# subscriptions or of topics never seen before holds nobody up for more than some ms.
+DECISIONS_PER_TURN: Final = 256
+
+
 class NativeConnection:
     """The protocol side of one connection.
 
@@ -58,6 +63,7 @@ class NativeConnection:
         self.opened_at = self.heard_at = now
         self.pinged_at: float | None = None
         self.blocked = False
+        self._turn_over = False  # the rest of the inbox is for the next turn
         self.refused = 0  # requests answered with an error
         self.failed: str | None = None  # the code it was closed for, if it broke the protocol
         self._hello: Hello | None = None
@@ -79,16 +85,24 @@ class NativeConnection:
         """Process what is in the inbox, as far as it goes."""
         self.heard_at = now
         self.pinged_at = None
-        if self.state is State.AUTHENTICATING or (self.blocked and self.state is State.CONNECTED):
+        waits = self.blocked or self._turn_over
+        if self.state is State.AUTHENTICATING or (waits and self.state is State.CONNECTED):
             # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
             self.inbox.pause()
         else:
             self._process(now)
 
     def _process(self, now: float) -> None:
+        decisions = 0
         try:
             while self.state is not State.CLOSED and self.state is not State.AUTHENTICATING:
+                if decisions == DECISIONS_PER_TURN:
+                    self._turn_over = True
+                    self.inbox.pause()
+                    self.wire.next_turn(self._next_turn)
+                    break
                 event = self.lane.advance()
+                decisions += 1
                 if event == lane.NEED_MORE:
                     break
                 if event == lane.BLOCKED:
@@ -109,6 +123,12 @@ class NativeConnection:
         if self.state is State.CLOSED:
             self.inbox.clear()
         self.broker.finish()
+
+    def _next_turn(self) -> None:
+        self._turn_over = False
+        if self.state is State.CONNECTED:
+            self.inbox.resume()
+            self._process(self.wire.now())
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
