@@ -31,10 +31,11 @@ fi
 # Prints what the interpreter $1 lacks, one word each; nothing if it will do.
 lacking() {
   "$1" - <<'PY' 2>/dev/null || echo interpreter
-import importlib.util, os, shlex, shutil, sys, sysconfig
+import sys
 if sys.version_info < (3, 11):
     print("version")
     sys.exit()
+import importlib.util, os, shlex, shutil, sysconfig
 if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
     print("venv")
 if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):

@@ -20,6 +20,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.require import SAMPLES, data_folder  # noqa: E402
+
 REPORT = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.minor}.xml"
 PYTHON = (sys.executable, "-m")
 
@@ -99,6 +103,8 @@ def main() -> int:
         note = tests.note if outcome.name == "tests" and tests else outcome.note
         verdict = "ok" if outcome.passed else "FAILED"
         print(f"{verdict:<6} {outcome.name:<6} {outcome.seconds:7.1f} s  {note}".rstrip())
+    if tests:
+        print(f"real data: {'the samples in tests/data' if data_folder() == SAMPLES else data_folder()}")
     if tests and tests.skipped:
         print(f"{sum(tests.skipped.values())} skipped:")
         for reason, count in tests.skipped.most_common():

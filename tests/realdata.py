@@ -1,7 +1,7 @@
 """Real topics for tests: market, transit and device data, as the messages a broker would carry.
 
-The files are found by tests/require.py: in FANLIGHT_DATA, or in ../shared/data beside the checkout. A test
-that calls one of these is skipped where they are not, and fails instead under FANLIGHT_REQUIRE_ALL=1.
+The files are found by tests/require.py: in FANLIGHT_DATA, in ../shared/data beside the checkout, or else, as
+samples, in tests/data.
 """
 
 import csv

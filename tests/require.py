@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "tests" / "data"
 
 
 def command(name: str, *, package: str) -> str:
@@ -21,15 +22,21 @@ def command(name: str, *, package: str) -> str:
     return path
 
 
-def data(name: str, *, sample: Path | None = None) -> Path:
-    """The folder of real input `name` ("market", "transit", "devices").
+def data(name: str) -> Path:
+    """The folder of real input `name` ("market", "transit", "devices"): the whole of it, or the sample.
 
-    It is looked for in FANLIGHT_DATA, then in ../shared/data beside the checkout. These files are too large
-    to ship; where they are not, the test runs on the shipped `sample`, or is skipped if it has none.
+    The whole is looked for in FANLIGHT_DATA, then in ../shared/data beside the checkout; it is too large to ship.
+    tests/data has samples of the same form. A test must therefore hold for either, and count rather than know.
     """
-    for folder in (os.environ.get("FANLIGHT_DATA"), ROOT.parent / "shared" / "data"):
-        if folder and (Path(folder) / name).is_dir():
-            return Path(folder) / name
-    if sample is not None:
-        return sample
-    pytest.skip(f"needs the data set {name} (set FANLIGHT_DATA to the folder that has it)")
+    return data_folder() / name
+
+
+def data_folder() -> Path:
+    """Where real input is on this machine. Raises ValueError if FANLIGHT_DATA names no such folder."""
+    named = os.environ.get("FANLIGHT_DATA")
+    for folder in (Path(named) if named else None, ROOT.parent / "shared" / "data"):
+        if folder and (folder / "market").is_dir():
+            return folder
+        if folder and named:
+            raise ValueError(f"FANLIGHT_DATA={named} has no folder market; unset it to use the samples of tests/data")
+    return SAMPLES

@@ -1,8 +1,8 @@
 """The documentation is true: its links lead somewhere, its commands and names exist, its examples run.
 
 A fenced block below the line `<!-- run -->` is executed, Python and shell alike, against a broker: FANLIGHT_URL
-names it, and the default address is replaced by its own. Every other Python block must at least compile. Commands are looked for in code only, so
-prose may say "make sure".
+names it, and the default address is replaced by its own. Every other Python block must at least compile.
+Commands are looked for in code only, so prose may say "make sure".
 """
 
 import ast

@@ -20,6 +20,7 @@ from matchcore.reference import matches
 Syntax = Literal["amqp", "mqtt"]
 Topic = tuple[str, Syntax]
 MARK = struct.Struct(">BI")  # of a payload: feed, number
+PRICES, POSITIONS = 619_040, 44_300  # messages of the whole data, of a day of positions at least
 
 _encode = json.JSONEncoder(check_circular=False).encode
 
@@ -62,7 +63,12 @@ class _Maker:
         mark = MARK.pack(self._number, len(self._payloads))
         self._payloads.append(mark + _encode(row).encode())
 
-    def feed(self) -> Feed:
+    def feed(self, messages_min: int) -> Feed:
+        """The feed; where the data are a sample, they are repeated until it is as long as the whole."""
+        rows = len(self._payloads)
+        for number in range(rows, messages_min):
+            self._topic_of.append(self._topic_of[number - rows])
+            self._payloads.append(MARK.pack(self._number, number) + self._payloads[number - rows][MARK.size :])
         counted = Counter(self._topic_of)
         counts = [counted[topic] for topic in range(len(self._index))]
         return Feed(self._number, list(self._index), self._topic_of, self._payloads, counts)
@@ -84,7 +90,7 @@ def market(folder: Path, number: int) -> Feed:
         if "." in ticker:
             topic = (f"stock/{exchange}/{ticker}", "mqtt")
         maker.add(topic, dict(zip(names, row, strict=True)))
-    return maker.feed()
+    return maker.feed(PRICES)
 
 
 def transit(path: Path, number: int, syntax: Syntax) -> Feed:
@@ -95,4 +101,4 @@ def transit(path: Path, number: int, syntax: Syntax) -> Feed:
         for row in csv.DictReader(lines):
             words = ("transit", "austin", row.pop("route_id"), row.pop("vehicle_id"))
             maker.add((separator.join(words), syntax), dict(row))
-    return maker.feed()
+    return maker.feed(POSITIONS)
