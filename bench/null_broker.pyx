@@ -44,7 +44,7 @@ from bench.sockets cimport (
 import socket
 
 from bench.frames import answer
-from matchcore.reference import matches
+from matchcore import FilterIndex
 
 cdef enum:
     PUBLISH = 3
@@ -81,6 +81,7 @@ cdef class NullBroker:
     cdef:
         object _listener
         dict _filters               # connection number -> (filter, syntax)
+        object _index               # of the same filters, by connection number
         dict _peers                 # connection number -> address of its Peer
         uint32_t _numbers
         int epoll
@@ -102,6 +103,7 @@ cdef class NullBroker:
             raise MemoryError
         self._listener = listener
         self._filters = {}
+        self._index = FilterIndex()
         self._peers = {}
         event.events = EPOLLIN
         event.data.ptr = NULL
@@ -166,13 +168,14 @@ cdef class NullBroker:
         reply, subscribed = answer(body)
         if subscribed is not None:
             self._filters[peer.number] = subscribed
+            self._index.insert(subscribed[0], peer.number, syntax=subscribed[1])
             self._forget_routes()
         self._copy_out(peer, <const uint8_t*><const char*>reply, len(reply))
 
     cdef Route* _new_route(self, Route* slot, Text topic, uint64_t hashed) except NULL:
         cdef uint32_t i = 0
         text = (<const char*>topic.bytes)[:topic.size].decode()
-        numbers = [n for n, (pattern, syntax) in self._filters.items() if matches(pattern, syntax, text, "amqp")]
+        numbers = self._index.match(text, syntax="amqp")
         slot.topic = <uint8_t*>malloc(topic.size + 1)
         slot.subscribers = <Peer**>malloc((len(numbers) + 1) * sizeof(Peer*))
         if slot.topic == NULL or slot.subscribers == NULL:
@@ -205,7 +208,9 @@ cdef class NullBroker:
                 link[0] = peer.next_dirty
                 break
             link = &link[0].next_dirty
-        self._filters.pop(peer.number, None)
+        if peer.number in self._filters:
+            pattern, syntax = self._filters.pop(peer.number)
+            self._index.remove(pattern, peer.number, syntax=syntax)
         self._peers.pop(peer.number)
         self._forget_routes()
         self._free_peer(peer)
