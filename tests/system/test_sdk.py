@@ -187,6 +187,31 @@ async def test_draining_hands_out_what_came_and_then_ends(module_broker: TestBro
 
 
 @on_both_loops
+async def test_draining_in_the_middle_of_a_flood_ends_without_a_gap(module_broker: TestBroker) -> None:
+    async def take() -> list[int]:
+        numbers = []
+        async for message in got:
+            numbers.append(int(message.payload))
+            if len(numbers) == 1000:
+                flooded.set()
+            await asyncio.sleep(0)
+        return numbers
+
+    flooded = asyncio.Event()
+    async with fanlight.connect(module_broker.url) as publisher:
+        subscriber = await fanlight.connect(module_broker.url)
+        got = await subscriber.subscribe("flood", pending_messages=20)
+        publishing = asyncio.create_task(publisher.publish_many(("flood", b"%d" % number) for number in range(60_000)))
+        taking = asyncio.create_task(take())
+        await flooded.wait()
+        await subscriber.drain()
+        numbers = await taking
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) == got.stats.delivered == got.stats.taken
+        await publishing
+
+
+@on_both_loops
 async def test_a_drain_that_nobody_helps_says_what_was_left(module_broker: TestBroker) -> None:
     client = await fanlight.connect(module_broker.url)
     await client.subscribe("undrained")

@@ -132,6 +132,24 @@ async def test_an_answer_that_cannot_arrive_is_an_error_and_no_deadlock() -> Non
         assert await client.publish("t", receipt=True) == 7  # and the connection has come to no harm
 
 
+async def test_what_was_held_back_is_handed_out_when_the_connection_breaks() -> None:
+    async def script(peer: Peer) -> None:
+        connection = await subscribed(peer)
+        await connection.say(*numbered(*range(50)))
+        await broken.wait()
+        connection.hang_up()
+
+    broken = asyncio.Event()
+    async with listening() as peer, conversing(peer, script), connect(peer.url, reconnect=False) as client:
+        got = await client.subscribe("t", pending_messages=10)
+        assert (await got.next(5)).payload == b"0"
+        broken.set()
+        with pytest.raises(fanlight.ConnectionLost):
+            async for _ in got:
+                pass
+        assert got.stats.taken == 50
+
+
 async def test_leaving_a_full_subscription_lets_the_others_go_on() -> None:
     async def script(peer: Peer) -> None:
         connection = await peer.greeted()

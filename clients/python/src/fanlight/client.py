@@ -22,6 +22,7 @@ from .errors import (
     ConnectionLost,
     DrainTimeout,
     FanlightError,
+    ReadingPaused,
     SubscriptionEnded,
 )
 from .frames import Delivery, Ended, Headers
@@ -285,7 +286,7 @@ class Client:
                 await asyncio.gather(*(subscription.drain(seconds) for subscription in subscriptions))
                 if self.connected:
                     await self.flush(seconds)
-        except (TimeoutError, ConnectionLost) as error:
+        except (TimeoutError, ConnectionLost, ReadingPaused) as error:
             unread = sum(subscription.pending[0] for subscription in subscriptions)
             unsent = self.link.outbox.messages
             raise DrainTimeout(

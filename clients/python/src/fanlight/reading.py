@@ -23,6 +23,8 @@ class Reading:
         self._apply = apply
         self._full: set[object] = set()
         self._bursting: set[object] = set()
+        self._room = asyncio.Event()  # nobody is at twice its limits
+        self._room.set()
         for answers in awaited:
             answers.on_change = self.decide
 
@@ -31,12 +33,19 @@ class Reading:
         self._full.add(who)
         if bursting:
             self._bursting.add(who)
+            self._room.clear()
         self.decide()
 
     def release(self, who: object) -> None:
         self._full.discard(who)
         self._bursting.discard(who)
+        if not self._bursting:
+            self._room.set()
         self.decide()
+
+    async def room(self) -> None:
+        """Wait until an answer could arrive again."""
+        await self._room.wait()
 
     def restart(self) -> None:
         """On a new connection, which reads to begin with."""

@@ -129,13 +129,14 @@ class Subscription:
     async def unsubscribe(self, after: int | None = None) -> None:
         """End it: now, or when the broker has delivered `after` messages, counted from its start.
 
-        What is queued can still be taken; then iterating ends.
+        What is queued can still be taken; then iterating ends. When the queue is full and overflow is "pause", this
+        waits until another task has made room in it.
         Raises RequestTimeout, ConnectionLost.
         """
         if self._ended is None and self.number is not None:
             if after:
                 self._after = after
-            await self._table.end(self, after)
+            await self._table.end(self, after, patient=not self._leaving)
 
     async def drain(self, timeout: float | None = None) -> None:
         """Unsubscribe, and wait until everything queued was taken. Raises RequestTimeout."""

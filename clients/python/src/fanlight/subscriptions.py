@@ -87,8 +87,11 @@ class Subscriptions:
                 self._by_number.pop(subscription.number or 0, None)
                 subscription.finish(error)
 
-    async def end(self, subscription: Subscription, after: int | None) -> None:
-        """UNSUBSCRIBE and await OK. Raises ConnectionLost, RequestTimeout, ReadingPaused."""
+    async def end(self, subscription: Subscription, after: int | None, *, patient: bool) -> None:
+        """UNSUBSCRIBE and await OK; `patient`: also while that lies behind messages that are still being taken.
+
+        Raises ConnectionLost, RequestTimeout, ReadingPaused unless patient.
+        """
         number = subscription.number
         if number is None or self._by_number.get(number) is not subscription:
             return
@@ -99,12 +102,20 @@ class Subscriptions:
         encoder = self._link.encoder
         asked = self._link.ask(lambda request: encoder.unsubscribe(request, number, after))
         try:
-            result = await self._link.within(None, asked)
+            result = await self._link.within(None, self._patiently(asked) if patient else asked)
         except NoSuchSubscription:  # its ENDED came first
             result = {}
         if not after:
             dropped = result.get("dropped", 0)
             self.forget(subscription, dropped_by_broker=dropped if isinstance(dropped, int) else 0)
+
+    async def _patiently(self, asked: "asyncio.Future[Any]") -> dict[str, Any]:
+        while True:
+            try:
+                return await asked or {}
+            except ReadingPaused:
+                await self._link.reading.room()
+                asked = self._link.ask(self._link.encoder.ping)  # its PONG comes behind that OK
 
     def forget(self, subscription: Subscription, *, dropped_by_broker: int = 0) -> None:
         """It is over on this side."""

@@ -65,6 +65,8 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        # What was received and held back for a full subscription is all that will come: it is handed out now.
+        self._pump(to_the_end=True)
         self._owner.wire_lost(self, self._failure or exc)
 
     # Called by the owner.
@@ -98,13 +100,13 @@ class Wire(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _pump(self) -> None:
+    def _pump(self, *, to_the_end: bool = False) -> None:
         if self._pumping or self._failure is not None:
             return
         self._pumping = True
         try:
             decoder, received = self._decoder, self._owner.frame_received
-            while self.reading:
+            while self.reading or to_the_end:
                 frame = decoder.next_frame()
                 if frame is None:
                     break

@@ -17,10 +17,14 @@ class Screen:
         self._live.start()
 
     def show(self, page: dict[str, Any]) -> None:
-        self._live.update(Group(_head(page), _rates(page), _topics(page), _slow(page)), refresh=True)
+        self._live.update(tables(page), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
+
+
+def tables(page: dict[str, Any]) -> Group:
+    return Group(_head(page), _rates(page), _topics(page), _slow(page))
 
 
 def _head(page: dict[str, Any]) -> Text:
