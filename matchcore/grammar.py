@@ -91,9 +91,7 @@ def split_topic(
     return tuple(word for _, word in _syntax.scan(topic, syntax, False, max_words, max_bytes))
 
 
-def parse_filter(
-    text: str | bytes, syntax: str, *, max_words: int = MAX_WORDS, max_bytes: int = MAX_BYTES
-) -> Filter:
+def parse_filter(text: str | bytes, syntax: str, *, max_words: int = MAX_WORDS, max_bytes: int = MAX_BYTES) -> Filter:
     """A topic filter, checked and in canonical form. Raises InvalidFilter, else as above."""
     tokens: list[Token] = []
     pending: list[Token] = []  # the MANY of the run of wildcards that is being read

@@ -37,6 +37,8 @@ done
 cd "$tree"
 CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g" \
 LDFLAGS="-fsanitize=address,undefined" "$python" - <<'PYTHON'
+import contextlib
+import io
 import tomllib
 
 from Cython.Build import cythonize
@@ -55,7 +57,8 @@ compiled = []
 for extension in extensions:
     try:
         # A None check may raise, so Cython refuses it where a class is used without the GIL.
-        compiled += cythonize([extension], compiler_directives={**checks, "nonecheck": True}, quiet=True)
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            compiled += cythonize([extension], compiler_directives={**checks, "nonecheck": True}, quiet=True)
     except CompileError:
         print(f"sanitize: {extension.name} is compiled without None checks")
         compiled += cythonize([extension], compiler_directives=checks, quiet=True)
@@ -81,6 +84,6 @@ assert pathlib.Path(matchcore.filters.__file__).is_relative_to('$tree'), matchco
 "
 if [ $# -eq 0 ]; then
     set -- tests/matchcore
-    [ -d tests/broker/wire ] && set -- "$@" tests/broker/wire
+    if [ -d tests/broker/wire ]; then set -- "$@" tests/broker/wire; fi
 fi
 "$python" -m pytest -p no:cacheprovider "$@"

@@ -53,6 +53,15 @@ def test_when_memory_is_out_an_insert_raises_and_the_index_is_unchanged(make: Ca
 
 
 @pytest.mark.parametrize("make", [FilterIndex, NameIndex])
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_insert_that_failed_leaves_nothing_behind(make: Callable[[], Any], text: str) -> None:
+    index = make()
+    fail_at_every_allocation(index, lambda: index.insert(text, 1))
+    assert index.remove(text, 1)
+    assert index.nbytes == make().nbytes
+
+
+@pytest.mark.parametrize("make", [FilterIndex, NameIndex])
 def test_removing_needs_no_memory(make: Callable[[], Any]) -> None:
     index = make()
     for id in range(300):
@@ -133,6 +142,23 @@ def test_coming_and_going_does_not_make_it_grow(make: Callable[[], Any]) -> None
             index.remove(f"{round}.{i}.b.*", i)
         sizes.append(index.nbytes)
     assert sizes[-1] <= sizes[2] * 1.05
+
+
+@pytest.mark.parametrize("shape", ["w{0}.*", "*.w{0}", "#.w{0}", "#.w{0}.#", "#.a.#.w{0}.#.b.*"])
+def test_no_row_outlives_its_filters(shape: str) -> None:
+    """What stays when one filter is left is the room for the others: the same whatever rows they had."""
+    index = FilterIndex()
+    index.insert("keep.*", 0)
+    before = index.nbytes
+    for i in range(2_000):
+        index.insert(shape.format(i), i)
+    for i in range(2_000):
+        index.remove(shape.format(i), i)
+    assert index.nbytes < before + 2_000 * 200  # 141 bytes each: slots to use again; a row is 100
+    used = index.nbytes
+    for i in range(2_000):
+        index.insert(shape.format(i), i)
+    assert index.nbytes > used + 2_000 * 68  # and the rows are there when the filters are
 
 
 def test_the_buffers_of_a_huge_answer_are_not_kept() -> None:

@@ -24,6 +24,7 @@ MATCHES = [
     ("#.a.#.b.#", A, "x.a.y.y.b.z", A),
     ("#.a.b.#", A, "a.x.a.b", A),
     ("#.a.*.a.#", A, "a.a.b.a", A),
+    ("#.a.a.#.a.a.#", A, "a.a.a.a", A),
     ("*.#", A, "a", A),
     ("#.*", A, "a.b", A),
     ("#.*.#", A, "a", A),
@@ -96,6 +97,12 @@ DOES_NOT_MATCH = [
     ("#.a.#.b.#", A, "b.a", A),
     ("#.a.#.a.#", A, "b.a.b", A),
     ("#.a.b.#", A, "a.x.b", A),
+    ("#.a.a.#.a.a.#", A, "a.a.a", A),
+    ("#.a.a.#.a.a.#", A, "x.a.a.a.x", A),  # long enough, but the segments may not overlap
+    ("#.a.b.#.b.c.#", A, "a.b.c.d", A),
+    ("#.a.b.#.b", A, "x.a.b", A),  # nor a segment and the suffix
+    ("a.#.a.b.#.c", A, "a.b.x.c", A),  # nor the prefix and a segment
+    ("a.#.a.b.#.b", A, "a.a.b.x.x.x", A),
     ("a.b.#.b.c", A, "a.b.c", A),
     ("a", A, "", A),
     ("", A, "a", A),
