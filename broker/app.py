@@ -24,6 +24,7 @@ from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from broker.core import views
 from broker.core.broker import Broker
+from broker.net import files
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
@@ -77,6 +78,7 @@ class Application:
             loop.add_signal_handler(number, self._on_stop_signal, signal.Signals(number).name)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
         settings = self.settings
+        self._allow_connections()
         try:
             try:
                 host, port = await self.native.start(settings.native_host, settings.native_port)
@@ -101,6 +103,14 @@ class Application:
             await self.admin.stop()
             await self.authenticator.close()
             log.info("stopped", **self._summary())
+
+    def _allow_connections(self) -> None:
+        wanted = self.settings.limits.connections_max + self.settings.http_connections_max
+        if (possible := files.allow(wanted)) < wanted:
+            log.info(
+                "few_files", connections=possible, connections_max=wanted,
+                advice="the hard limit of open files is lower than the settings allow connections: see ulimit -Hn",
+            )
 
     async def _drain(self) -> None:
         self._draining = True
@@ -138,6 +148,7 @@ class Application:
             log.warning("setting_ignored", reason=warning)
         self.settings = settings
         self.broker.use(settings.limits)
+        self._allow_connections()
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
         log.info(
             "reloaded", applied=[str(change) for change in changes.applied],

@@ -1,0 +1,21 @@
+"""File descriptors: each connection needs one, and systems start programs with few of them.
+
+The soft limit is 1,024 nearly everywhere, for the sake of programs that use select(2); who needs more raises it, up to
+the hard limit, which is the administrator's.
+"""
+
+import resource
+from typing import Final
+
+# Listeners, logs, the loop's own, the HTTP listener's connections, files being read: a few dozen, and some to spare.
+SPARE: Final = 256
+
+
+def allow(connections: int) -> int:
+    """Raise the soft limit so that there are descriptors for `connections`. Returns for how many there are now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else min(connections, max(soft - SPARE, 0))
