@@ -39,28 +39,32 @@ def screen(ledger: Ledger, *, plain: bool) -> tuple[AbstractContextManager[Any],
         except ImportError:
             pass
         else:
-            live = Live(_table(ledger, rates.look(ledger)), auto_refresh=False)
-            return live, lambda: live.update(_table(ledger, rates.look(ledger)), refresh=True)
+            live = Live(page(ledger, rates.look(ledger)), auto_refresh=False)
+            return live, lambda: live.update(page(ledger, rates.look(ledger)), refresh=True)
     return nullcontext(), lambda: _lines(ledger, rates.look(ledger))
 
 
-def _table(ledger: Ledger, rates: dict[str, float]) -> Any:
+def page(ledger: Ledger, rates: dict[str, float]) -> Any:
+    """The screen, for rich."""
+    from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     title = (
         f"{ledger.day}   published {ledger.published:,} ({rates['published']:,.0f}/s)   "
         f"delivered {ledger.received:,} ({rates['received']:,.0f}/s)"
     )
-    table = Table(title=title, title_justify="left", expand=True)
-    table.add_column("filter", no_wrap=True)
-    table.add_column("what it gets", no_wrap=True)
-    table.add_column("received", justify="right", no_wrap=True)
-    table.add_column("per s", justify="right", no_wrap=True)
-    table.add_column("last message", no_wrap=True, ratio=1)
+    table = Table(title=title, title_justify="left")
+    table.add_column("filter")
+    table.add_column("what it gets")
+    table.add_column("received", justify="right")
+    table.add_column("per s", justify="right")
     for account in ledger.accounts:
-        rate = f"{rates[account.filter]:,.0f}"
-        table.add_row(account.filter, account.meaning, f"{account.received:,}", rate, account.last)
-    return table
+        count, rate = f"{account.received:,}", f"{rates[account.filter]:,.0f}"
+        table.add_row(account.filter, account.meaning, count, rate)
+    # As Text: what comes over the wire is shown, and is not rich's markup.
+    last = [Text(account.last, no_wrap=True, overflow="ellipsis") for account in ledger.accounts if account.last]
+    return Group(table, Text("the last message of each:"), *last)
 
 
 def _lines(ledger: Ledger, rates: dict[str, float]) -> None:

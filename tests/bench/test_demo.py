@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.data import make_sample
-from bench.demo import quotes
+from bench.demo import quotes, screen
 from bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
 from bench.demo.ledger import Account, Ledger
 from bench.demo.quotes import Quote
@@ -62,6 +62,17 @@ def test_the_ledger_sees_what_is_missing_doubled_and_out_of_order() -> None:
     account.receive(APPLE.topic, APPLE.payload)
     account.receive(APPLE.topic, APPLE.payload)
     assert (ledger.due, ledger.wrong) == (1, 2)
+
+
+def test_the_screen_shows_messages_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    rich = pytest.importorskip("rich", reason="the table needs rich")
+    ledger = Ledger([Account("#", "amqp", "everything")])
+    ledger.publish(APPLE)
+    ledger.accounts[0].receive(APPLE.topic, b"[bold]189.95[/]")
+    rich.print(screen.page(ledger, screen.Rates().look(ledger)))
+    shown = capsys.readouterr().out
+    assert "stock.nasdaq.AAPL [bold]189.95[/]" in shown
+    assert "everything" in shown
 
 
 def test_the_demo_replays_the_sample_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
