@@ -81,6 +81,39 @@ async def test_a_peer_that_never_welcomes_is_given_up_in_time() -> None:
             await connect(peer.url, connect_timeout=0.05)
 
 
+@pytest.mark.parametrize(
+    "info", [options(), options(limits=NIL, idle_seconds=text("never"), inbox=NIL)], ids=["nothing", "odd"]
+)
+async def test_a_welcome_that_says_little_is_enough(info: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        connection = await peer.connection()
+        await connection.frame()
+        await connection.say(frame(fixint(2), fixint(1), info))
+        await connection.expect(frame(fixint(3), fixint(1), text("t"), octets(b"")))
+        await connection.say(receipt(1, 2))
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
+        assert await client.publish("t", receipt=True) == 2
+        with pytest.raises(fanlight.ProtocolError, match="inbox"):
+            await client.request("t")
+
+
+async def test_a_hook_that_fails_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def script(peer: Peer) -> None:
+        connection = await peer.greeted()
+        await connection.say(error(None, "not_permitted"), error(None, "unsupported"))
+        await connection.expect(frame(fixint(11), fixint(1)))
+        await connection.say(pong(1))
+
+    async def on_error(refused: fanlight.FanlightError) -> None:
+        raise RuntimeError(f"in the hook: {refused.code}")
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url, on_error=on_error) as client:
+        await client.flush()
+        assert client.stats.errors == 2
+    assert "in the hook: unsupported" in caplog.text
+
+
 async def test_publishes_of_one_turn_go_out_in_order() -> None:
     async def script(peer: Peer) -> None:
         connection = await peer.greeted()

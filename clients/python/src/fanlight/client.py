@@ -323,7 +323,7 @@ class Client:
         await self._subscriptions.resume()
 
     def reconnected(self) -> None:
-        self.link.call_hook(self.options.on_reconnect, self)
+        self.link.tasks.call(self.options.on_reconnect, self)
 
     def link_failed(self, error: FanlightError) -> None:
         self._subscriptions.finish_all(error)

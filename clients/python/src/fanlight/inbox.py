@@ -59,7 +59,7 @@ class Inbox:
         """The inbox of this connection, subscribed to."""
         welcome = self._link.welcome
         assert welcome is not None
-        inbox = topics.checked(welcome.info.get("inbox", ""))
+        inbox = topics.checked(welcome.info.get("inbox") or "")
         if not inbox:
             raise ProtocolError("the broker's WELCOME names no inbox: requests cannot be answered")
         if self._connection is not welcome or self._subscribed is None or self._failed(self._subscribed):

@@ -10,7 +10,6 @@ been told ConnectionLost. What a frame means to subscriptions is not here: see `
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
@@ -34,6 +33,7 @@ from .options import Options
 from .outbox import Outbox
 from .reading import Reading
 from .stats import Stats
+from .tasks import Tasks
 from .url import Address
 from .wire import WRITE_HIGH_WATER, Wire
 
@@ -84,7 +84,7 @@ class Link:
         self._heartbeat: Heartbeat | None = None
         self._flush_scheduled = False
         self._changed = asyncio.Event()  # the outbox was written from, or there is another state
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tasks = Tasks()
         self._supervisor: asyncio.Task[None] | None = None
 
     # Opening, losing, opening again.
@@ -106,7 +106,7 @@ class Link:
         except BaseException:
             self._set_state(State.CLOSED)
             raise
-        self._supervisor = self.spawn(self._supervise())
+        self._supervisor = self.tasks.spawn(self._supervise())
 
     def _delays(self) -> Iterator[float]:
         return self.options.reconnect.delays() if self.options.reconnect else iter(())
@@ -125,11 +125,16 @@ class Link:
         """WELCOME has come; nothing is written yet, for subscriptions go before what waits in the outbox."""
         self._wire = wire
         self.welcome = welcome
-        limit = welcome.info.get("limits", {}).get("frame_bytes")
+        limits = welcome.info.get("limits")
+        limit = limits.get("frame_bytes") if isinstance(limits, dict) else None
         self.encoder.frame_bytes = limit if isinstance(limit, int) and limit > 0 else self.options.frame_bytes
+        interval = self.options.ping_interval
+        idle = welcome.info.get("idle_seconds")
+        if isinstance(idle, int | float) and idle > 0:
+            interval = min(interval, idle / 3)  # often enough not to count as idle while reading is stopped
         self._heartbeat = Heartbeat(
             wire,
-            self.options.ping_interval,
+            interval,
             ping=lambda: self.post(self.encoder.ping(TOKEN)),
             position=lambda: self.outbox.messages_in,
         )
@@ -143,7 +148,7 @@ class Link:
             assert self._lost is not None
             reason = await self._lost
             log.warning("connection to %s lost: %s", self.address, reason)
-            self.call_hook(self.options.on_disconnect, reason)
+            self.tasks.call(self.options.on_disconnect, reason)
             if self.options.reconnect and loop.time() - since >= self.options.reconnect.stable_seconds:
                 delays = self._delays()
             try:
@@ -337,7 +342,7 @@ class Link:
         self._refusal = error
         self.stats.errors += 1
         log.warning("the broker answered %s: %s", frame.code, frame.text)
-        self.call_hook(self.options.on_error, error)
+        self.tasks.call(self.options.on_error, error)
 
     def _goodbye_received(self, frame: Goodbye) -> None:
         text = frame.text
@@ -385,10 +390,7 @@ class Link:
                 wire.abort(ConnectionClosed("closed"))
                 await lost
         self._give_up_unsent()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.tasks.cancel()
 
     async def _flushed(self) -> None:
         self.flush()
@@ -399,29 +401,3 @@ class Link:
         self.stats.unsent_lost += self.outbox.messages
         self.outbox.clear()
         self.answers.confirmed = self.outbox.messages_in
-
-    # Tasks and hooks.
-
-    def spawn(self, coroutine: Any) -> "asyncio.Task[Any]":
-        """A task that ends with the link."""
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_done)
-        return task
-
-    def _task_done(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task of the client failed", exc_info=error)
-
-    def call_hook(self, hook: Callable[[Any], Any] | None, argument: Any) -> None:
-        """Call a function or a coroutine function of the program's; its exceptions are logged."""
-        if hook is None:
-            return
-        try:
-            result = hook(argument)
-        except Exception:
-            log.exception("a hook failed: %r", hook)
-            return
-        if inspect.iscoroutine(result):
-            self.spawn(result)

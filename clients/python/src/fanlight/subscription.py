@@ -129,8 +129,8 @@ class Subscription:
     async def unsubscribe(self, after: int | None = None) -> None:
         """End it: now, or when the broker has delivered `after` messages, counted from its start.
 
-        What is queued can still be taken; then iterating ends. When the queue is full and overflow is "pause", this
-        waits until another task has made room in it.
+        What is queued can still be taken; then iterating ends. When the queue is full and overflow is
+        "pause", this waits until another task has made room in it.
         Raises RequestTimeout, ConnectionLost.
         """
         if self._ended is None and self.number is not None:

@@ -88,7 +88,8 @@ class Subscriptions:
                 subscription.finish(error)
 
     async def end(self, subscription: Subscription, after: int | None, *, patient: bool) -> None:
-        """UNSUBSCRIBE and await OK; `patient`: also while that lies behind messages that are still being taken.
+        """UNSUBSCRIBE and await OK; `patient`: also while that lies behind messages that are still being
+        taken.
 
         Raises ConnectionLost, RequestTimeout, ReadingPaused unless patient.
         """

@@ -5,11 +5,14 @@ small frames come out of one call.
 """
 
 import asyncio
+import logging
 from typing import Protocol, cast
 
 from .codec import Decoder
 from .errors import ProtocolError
 from .frames import Frame
+
+log = logging.getLogger("fanlight")
 
 # Handed to the transport ahead of the socket, in bytes: enough to keep it busy for a turn of the loop, little
 # enough that what is not confirmed when a connection breaks stays small.
@@ -112,6 +115,9 @@ class Wire(asyncio.BufferedProtocol):
                     break
                 received(frame, decoder.frame_size)
         except ProtocolError as error:
+            self.abort(error)
+        except Exception as error:  # a defect of ours: the connection cannot go on, and the client must
+            log.exception("a frame could not be handled")
             self.abort(error)
         finally:
             self._pumping = False
