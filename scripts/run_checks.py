@@ -5,7 +5,7 @@ time. Skipped tests are counted there with their reasons, read from pytest's own
 left out silently. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a
 failure (see the root conftest.py).
 
-    run_checks.py [--only CHECK]... [arguments for pytest]
+    run_checks.py [--only CHECK]... [arguments for pytest, such as -k WORD or paths of test files]
 """
 
 import argparse
@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,14 +25,18 @@ sys.path.insert(0, str(ROOT))
 
 from tests.require import SAMPLES, data_folder  # noqa: E402
 
-REPORT = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.minor}.xml"
+REPORTS = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.minor}"
+NOTHING_COLLECTED = 5  # pytest's exit status
 PYTHON = (sys.executable, "-m")
 
 CHECKS: dict[str, tuple[str, ...]] = {
     "ruff": (*PYTHON, "ruff", "check", "."),
     "mypy": (*PYTHON, "mypy"),
-    "tests": (*PYTHON, "pytest", f"--junitxml={REPORT}"),
+    "tests": (*PYTHON, "pytest"),
+    "sdk": (*PYTHON, "pytest"),
 }
+# Two runs: the SDK is a distribution of its own, and so are its tests.
+FOLDERS = {"tests": "tests", "sdk": "clients/python/tests"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,40 +79,60 @@ def read_report(path: Path) -> Tests:
     return Tests(passed, failed, skipped)
 
 
-def run(name: str, command: tuple[str, ...]) -> Outcome:
-    """Run one check with its output passed through."""
+def run(name: str, command: Sequence[str], *, selected: bool = False) -> Outcome:
+    """Run one check with its output passed through; if tests were `selected`, finding none of them is no failure."""
     print(f"\n--- {name}: {shlex.join(command[1:])}", flush=True)
     started = time.monotonic()
     # No terminal input: a check that asks a question must not wait for an answer.
     status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
-    note = "" if status == 0 else f"exit status {status}"
-    return Outcome(name, time.monotonic() - started, passed=status == 0, note=note)
+    passed = status == 0 or (selected and status == NOTHING_COLLECTED)
+    return Outcome(name, time.monotonic() - started, passed=passed, note="" if passed else f"exit status {status}")
+
+
+def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | None]:
+    """Run the tests of one folder, or those of the files that `arguments` name there."""
+    paths = [argument for argument in arguments if (ROOT / argument.partition("::")[0]).exists()]
+    rest = [argument for argument in arguments if argument not in paths]
+    sdk = [path for path in paths if path.startswith("clients/")]
+    ours = sdk if name == "sdk" else [path for path in paths if path not in sdk]
+    report = REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    if paths and not ours:
+        return Outcome(name, 0.0, passed=True, note="not asked for"), None
+    command = (*CHECKS[name], f"--junitxml={report}", *(ours or [FOLDERS[name]]), *rest)
+    outcome = run(name, command, selected=bool(arguments))
+    if not report.exists():
+        return outcome, None
+    tests = read_report(report)
+    return replace(outcome, note=tests.note), tests
 
 
 def main() -> int:
     """Run the checks asked for; return the exit status."""
-    parser = argparse.ArgumentParser(description="Run every check and end with one summary.")
+    parser = argparse.ArgumentParser(description="Run every check and end with one summary.", allow_abbrev=False)
     parser.add_argument("--only", action="append", choices=list(CHECKS), help="only this one (repeatable)")
-    options, pytest_arguments = parser.parse_known_args()
+    options, arguments = parser.parse_known_args()
 
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.unlink(missing_ok=True)
-    outcomes = []
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    outcomes: list[Outcome] = []
+    skipped: Counter[str] = Counter()
     for name in options.only or CHECKS:
-        extra = tuple(pytest_arguments) if name == "tests" else ()
-        outcomes.append(run(name, CHECKS[name] + extra))
+        if name not in FOLDERS:
+            outcomes.append(run(name, CHECKS[name]))
+            continue
+        outcome, tests = run_tests(name, arguments)
+        outcomes.append(outcome)
+        if tests:
+            skipped += tests.skipped
 
     print(f"\n=== summary (Python {sys.version.split()[0]})")
-    tests = read_report(REPORT) if REPORT.exists() else None
     for outcome in outcomes:
-        note = tests.note if outcome.name == "tests" and tests else outcome.note
         verdict = "ok" if outcome.passed else "FAILED"
-        print(f"{verdict:<6} {outcome.name:<6} {outcome.seconds:7.1f} s  {note}".rstrip())
-    if tests:
-        print(f"real data: {'the samples in tests/data' if data_folder() == SAMPLES else data_folder()}")
-    if tests and tests.skipped:
-        print(f"{sum(tests.skipped.values())} skipped:")
-        for reason, count in tests.skipped.most_common():
+        print(f"{verdict:<6} {outcome.name:<6} {outcome.seconds:7.1f} s  {outcome.note}".rstrip())
+    print(f"real data: {'the samples in tests/data' if data_folder() == SAMPLES else data_folder()}")
+    if skipped:
+        print(f"{skipped.total()} skipped:")
+        for reason, count in skipped.most_common():
             print(f"  {count:>4} x {reason}")
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     strict = " (a skip counts as a failure)" if os.environ.get("FANLIGHT_REQUIRE_ALL") == "1" else ""
