@@ -188,13 +188,20 @@ class Peer:
             while True:
                 got.append(await self.frame())
         assert not self.was_reset, f"reset by the broker, after {got[-3:]!r:.300}"
+        assert not self._bytes, "the broker closed in the middle of a frame"
+        return got
+
+    async def remains(self) -> list[list[Any]]:
+        """What can still be read of a connection that may have been reset."""
+        got = []
+        with suppress(Closed):
+            while True:
+                got.append(await self.frame())
         return got
 
     async def ended(self) -> None:
         """Return once the connection is closed, however, and whatever comes before that."""
-        with suppress(Closed):
-            while True:
-                await self.frame()
+        await self.remains()
 
     async def _read(self) -> None:
         if self.socket.fileno() < 0:
@@ -208,7 +215,6 @@ class Peer:
             raise Closed(str(error)) from error
         if not octets:
             self.close()
-            assert len(self._bytes) == self._at, "the broker closed in the middle of a frame"
             raise Closed
         self._bytes += octets
         while len(self._bytes) - self._at >= 4:

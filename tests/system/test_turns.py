@@ -1,0 +1,48 @@
+"""Turns: a flood from one connection is processed in pieces, and the others get theirs between them.
+
+No times are measured. A neighbour's questions are answered one after the other while the flood is being processed: if
+the broker went through it in one go, there would be one answer at most before its end.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import TestBroker
+from tests.system.wire import Peer, Type, ping, publish, subscribe, unsubscribe
+
+COUNT = 60_000
+FLOODS: dict[str, Callable[[int], bytes]] = {
+    "subscriptions": lambda n: subscribe(None, n, f"flood.{n}.*.{n % 7}.#"),
+    "topics never seen before": lambda n: publish(f"flood.{n}.{n % 7}"),
+    "filters come and go": lambda n: subscribe(None, n, "flood.#") + unsubscribe(None, n),
+    "refusals": lambda n: unsubscribe(None, n),
+}
+
+
+@pytest.fixture(scope="module")
+def broker(module_broker: TestBroker) -> TestBroker:
+    return module_broker
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS.keys())
+async def test_neighbours_are_answered_while_a_flood_is_processed(
+    broker: TestBroker, flood: Callable[[int], bytes]
+) -> None:
+    octets = b"".join(flood(n) for n in range(COUNT))
+    async with await Peer.connect(broker.port) as flooding, await Peer.connect(broker.port) as neighbour:
+
+        async def pour() -> None:
+            await flooding.send(octets, ping(1))
+
+        async def drink() -> None:
+            await flooding.until(Type.PONG, 1)
+
+        done = asyncio.gather(pour(), drink())
+        answered = 0
+        while not done.done():
+            await neighbour.settle()
+            answered += 1
+        await done
+        assert answered > 20
