@@ -127,6 +127,9 @@ cdef class Inbox:
         elif self.pos:
             memmove(self.part, self.part + self.pos, rest)
             self.part_size = rest
+            if self.part_capacity > 4 * rest + 64:
+                # A large frame has gone through: what it took is not kept for the few bytes behind it.
+                self.grow(rest)
         self.data = NULL
         self.pos = self.end = 0
         self.count()
