@@ -21,7 +21,7 @@ WAYS = {
 }
 
 
-def each(section: list[dict[str, Any]]) -> Any:
+def each(section: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("vector", section, ids=lambda vector: str(vector["name"]))
 
 

@@ -89,6 +89,7 @@ class Peer:
         self.credentials: list[tuple[str | None, str | None]] = []
         self.log_in = True  # is everybody let in?
         self._reading = True  # does the broker read?
+        self._turn_over = False  # it reads on when the others have had their turn
         self._sent: deque[bytes] = deque()
         self._closing = False
         self.protocol = NativeConnection(world.broker, self, world.shared, world.now)
@@ -162,11 +163,19 @@ class Peer:
     def resume_reading(self) -> None:
         self._reading = True
 
+    def next_turn(self, go_on: Callable[[], None]) -> None:
+        self._turn_over = True
+        self.world.soon.append(lambda: self._new_turn(go_on))
+
+    def _new_turn(self, go_on: Callable[[], None]) -> None:
+        self._turn_over = False
+        go_on()
+
     # -- between the two --------------------------------------------------------------------------------------------
 
     def deliver(self) -> bool:
         """Hand one read to the broker. Returns whether there was one."""
-        if not self._sent or not self._reading or self.gone:
+        if not self._sent or not self._reading or self._turn_over or self.gone:
             return False
         octets = self._sent.popleft()
         inbox = self.protocol.inbox

@@ -1,0 +1,56 @@
+"""A publisher for tests of the compiled floor: frames into a lane, on routes that the test has made."""
+
+import msgpack  # type: ignore[import-untyped]
+
+from broker.protocols.native import lane
+from broker.wire.fanout import Group, Route, Target
+from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import Outbox
+from broker.wire.routes import RouteCache
+
+
+class Publisher:
+    """Its own outbox, for receipts and no-echo, is `outbox`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.outbox = Outbox(ledger, 1 << 30, "drop_newest")
+        self.routes = RouteCache(1_000)
+        self.inbox = Inbox(ReceiveBuffer(), ledger)
+        self.lane = lane.Lane(
+            self.inbox, self.outbox, self.routes, ledger, frame_max=1 << 24, control_max=1 << 24
+        )
+        self.lane.open = True
+
+    def route(self, topic: bytes, targets: list[Target], groups: list[Group] | None = None) -> Route:
+        route = Route(RouteCache.key_of(0, topic), targets, groups or [])
+        self.routes.add(route)
+        return route
+
+    def publish(self, topic: bytes, payload: bytes, request: int | None = None) -> bool:
+        """Publish on a known route. Returns False if an outbox holds the message back; it is forgotten then."""
+        body = msgpack.packb([3, request]).replace(b"\x92", b"\x94", 1) + tail(topic, payload)
+        self.inbox.feed(len(body).to_bytes(4, "big") + body)
+        event = self.lane.advance()
+        assert event in (lane.NEED_MORE, lane.BLOCKED)
+        self.inbox.clear()
+        return event == lane.NEED_MORE
+
+    def routed(self, topic: bytes, payload: bytes = b"") -> int:
+        """Publish, and return what the receipt says."""
+        assert self.publish(topic, payload, request=1)
+        receipt = msgpack.unpackb(self.outbox.take()[4:])
+        assert receipt[:2] == [5, 1]
+        return int(receipt[2])
+
+
+def tail(topic: bytes, payload: bytes) -> bytes:
+    encoded: bytes = msgpack.packb(topic) + msgpack.packb(payload)
+    return encoded
+
+
+def message(number: int, topic: bytes, payload: bytes) -> bytes:
+    """The MESSAGE that a subscription gets."""
+    body = b"\x94\x04\xce" + number.to_bytes(4, "big") + tail(topic, payload)
+    return len(body).to_bytes(4, "big") + body
