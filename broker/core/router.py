@@ -12,6 +12,7 @@ Queue groups are keyed by group name and filter; a route has the group once, how
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import matchcore
 from broker.core.limits import Limits
@@ -19,6 +20,9 @@ from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.routes import RouteCache
+
+REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
+REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
 
 GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
 
@@ -39,6 +43,8 @@ class Router:
         self._topics = matchcore.NameIndex()
         self._slots: list[Route | None] = []
         self._free_slots: list[int] = []
+        # Messages so far on topics whose route is forgotten: a topic stays hot when a subscriber comes or goes.
+        self._messages_before: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -101,6 +107,10 @@ class Router:
         self._topics.remove(topic, route.slot, syntax=syntax)
         self._slots[route.slot] = None
         self._free_slots.append(route.slot)
+        if route.hits and len(topic) <= REMEMBERED_TOPIC_BYTES:
+            if len(self._messages_before) >= REMEMBERED_TOPICS:
+                del self._messages_before[next(iter(self._messages_before))]
+            self._messages_before[route.key] = route.hits
 
     # -- look-up ----------------------------------------------------------------------------------------------------
 
@@ -111,6 +121,7 @@ class Router:
         if found is not None:
             return found
         route = self._build(RouteCache.key_of(number, topic), topic, syntax)
+        route.hits = self._messages_before.pop(route.key, 0)
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
         if slot == len(self._slots):
             self._slots.append(None)
