@@ -1,8 +1,7 @@
 """The hottest topics, as the views show them."""
 
-from tests.broker.protocols.native.world import World, frame
-
 from broker.core.views import Views
+from tests.broker.protocols.native.world import World, frame
 
 
 def hot_topics(world: World) -> list[tuple[str, int]]:
