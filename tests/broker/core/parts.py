@@ -1,0 +1,46 @@
+"""Clients without a connection, for tests of the core."""
+
+from typing import Any
+
+from broker.core.broker import Broker
+from broker.core.client import Client
+from broker.core.limits import Limits
+from broker.core.subscription import Options, Subscription
+
+
+class Listener:
+    """The protocol side of a client (`client.Speaker`): what the core tells it, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        self.told.append(("ended", subscription.number, reason, subscription.delivered, subscription.dropped))
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        self.told.append(("goodbye", reason))
+
+    def cut_off(self, reason: str, text: str) -> None:
+        self.told.append(("cut off", reason))
+
+    def unblocked(self) -> None:
+        self.told.append(("unblocked",))
+
+
+def broker_with(**limits: Any) -> Broker:
+    return Broker(Limits(**limits), schedule=lambda: None)
+
+
+def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:
+    speaker = Listener()
+    client = broker.connect(
+        broker.new_outbox(policy), speaker, 0.0,
+        name=None, user="", agent="", address="192.0.2.1", protocol="test",
+    )  # fmt: skip
+    return client, speaker
+
+
+def subscribe(
+    broker: Broker, client: Client, number: int, text: bytes, syntax: str = "amqp", **options: Any
+) -> Subscription:
+    return broker.subscribe(client, number, text, syntax, Options(**options))

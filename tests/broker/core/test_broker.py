@@ -1,0 +1,115 @@
+"""Clients and subscriptions: limits, endings, what is counted and what is told."""
+
+import pytest
+
+from broker.core.errors import (
+    InvalidFilter,
+    LimitExceeded,
+    NoSuchSubscription,
+    SubscriptionInUse,
+    Unsupported,
+)
+from broker.core.topics import syntax_of
+from tests.broker.core.parts import broker_with, connect, subscribe
+from tests.broker.wire.publisher import Publisher
+
+
+def test_a_refused_subscription_leaves_nothing_behind() -> None:
+    broker = broker_with(subscriptions_per_client_max=2, subscriptions_max=3)
+    client, _ = connect(broker)
+    other, _ = connect(broker)
+    subscribe(broker, client, 1, b"a")
+    with pytest.raises(SubscriptionInUse, match="subscription 1 is in use"):
+        subscribe(broker, client, 1, b"b")
+    with pytest.raises(InvalidFilter) as raised:
+        subscribe(broker, client, 2, b"a/#/b", "mqtt")
+    assert raised.value.details["position"] == 2
+    subscribe(broker, client, 2, b"b")
+    with pytest.raises(LimitExceeded, match="at most 2 \\(subscriptions_per_client_max\\)"):
+        subscribe(broker, client, 3, b"c")
+    subscribe(broker, other, 1, b"a")
+    with pytest.raises(LimitExceeded, match="at most 3 \\(subscriptions_max\\)"):
+        subscribe(broker, other, 2, b"a")
+    assert len(broker.router) == broker.subscribes == 3
+    assert set(client.subscriptions) == {1, 2}
+    with pytest.raises(NoSuchSubscription):
+        broker.unsubscribe(other, 2)
+    assert broker.unsubscribes == 0
+
+
+def test_a_number_out_of_limits_is_free_again() -> None:
+    broker = broker_with(subscriptions_max=1)
+    client, _ = connect(broker)
+    for _ in range(3):
+        subscribe(broker, client, 1, b"#")
+        broker.unsubscribe(client, 1)
+    assert len(broker.router) == 0
+
+
+def test_waiting_messages_are_the_lesser_of_wish_and_limit() -> None:
+    broker = broker_with(pending_messages_max=10)
+    client, _ = connect(broker)
+    wishes = {1: None, 2: 0, 3: 5, 4: 1_000}
+    for number, wish in wishes.items():
+        subscribe(broker, client, number, b"a", credit=0, waiting_max=wish)
+    assert [client.subscriptions[number].target.waiting_max for number in wishes] == [10, 0, 5, 10]
+
+
+def test_a_client_is_told_once_that_a_subscription_ended() -> None:
+    broker = broker_with()
+    client, speaker = connect(broker)
+    target = subscribe(broker, client, 7, b"a", after=1).target
+    target.end()
+    broker.finish()
+    broker.finish()
+    assert speaker.told == [("ended", 7, "after", 0, 0)]
+    assert client.subscriptions == {}
+
+
+def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> None:
+    broker = broker_with()
+    client, speaker = connect(broker)
+    first, second = subscribe(broker, client, 1, b"a"), subscribe(broker, client, 2, b"a")
+    first.target.end()
+    broker.unsubscribe(client, 1)
+    again = subscribe(broker, client, 1, b"a")
+    second.target.end()
+    broker.disconnect(client, "gone")
+    broker.finish()
+    assert speaker.told == []
+    assert again.target.ended
+    assert broker.disconnect(client, "twice") == []
+    assert (broker.subscribes, broker.unsubscribes) == (3, 3)
+
+
+def test_the_counts_of_a_subscription_take_back_what_was_evicted() -> None:
+    broker = broker_with(outbox_bytes_max=64 * 1024)
+    client, _ = connect(broker, "drop_oldest")
+    kept, victim = subscribe(broker, client, 1, b"a"), subscribe(broker, client, 2, b"b")
+    publisher = Publisher(broker.ledger)
+    publisher.route(b"a", [kept.target])
+    publisher.route(b"b", [victim.target])
+    for _ in range(5):
+        publisher.publish(b"b", bytes(10_000))
+    for _ in range(5):
+        publisher.publish(b"a", bytes(10_000))
+    assert (victim.delivered, victim.dropped) == (1, 4)
+    assert (kept.delivered, kept.dropped) == (5, 0)
+
+
+def test_names_numbers_and_inboxes() -> None:
+    broker = broker_with()
+    clients = [connect(broker)[0] for _ in range(3)]
+    assert [client.number for client in clients] == [1, 2, 3]
+    assert str(clients[0]) == "'client-1' (connection 1, 192.0.2.1)"
+    inboxes = {broker.new_inbox() for _ in range(50)}
+    assert len(inboxes) == 50
+    assert all(len(inbox) == len("$inbox.") + 32 for inbox in inboxes)
+
+
+def test_syntaxes_by_their_numbers() -> None:
+    assert [syntax_of(number) for number in (None, 0, 1)] == ["amqp", "amqp", "mqtt"]
+    for number in (2, 2**64 - 1):
+        with pytest.raises(Unsupported) as raised:
+            syntax_of(number)
+        assert raised.value.details == {"syntax": number}

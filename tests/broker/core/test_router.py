@@ -1,0 +1,195 @@
+"""The router against the matcher's oracle: a route, cached or fresh, holds exactly those who get the topic."""
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from broker.core.errors import InvalidTopic, NotPermitted
+from broker.core.subscription import Subscription
+from broker.wire.fanout import Route, Target
+from broker.wire.routes import RouteCache
+from matchcore import reference
+from tests.broker.core.parts import broker_with, connect, subscribe
+
+Spelled = tuple[bytes, str]
+
+WORDS = {"amqp": [b"a", b"b", b"", b"$inbox", b"$SYS", b"$x"], "mqtt": [b"a", b"b", b"", b"$inbox", b"$SYS", b"a.b"]}
+WILD = {"amqp": [b"*", b"#"], "mqtt": [b"+"]}
+SEPARATOR = {"amqp": b".", "mqtt": b"/"}
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> Spelled:
+    syntax = draw(st.sampled_from(["amqp", "mqtt"]))
+    words = draw(st.lists(st.sampled_from(WORDS[syntax]), min_size=int(syntax == "mqtt"), max_size=4))
+    text = SEPARATOR[syntax].join(words)
+    return (text, syntax) if text or syntax == "amqp" else (b"a", syntax)
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> Spelled:
+    syntax = draw(st.sampled_from(["amqp", "mqtt"]))
+    words = draw(st.lists(st.sampled_from(WORDS[syntax] + 2 * WILD[syntax]), min_size=1, max_size=4))
+    if syntax == "mqtt" and draw(st.booleans()):
+        words.append(b"#")
+    text = SEPARATOR[syntax].join(words)
+    return (text, syntax) if text or syntax == "amqp" else (b"+", syntax)
+
+
+def reached(filter: Spelled, topic: Spelled) -> bool:
+    """By the oracle, and the rule about reserved names (docs/native-protocol.md, section 4)."""
+    if not reference.matches(*filter, *topic):
+        return False
+    root = (reference.topic_words(*topic) or [b""])[0]
+    if root.startswith((b"$SYS", b"$inbox")):
+        return (reference.filter_words(*filter) or [b""])[0] == root
+    return True
+
+
+class RouterMachine(RuleBasedStateMachine):
+    @initialize(most=st.sampled_from([16, 1_000]))
+    def begin(self, most: int) -> None:
+        self.broker = broker_with(routes_max=most)
+        self.client, _ = connect(self.broker)
+        self.held: dict[int, tuple[Spelled, str | None, Subscription]] = {}
+        self.numbers = iter(range(1_000_000))
+        self.built = self.invalidated = self.evicted = 0
+
+    def cached(self) -> dict[Spelled, Route]:
+        return {(route.key[1:], ("amqp", "mqtt")[route.key[0]]): route for route in self.broker.routes.routes()}
+
+    def change(self, filter: Spelled, action: Any) -> Any:
+        """Only the routes that the filter touches are forgotten."""
+        before = self.cached()
+        result = action()
+        touched = {topic for topic in before if reference.matches(*filter, *topic)}
+        assert self.cached() == {topic: route for topic, route in before.items() if topic not in touched}
+        self.invalidated += len(touched)
+        return result
+
+    @rule(filter=filters(), group=st.sampled_from([None, None, "g", "h"]))
+    def subscribe(self, filter: Spelled, group: str | None) -> None:
+        number = next(self.numbers)
+        self.held[number] = (
+            filter, group,
+            self.change(filter, lambda: subscribe(self.broker, self.client, number, *filter, group=group)),
+        )  # fmt: skip
+
+    @rule(nth=st.integers(0, 100))
+    def unsubscribe(self, nth: int) -> None:
+        if self.held:
+            number = list(self.held)[nth % len(self.held)]
+            filter, _, _ = self.held.pop(number)
+            self.change(filter, lambda: self.broker.unsubscribe(self.client, number))
+
+    @rule(topic=topics())
+    def publish(self, topic: Spelled) -> None:
+        before = self.cached()
+        route = self.broker.router.route(*topic)
+        if topic in before:
+            assert route is before[topic]
+        else:
+            self.built += 1
+            self.evicted += len(before) == self.broker.routes.most
+        assert self.broker.routes.lookup(("amqp", "mqtt").index(topic[1]), topic[0]) is route
+        self.check(topic, route)
+
+    def check(self, topic: Spelled, route: Route) -> None:
+        targets: list[Target] = []
+        groups: dict[tuple[str, Spelled], set[Target]] = {}
+        for filter, group, subscription in self.held.values():
+            if group is None:
+                if reached(filter, topic):
+                    targets.append(subscription.target)
+            else:
+                groups.setdefault((group, filter), set()).add(subscription.target)
+        assert sorted(map(id, route.targets)) == sorted(map(id, targets))
+        expected = [members for (_, filter), members in groups.items() if reached(filter, topic)]
+        got = [set(group.members) for group in route.groups]
+        assert len(got) == len(expected)
+        assert all(members in expected for members in got)
+
+    @invariant()
+    def every_cached_route_is_what_a_fresh_one_would_be(self) -> None:
+        for topic, route in self.cached().items():
+            self.check(topic, route)
+
+    @invariant()
+    def it_adds_up(self) -> None:
+        router = self.broker.router
+        assert len(router) == len(self.held)
+        assert {s.number for s in router.subscriptions()} == set(self.held)
+        assert len({s.id for s in router.subscriptions()}) == len(self.held)
+        assert (router.built, router.invalidated) == (self.built, self.invalidated)
+        assert self.broker.routes.evicted == self.evicted
+        assert len(router._topics) == len(self.broker.routes)
+
+    def teardown(self) -> None:
+        if hasattr(self, "broker"):
+            self.broker.disconnect(self.client, "over")
+            assert len(self.broker.router) == 0
+            assert len(self.broker.router._wildcards) == 0
+            assert self.broker.router._exact == {}
+            assert self.broker.router._groups == {}
+
+
+RouterMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestRouterAgainstTheOracle = RouterMachine.TestCase
+
+
+def test_a_full_cache_forgets_the_oldest_topic() -> None:
+    broker = broker_with(routes_max=16)
+    routes = [broker.route(b"t%d" % n, "amqp") for n in range(17)]
+    assert broker.routes.routes() == routes[1:]
+    assert broker.routes.evicted == 1
+    client, _ = connect(broker)
+    subscribe(broker, client, 1, b"t0")
+    assert broker.router.invalidated == 0  # it was not there any more
+    assert broker.route(b"t0", "amqp").targets == [client.subscriptions[1].target]
+
+
+def test_cached_topics_are_bounded_in_bytes() -> None:
+    broker = broker_with(routes_bytes_max=1024 * 1024)
+    for n in range(200):
+        broker.route(b"%05d" % n * 4_000, "amqp")
+    assert broker.routes.nbytes <= 1024 * 1024
+    assert broker.routes.evicted == 200 - len(broker.routes)
+
+
+def test_an_invalid_topic_is_not_kept() -> None:
+    broker = broker_with(topic_words_max=3)
+    for _ in range(2):
+        with pytest.raises(InvalidTopic) as raised:
+            broker.route(b"a.b.c.d", "amqp")
+        assert raised.value.details == {"position": 6}
+    assert len(broker.routes) == 0
+
+
+@pytest.mark.parametrize("topic", [b"$SYS", b"$SYS.a", b"$SYSTEM.a"])
+def test_clients_do_not_publish_to_the_brokers_own_topics(topic: bytes) -> None:
+    broker = broker_with()
+    with pytest.raises(NotPermitted):
+        broker.route(topic, "amqp")
+    with pytest.raises(NotPermitted):
+        broker.route(topic.replace(b".", b"/"), "mqtt")
+    broker.route(b"a." + topic, "amqp")
+
+
+def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:
+    broker = broker_with(topic_words_max=2, topic_bytes_max=10)
+    client, _ = connect(broker)
+    broker.use(type(broker.limits)(topic_words_max=5, topic_bytes_max=100))
+    subscription = subscribe(broker, client, 1, b"a.*.c.d.#")
+    assert broker.route(b"a.b.c.d", "amqp").targets == [subscription.target]
+    broker.use(type(broker.limits)(topic_words_max=2))
+    with pytest.raises(InvalidTopic):
+        broker.router.matching(b"a.b.c.d", "amqp")
+    broker.unsubscribe(client, 1)
+    assert len(broker.router) == 0
+
+
+def test_a_key_is_syntax_and_topic() -> None:
+    assert RouteCache.key_of(1, b"a/b") == b"\x01a/b"
