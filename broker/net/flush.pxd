@@ -23,6 +23,7 @@ cdef class Sink:
         readonly bint broken           # nothing more can be sent: ended, or the socket is gone
 
     cdef int flush(self) except -1
+    cdef int end(self) except -1
     cdef int through_transport(self, bytes octets) except -1
 
 cdef class Flusher:

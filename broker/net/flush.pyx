@@ -21,7 +21,8 @@ cdef extern from "<sys/socket.h>" nogil:
         iovec* msg_iov
         size_t msg_iovlen
     Py_ssize_t sendmsg(int fd, const msghdr* message, int flags)
-    int MSG_NOSIGNAL
+    int shutdown(int fd, int how)
+    int MSG_NOSIGNAL, SHUT_WR
 
 cdef extern from "<string.h>" nogil:
     void* memset(void* at, int octet, size_t size)
@@ -117,14 +118,26 @@ cdef class Sink:
                 self.through_transport(rest)
         if outbox.pausing and outbox.drained():
             self.on_drained(outbox)
-        if self.closing and not self.broken and outbox.size == 0:
-            self.broken = self.ended = True
-            if self.transport.is_closing():
-                return 0
-            if self.linger:
+        if self.closing and not self.full and not self.broken and outbox.size == 0:
+            self.end()
+        return 0
+
+    cdef int end(self) except -1:
+        """Everything is out."""
+        self.broken = self.ended = True
+        if self.transport.is_closing():
+            return 0
+        if not self.linger:
+            self.transport.close()
+        elif self.fd >= 0:
+            # Not write_eof: if the peer has reset the connection it fails, and the loop would report that as an error
+            # of ours. The read that fails next is enough.
+            shutdown(self.fd, SHUT_WR)
+        else:
+            try:
                 self.transport.write_eof()
-            else:
-                self.transport.close()
+            except OSError:
+                self.transport.abort()
         return 0
 
     cdef int through_transport(self, bytes octets) except -1:
