@@ -39,7 +39,8 @@ LABEL org.opencontainers.image.title="Fanlight" \
 
 # A fixed number, so that the owner of a mounted folder can be set from outside.
 RUN groupadd --gid 10001 fanlight \
- && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --create-home --shell /usr/sbin/nologin fanlight
+ && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --no-create-home --shell /usr/sbin/nologin fanlight \
+ && install --directory --owner=fanlight --group=fanlight --mode=0750 /var/lib/fanlight
 COPY --from=build /opt/fanlight /opt/fanlight
 
 # Reachable from outside the container, therefore with credentials: the broker refuses to start without
