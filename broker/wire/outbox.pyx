@@ -156,7 +156,8 @@ cdef class Outbox:
         """Append one frame, given in two pieces, by copying it."""
         cdef Py_ssize_t size = head_size + body_size
         self.reserve(size)
-        self.reserve_record()
+        if self.count == self.frames_capacity:
+            self.reserve_record()
         self.record(size, number, flags)
         memcpy(self.data + self.tail, head, head_size)
         if body_size:
@@ -172,7 +173,8 @@ cdef class Outbox:
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1:
         """Append one message whose body is shared with other outboxes: only the head is copied."""
         self.reserve(head_size)
-        self.reserve_record()
+        if self.count == self.frames_capacity:
+            self.reserve_record()
         self.bodies.append(body)    # the last that can fail: from here on frames, bodies and bytes agree
         self.record(head_size, number, MESSAGE | SHARED)
         self.messages += 1
@@ -208,19 +210,17 @@ cdef class Outbox:
         return 0
 
     cdef int reserve_record(self) except -1:
-        cdef Frame* frames
-        cdef Py_ssize_t i, capacity
-        if self.count == self.frames_capacity:
-            capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
-            frames = <Frame*> malloc(capacity * sizeof(Frame))
-            if frames is NULL:
-                raise MemoryError()
-            for i in range(self.count):
-                frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
-            free(self.frames)
-            self.frames = frames
-            self.frames_capacity = capacity
-            self.first = 0
+        """The ring is full: twice as large, and its first frame in the first place."""
+        cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
+        cdef Frame* frames = <Frame*> malloc(capacity * sizeof(Frame))
+        if frames is NULL:
+            raise MemoryError()
+        for i in range(self.count):
+            frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
+        free(self.frames)
+        self.frames = frames
+        self.frames_capacity = capacity
+        self.first = 0
         return 0
 
     cdef void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept:
