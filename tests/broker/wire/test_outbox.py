@@ -214,7 +214,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
 
 class OldestMachine(OutboxMachine):
-    """Drop-oldest has the most to go wrong: frames leave from the middle, with bodies and without, but for pinned ones."""
+    """Drop-oldest has the most to go wrong: frames leave from the middle, with bodies and without; pinned ones stay."""
 
     @initialize(limit=st.sampled_from([400, 3_000, 40_000, 100_000]))
     def begin(self, limit: int) -> None:  # type: ignore[override]
