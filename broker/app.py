@@ -82,11 +82,11 @@ class Application:
         try:
             try:
                 host, port = await self.native.start(settings.native_host, settings.native_port)
-                url = f"fanlight://{reachable(host)}:{port}"
+                url = f"fanlight://{self._placeholder}{reachable(host)}:{port}"
                 listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
                 if settings.http:
                     await self.admin.start()
-                    url = f"http://{reachable(settings.http_host)}:{self.admin.port}"
+                    url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
                     listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             except OSError as error:
                 advice = "is another broker running? choose another port or address"
@@ -103,6 +103,11 @@ class Application:
             await self.admin.stop()
             await self.authenticator.close()
             log.info("stopped", **self._summary())
+
+    @property
+    def _placeholder(self) -> str:
+        """What stands before the host in a URL to try: a reminder where credentials are wanted."""
+        return "" if credentials_of(self.settings).anonymous_allowed else "USER:PASSWORD@"
 
     def _allow_connections(self) -> None:
         wanted = self.settings.limits.connections_max + self.settings.http_connections_max

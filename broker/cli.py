@@ -78,10 +78,18 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def check_config(arguments: argparse.Namespace) -> int:
+    from broker.auth import password_file
+
     if arguments.markdown:
         sys.stdout.write(markdown())
         return Exit.OK
     loaded = _load(arguments, on_error=Exit.FAILED)
+    if (users := loaded.settings.password_file) is not None:
+        try:
+            password_file.read(users)
+        except password_file.PasswordFileError as error:  # `serve` would not start
+            print(f"fanlightd: password_file: {error}", file=sys.stderr)
+            return Exit.FAILED
     for warning in loaded.warnings:
         print(f"fanlightd: warning: {warning}", file=sys.stderr)
     print(effective(loaded))
@@ -103,8 +111,12 @@ def healthcheck(arguments: argparse.Namespace) -> int:
 
 
 def version(_: argparse.Namespace) -> int:
-    print(f"fanlightd {__version__}, Python {sys.version.split()[0]}")
+    print(_version())
     return Exit.OK
+
+
+def _version() -> str:
+    return f"fanlightd {__version__}, Python {sys.version.split()[0]}"
 
 
 def _load(arguments: argparse.Namespace, *, on_error: Exit, whole: bool = True) -> Loaded:
@@ -142,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="fanlightd", description=DESCRIPTION, formatter_class=_Help, allow_abbrev=False,
         epilog=f"exit codes:\n{codes}\n\n`fanlightd COMMAND --help` explains a command.",
     )  # fmt: skip
+    parser.add_argument("--version", action="version", version=_version(), help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
 
     def command(name: str, run: Any, summary: str, description: str = "") -> argparse.ArgumentParser:

@@ -69,6 +69,7 @@ def test_flags_are_not_guessed_from_their_beginnings(fanlightd: Run) -> None:
 def test_version_is_one_line(fanlightd: Run) -> None:
     done = fanlightd("version")
     assert (done.returncode, done.stdout.split(",")[0]) == (Exit.OK, f"fanlightd {__version__}")
+    assert fanlightd("--version").stdout == done.stdout
 
 
 # check-config, and what serve refuses.
@@ -91,6 +92,17 @@ def test_check_config_says_all_that_is_wrong_and_exits_with_1(fanlightd: Run) ->
     assert "2 settings are wrong" in done.stderr
     assert "flag --native-port" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_check_config_reads_the_password_file_that_serve_would_read(fanlightd: Run, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    missing = fanlightd("check-config", "--password-file", str(users))
+    assert (missing.returncode, missing.stdout) == (Exit.FAILED, "")
+    assert f"{users}: no such file; make it: fanlightd passwd" in missing.stderr
+    users.write_text("# who may come in\nalice:plain\n")
+    spoilt = fanlightd("check-config", "--password-file", str(users))
+    assert (spoilt.returncode, spoilt.stdout) == (Exit.FAILED, "")
+    assert f"password_file: {users}, line 2: no argon2 hash" in spoilt.stderr
 
 
 def test_check_config_prints_warnings_beside_the_settings(fanlightd: Run) -> None:

@@ -49,6 +49,9 @@ def test_a_broker_on_every_address_asks_for_its_password_except_for_its_health(s
     assert [status(broker, path) for path in ("/stats", "/metrics", "/readyz")] == [401, 401, 401]
     assert status(broker, "/stats", "anybody", "sesame") == 200
     assert status(broker, "/stats", "anybody", "sesam") == 401
+    native, http = (line["try_it"] for line in said(broker, "listening"))
+    assert "fanlight://USER:PASSWORD@127.0.0.1:" in native
+    assert "http://USER:PASSWORD@127.0.0.1:" in http
     assert not any("sesame" in line for line in broker.lines)
 
 
