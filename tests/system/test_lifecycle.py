@@ -57,7 +57,7 @@ async def test_a_slow_but_living_reader_gets_all_that_was_for_it_before_the_end(
         with pytest.raises(ConnectionRefusedError):
             await Peer.open(broker.port)
 
-        got = []
+        got: list[int] = []
         while len(got) < wanted:
             got += [number_of(payload) for payload in await reader.payloads(min(500, wanted - len(got)))]
             # Longer altogether than linger_seconds_max, which is for other closes.

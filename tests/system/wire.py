@@ -233,7 +233,8 @@ class Peer:
 
     def reset(self) -> None:
         """Close with a RST, as a crashed machine's kernel would."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if self.socket.fileno() >= 0:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
     async def __aenter__(self) -> Self:
