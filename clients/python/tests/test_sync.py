@@ -64,6 +64,35 @@ def peer() -> Iterator[Background]:
     background.stop()
 
 
+def public(thing: object) -> set[str]:
+    """The names of a module or class that are for everybody."""
+    return {name for name in getattr(thing, "__all__", dir(thing)) if not name.startswith("_")}
+
+
+def test_it_has_the_names_of_the_asyncio_client() -> None:
+    # Here `connect` returns when the connection is open: there is nothing to await in between.
+    assert public(fanlight.sync) == public(fanlight) - {"Connecting"}
+    assert all(hasattr(fanlight.sync, name) for name in fanlight.sync.__all__)
+    # What the parts of the asyncio client call in each other is no program's business.
+    internal = {"content", "delivery_received", "ended_received", "link_failed", "reconnected", "resume"}
+    assert public(fanlight.Client) - internal == public(fanlight.sync.Client) - {"options"}
+    internal = {"begin", "leave", "deliver", "finish", "finish_ended", "take_queued", "wire_options"}
+    assert public(fanlight.Subscription) - internal <= public(fanlight.sync.Subscription)
+    assert public(fanlight.Message) == public(fanlight.sync.Message)
+
+
+def test_a_client_says_what_it_holds(peer: Background) -> None:
+    with fanlight.sync.connect(peer.url) as client:
+        assert str(client.address) == peer.url
+        first = client.subscribe("t")
+        with client.subscribe("u") as second:
+            assert set(client.subscriptions) == {first, second}
+        assert client.subscriptions == (first,)
+        client.publish("t", b"1")
+        client.flush()
+        assert client.unsent == (0, 0)
+
+
 def test_closing_leaves_no_thread_behind(peer: Background) -> None:
     before = threading.active_count()
     client = fanlight.sync.connect(peer.url)

@@ -40,6 +40,12 @@ class Handoff:
             self._size += len(frame)
             return self._size >= BATCH_BYTES
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Messages and bytes put here and not taken yet."""
+        with self._lock:
+            return len(self._frames), self._size
+
     async def settle(self) -> None:
         """On the loop: hand everything to the outbox, and wait until that has room."""
         self._take()

@@ -9,91 +9,76 @@ loop.
 Each client has one background thread with an event loop of its own, in which the asyncio client runs; a call
 is handed over and waited for. Clients and subscriptions may be used by several threads at once. `close` ends
 the thread.
-Fire-and-forget `publish` pays for the way there and back as well (some 50 µs): `publish_many` pays once for
-all.
+Fire-and-forget `publish` does not wait for that thread, unless 128 kB are on their way to it.
 """
 
-import asyncio
-import concurrent.futures
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, overload
+from weakref import WeakValueDictionary
 
 from . import connecting
+from .background import LoopThread
 from .backoff import Backoff
 from .client import Client as AsyncClient
 from .codec import FRAME_BYTES
 from .connecting import DEFAULT_URL
-from .errors import ConnectionClosed, FanlightError, SubscriptionEnded
+from .errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectError,
+    ConnectionClosed,
+    ConnectionLost,
+    DrainTimeout,
+    FanlightError,
+    FrameTooLarge,
+    InvalidFilter,
+    InvalidTopic,
+    InvalidURL,
+    LimitExceeded,
+    NoResponders,
+    NoSuchSubscription,
+    NotPermitted,
+    ProtocolError,
+    ProtocolViolation,
+    ReadingPaused,
+    RequestTimeout,
+    SerializationError,
+    SubscriptionEnded,
+    SubscriptionInUse,
+    SubscriptionOverflow,
+    Unsupported,
+    UnsupportedVersion,
+)
 from .frames import Headers
 from .handoff import Handoff
 from .message import BaseMessage
 from .message import Message as AsyncMessage
 from .options import Overflow, SlowPolicy
-from .serializers import BYTES, Serializer
+from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES
 from .subscription import Subscription as AsyncSubscription
 from .topics import Syntax, SyntaxName, Topic
+from .url import Address
 
-T = TypeVar("T")
+# What `fanlight` has, but for `Connecting`: here `connect` returns when the connection is open.
+__all__ = [
+    "BYTES", "DEFAULT_URL", "JSON", "MSGPACK", "AuthenticationFailed", "Backoff", "BrokerError", "Client",
+    "ConnectError", "ConnectionClosed", "ConnectionLost", "DrainTimeout", "FanlightError", "FrameTooLarge",
+    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Message", "NoResponders",
+    "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
+    "RequestTimeout", "SerializationError", "Serializer", "Stats", "Subscription", "SubscriptionEnded",
+    "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported", "UnsupportedVersion",
+    "connect",
+]  # fmt: skip
 
 # Messages fetched from the loop's thread in one trip, where they wait already. Not with credit: there, what
 # is taken is what the program has really asked for.
 BATCH_MESSAGES = 100
-
-
-class _LoopThread:
-    """An event loop in a daemon thread, until `stop`."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._stopping = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="fanlight", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            # Whoever called at the last moment waits for a task: it is cancelled, and he is told.
-            self.loop.run_until_complete(self._cancel_tasks())
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
-
-    async def _cancel_tasks(self) -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run it there and wait. A KeyboardInterrupt while waiting cancels it."""
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("a blocking call on the client's own thread, from a hook, would wait for itself")
-        try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        except RuntimeError:  # the loop is closed
-            coroutine.close()
-            raise ConnectionClosed("the client is closed") from None
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise ConnectionClosed("the client was closed meanwhile") from None
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        with self._stopping:
-            if self._thread.is_alive():
-                self.loop.call_soon_threadsafe(self.loop.stop)
-                self._thread.join()
 
 
 class Message(BaseMessage):
@@ -169,7 +154,7 @@ def connect(
         on_reconnect=on_reconnect,
         on_error=on_error,
     )
-    thread = _LoopThread()
+    thread = LoopThread()
     try:
         return Client(thread, thread.run(opening.open()))
     except BaseException:
@@ -180,11 +165,17 @@ def connect(
 class Client:
     """An open client; made by `connect`. May be used by several threads."""
 
-    def __init__(self, thread: _LoopThread, client: AsyncClient) -> None:
+    def __init__(self, thread: LoopThread, client: AsyncClient) -> None:
         self._thread = thread
         self._inner = client
         self._handoff = Handoff(client.link, thread.loop)
+        self._subscriptions: WeakValueDictionary[AsyncSubscription, Subscription] = WeakValueDictionary()
+        self._naming = threading.Lock()  # one face for each subscription, whoever asks first
         self.options = client.options
+
+    @property
+    def address(self) -> Address:
+        return self._inner.address
 
     @property
     def connected(self) -> bool:
@@ -203,6 +194,25 @@ class Client:
     def info(self) -> dict[str, Any]:
         """What the broker said in its last WELCOME."""
         return self._inner.info
+
+    @property
+    def subscriptions(self) -> "tuple[Subscription, ...]":
+        """Those in force."""
+        return tuple(self._blocking(each) for each in self._inner.subscriptions)
+
+    def _blocking(self, subscription: AsyncSubscription) -> "Subscription":
+        with self._naming:
+            known = self._subscriptions.get(subscription)
+            if known is None:  # a new one, or one that its maker has let go of
+                known = self._subscriptions[subscription] = Subscription(self, self._thread, subscription)
+            return known
+
+    @property
+    def unsent(self) -> tuple[int, int]:
+        """Fire-and-forget messages, and bytes of all frames, not yet handed to the socket."""
+        messages, size = self._inner.unsent
+        waiting, waiting_size = self._handoff.waiting
+        return messages + waiting, size + waiting_size
 
     @overload
     def publish(
@@ -320,7 +330,7 @@ class Client:
             overflow=overflow,
         )
         self._thread.run(subscription.begin())
-        return Subscription(self, self._thread, subscription)
+        return self._blocking(subscription)
 
     def flush(self, timeout: float | None = None) -> None:
         """As `fanlight.Client.flush`."""
@@ -357,7 +367,7 @@ class Client:
 class Subscription:
     """A subscription in force; made by `Client.subscribe`. Iterating blocks, and ends when it does."""
 
-    def __init__(self, client: Client, thread: _LoopThread, subscription: AsyncSubscription) -> None:
+    def __init__(self, client: Client, thread: LoopThread, subscription: AsyncSubscription) -> None:
         self.client = client
         self._thread = thread
         self._inner = subscription
