@@ -294,7 +294,7 @@ async def test_many_connects_and_disconnects_leave_nothing_behind(broker: TestBr
                 peer.reset()
 
     async def wave() -> None:
-        for start in range(0, 900, 50):
+        for start in range(0, 600, 50):
             await asyncio.gather(*(visit(n) for n in range(start, start + 50)))
         await eventually(broker, lambda now: now["connections"] == 2 and now["subscriptions"] == 1)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import TestBroker
 from tests.system.wire import Peer, Type, ping, publish, subscribe, unsubscribe
 
-COUNT = 60_000
+COUNT = 40_000
 FLOODS: dict[str, Callable[[int], bytes]] = {
     "subscriptions": lambda n: subscribe(None, n, f"flood.{n}.*.{n % 7}.#"),
     "topics never seen before": lambda n: publish(f"flood.{n}.{n % 7}"),
