@@ -19,9 +19,9 @@ class ProtocolError(FanlightError):
 class FrameTooLarge(FanlightError):
     """A frame above the limit; its connection is closed, for nothing behind it can be read."""
 
-    def __init__(self, size: int, limit: int) -> None:
+    def __init__(self, size: int, limit: int, setting: str) -> None:
         super().__init__(
-            f"a frame of {size} bytes; this listener accepts at most {limit} (frame_bytes_max)", size=size, limit=limit
+            f"a frame of {size} bytes; this listener accepts at most {limit} ({setting})", size=size, limit=limit
         )
 
 

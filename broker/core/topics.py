@@ -43,7 +43,7 @@ def words_of(topic: bytes, syntax: str, limits: Limits) -> tuple[bytes, ...]:
             topic, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
         )
     except matchcore.InvalidTopic as error:
-        raise InvalidTopic(str(error), position=error.position) from error
+        raise InvalidTopic(told(error), position=error.position) from error
 
 
 def parse_filter(text: bytes, syntax: str, limits: Limits) -> matchcore.Filter:
@@ -53,7 +53,13 @@ def parse_filter(text: bytes, syntax: str, limits: Limits) -> matchcore.Filter:
             text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
         )
     except matchcore.InvalidFilter as error:
-        raise InvalidFilter(str(error), position=error.position) from error
+        raise InvalidFilter(told(error), position=error.position) from error
+
+
+def told(error: matchcore.TopicError) -> str:
+    """What matchcore says, with its limits by the names of the broker's settings."""
+    advice = error.advice.replace("max_words", "topic_words_max").replace("max_bytes", "topic_bytes_max")
+    return str(error).removesuffix(error.advice) + advice
 
 
 def reserved_root(first_word: bytes) -> bool:

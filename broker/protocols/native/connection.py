@@ -115,9 +115,10 @@ class NativeConnection:
                 elif event == lane.FRAME:
                     self._handle(self.lane.frame(), now)
                 elif event == lane.TOO_LARGE:
-                    raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max)
+                    setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
+                    raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
                 else:
-                    raise errors.ProtocolError(self.lane.fault)
+                    self._fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
         except errors.FanlightError as error:
             self._fail(error)
         if self.state is State.CLOSED:

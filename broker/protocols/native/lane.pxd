@@ -30,6 +30,7 @@ cdef struct Publish:
     const unsigned char* tail       # from the topic's header to the end of the last known field
     Py_ssize_t tail_size
     uint32_t fields                 # of the array, type included, unknown ones not
+    uint32_t at                     # the field that is being looked at: the one at fault, if one is
 
 cdef class Lane:
     cdef:
@@ -43,6 +44,7 @@ cdef class Lane:
         public bint plain                 # send every PUBLISH through Python (tests compare the lanes)
         readonly object blocker           # the outbox that holds this publisher back, after BLOCKED
         readonly str fault                # what is wrong, after FAULT
+        readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
         readonly Py_ssize_t frame_size    # of the body of the frame at hand
         const unsigned char* frame_at
         Publish publish

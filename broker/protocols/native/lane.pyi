@@ -20,6 +20,7 @@ class Lane:
     plain: bool
     blocker: Outbox | None
     fault: str
+    fault_request: int | None
     frame_size: int
     def __init__(
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, frame_max: int, control_max: int

@@ -21,6 +21,18 @@ from broker.wire.routes cimport RouteCache
 
 from broker.wire.msgpack import FAULTS
 
+# The fields of a PUBLISH by number, and what each must be (section 3.3): for the sentence that says what was wrong.
+FIELDS = (
+    ("type", "an integer"),
+    ("request", "an integer from 0 to 4294967295, or nil"),
+    ("topic", "a str, or a bin if it is not UTF-8"),
+    ("payload", "a bin"),
+    ("headers", "nil, or a map of str keys to scalars or arrays of scalars"),
+    ("syntax", "an integer from 0 up, or nil"),
+    ("reply", "a str, a bin if it is not UTF-8, or nil"),
+    ("fields behind reply", "values"),
+)
+
 # What `advance` returns.
 NEED_MORE = 0     # the rest is an incomplete frame, or nothing
 FRAME = 1         # a frame for Python: `frame()`
@@ -36,6 +48,19 @@ cdef enum:
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
+
+cdef enum PublishFault:    # besides those of msgpack
+    MISSING = 16
+    LEFT_OVER = 17
+    RESERVED_KEY = 18
+    LONG_KEY = 19
+
+PUBLISH_FAULTS = {
+    MISSING: "a PUBLISH needs request (or nil), topic and payload at least",
+    LEFT_OVER: "bytes left over behind the array of a PUBLISH",
+    RESERVED_KEY: "PUBLISH headers: a key that begins with $, which is reserved; choose another name",
+    LONG_KEY: f"PUBLISH headers: a key of more than {HEADER_KEY_BYTES} bytes; shorten it",
+}
 
 
 cdef class Lane:
@@ -92,7 +117,7 @@ cdef class Lane:
             if self.open and is_publish(cursor.at, size):
                 fault = self.parse_publish(&cursor)
                 if fault:
-                    return self.report(fault, "PUBLISH: ")
+                    return self.report_publish(fault)
                 if self.publish.reply is NULL and self.publish.syntax <= 1 and not self.plain:
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
@@ -111,12 +136,22 @@ cdef class Lane:
                 fault = msgpack.array_header(&cursor, &fields)
             if fault == NO_FAULT and (fields == 0 or cursor.at[0] > 0x7F):
                 fault = WRONG_TYPE
+            if fault == WRONG_TYPE:
+                self.fault = "a frame's body must be an array that begins with the frame's type, 0 to 127 in one byte"
+                return FAULT
             if fault:
-                return self.report(fault, "")
+                self.fault = FAULTS[fault]
+                return FAULT
             return FRAME
 
-    def report(self, int fault, str where):
-        self.fault = where + FAULTS[fault]
+    def report_publish(self, int fault):
+        """Say which field of the PUBLISH at hand is wrong, and how."""
+        name, expected = FIELDS[self.publish.at]
+        if fault == WRONG_TYPE:
+            self.fault = f"PUBLISH {name} must be {expected}"
+        else:
+            self.fault = PUBLISH_FAULTS.get(fault) or f"PUBLISH {name}: {FAULTS[fault]}"
+        self.fault_request = self.request if self.publish.at > 1 else None
         return FAULT
 
     # -- the frame at hand, for Python ------------------------------------------------------------------------------
@@ -222,12 +257,15 @@ cdef class Lane:
         cdef const unsigned char* start
         cdef Py_ssize_t size
         cdef bint is_str
-        cdef Fault fault = msgpack.array_header(cursor, &fields)
+        cdef Fault fault
+        publish.at = 0
+        fault = msgpack.array_header(cursor, &fields)
         if fault:
             return fault
         if fields < 4:
-            return TRUNCATED
+            return <Fault> MISSING
         cursor.at += 1
+        publish.at = 1
         publish.syntax = 0
         publish.reply = NULL
         publish.wants_receipt = not msgpack.is_nil(cursor)
@@ -239,31 +277,37 @@ cdef class Lane:
                 return WRONG_TYPE
             publish.request = <uint32_t> number
         publish.tail = cursor.at
+        publish.at = 2
         fault = msgpack.octets(cursor, True, True, &publish.topic, &publish.topic_size, &is_str)
         if fault:
             return fault
+        publish.at = 3
         fault = msgpack.octets(cursor, False, True, &start, &size, &is_str)
         if fault:
             return fault
+        publish.at = 4
         if fields > 4 and not msgpack.is_nil(cursor):
             fault = check_headers(cursor)
             if fault:
                 return fault
+        publish.at = 5
         if fields > 5 and not msgpack.is_nil(cursor):
             fault = msgpack.unsigned_integer(cursor, &publish.syntax)
             if fault:
                 return fault
+        publish.at = 6
         if fields > 6 and not msgpack.is_nil(cursor):
             fault = msgpack.octets(cursor, True, True, &publish.reply, &publish.reply_size, &is_str)
             if fault:
                 return fault
         publish.tail_size = cursor.at - publish.tail
+        publish.at = 7
         publish.fields = min(fields, <uint32_t> PUBLISH_FIELDS)
         for i in range(publish.fields, fields):
             fault = msgpack.skip(cursor, DEPTH - 1)
             if fault:
                 return fault
-        return NO_FAULT if cursor.at == cursor.end else WRONG_TYPE
+        return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
 
 
 cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept nogil:
@@ -288,8 +332,10 @@ cdef Fault check_headers(Cursor* cursor) noexcept nogil:
         fault = msgpack.octets(cursor, True, False, &start, &size, &is_str)
         if fault:
             return fault
-        if size > HEADER_KEY_BYTES or (size and start[0] == 0x24):    # $: reserved, section 8
-            return WRONG_TYPE
+        if size > HEADER_KEY_BYTES:
+            return <Fault> LONG_KEY
+        if size and start[0] == 0x24:    # $, section 8
+            return <Fault> RESERVED_KEY
         fault = check_value(cursor)
         if fault:
             return fault
