@@ -76,5 +76,8 @@ class Flow:
 
     def _cut_off(self, client: Client, text: str) -> None:
         self.slow_consumers_disconnected += 1
-        log.warning("slow_consumer_disconnected", connection=client.number, client=client.name, reason=text)
+        log.warning(
+            "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
+            lost=client.outbox.messages,
+        )
         client.speaker.cut_off("slow_consumer", text)

@@ -136,7 +136,8 @@ async def test_disconnect_cuts_the_slow_one_off_and_says_why(start_broker: Start
         assert seen["outbox_bytes"] == 0
         assert await publisher.publish("flood") == 0
     named_once(broker, "disconnect")
-    assert len(logged(broker, "slow_consumer_disconnected")) == 1
+    (line,) = logged(broker, "slow_consumer_disconnected")
+    assert 0 < line["lost"] <= seen["dropped_disconnect"]
 
 
 async def test_a_cut_off_consumer_that_never_reads_is_gone_after_linger_seconds(start_broker: StartBroker) -> None:
