@@ -9,6 +9,7 @@ import asyncio
 import os
 import shlex
 import sys
+import tempfile
 
 from ..connecting import connect
 from ..message import Message
@@ -55,15 +56,19 @@ async def _answer(message: Message, options: argparse.Namespace) -> tuple[bytes,
 async def _executed(message: Message, command: str, seconds: float) -> tuple[bytes, str | None]:
     """Run the command, without a shell: payload in, answer out."""
     topic = message.topic if isinstance(message.topic, bytes) else message.topic.encode()
-    process = await asyncio.create_subprocess_exec(
-        *shlex.split(command),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "FANLIGHT_TOPIC": os.fsdecode(topic)},
-    )
+    # A file, not a pipe: writing to a program that has ended without reading is an error of uvloop's.
+    with tempfile.TemporaryFile() as question:
+        question.write(message.payload)
+        question.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *shlex.split(command),
+            stdin=question,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "FANLIGHT_TOPIC": os.fsdecode(topic)},
+        )
     try:
         async with asyncio.timeout(seconds):
-            written, _ = await process.communicate(message.payload)
+            written, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
