@@ -51,7 +51,8 @@ ENV PATH=/opt/fanlight/bin:$PATH \
     FANLIGHT_HTTP_HOST=0.0.0.0 \
     FANLIGHT_LOG_FORMAT=json
 
-USER fanlight
+# By number: Kubernetes' runAsNonRoot cannot tell what a name stands for, and refuses to start it.
+USER 10001:10001
 WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
 EXPOSE 7420 7421
