@@ -30,6 +30,7 @@ from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
+from broker.wire.outbox import Outbox
 
 log: Final = logs.get("app")
 
@@ -44,7 +45,7 @@ class Application:
         self._draining = False
         loop = asyncio.get_running_loop()
         self.broker = Broker(settings.limits, lambda: loop.call_soon(self._flusher.flush))
-        self._flusher = Flusher(self.broker.ledger)
+        self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
             cache_max=settings.password_cache_max,
@@ -188,6 +189,11 @@ def credentials_of(settings: Settings) -> Credentials:
         password=settings.password.reveal() if settings.password is not None else None,
         allow_anonymous=settings.allow_anonymous,
     )
+
+
+def flush_fault(outbox: Outbox, error: Exception) -> None:
+    """A fault of ours while an outbox was written to its socket: told once, with its traceback."""
+    log.error("internal_error", client=str(outbox.owner), exc_info=error)
 
 
 def listening(listener: str, host: str, port: int, try_it: str) -> None:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The compiled modules under AddressSanitizer, UndefinedBehaviorSanitizer and Cython's own checks.
 #
-#     tests/sanitize.sh [pytest arguments]        default: tests/matchcore, and tests/broker/wire if it is there
+#     tests/sanitize.sh [pytest arguments]        default: tests/matchcore, and what drives the compiled broker without sockets
 #
 # A copy of the checkout is built in a temporary folder, never in place: every ext-module of
 # pyproject.toml with -fsanitize=address,undefined -O1 and with bounds, wrap-around and None checks
@@ -84,6 +84,8 @@ assert pathlib.Path(matchcore.filters.__file__).is_relative_to('$tree'), matchco
 "
 if [ $# -eq 0 ]; then
     set -- tests/matchcore
-    if [ -d tests/broker/wire ]; then set -- "$@" tests/broker/wire; fi
+    for folder in tests/broker/wire tests/broker/core tests/broker/net tests/broker/protocols; do
+        if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
+    done
 fi
 "$python" -m pytest -p no:cacheprovider "$@"

@@ -29,4 +29,5 @@ cdef class Sink:
 cdef class Flusher:
     cdef:
         Ledger ledger
+        object on_fault
         readonly unsigned long long turns, writes

@@ -152,10 +152,14 @@ cdef class Sink:
 
 
 cdef class Flusher:
-    """Empties the outboxes that got something."""
+    """Empties the outboxes that got something.
 
-    def __cinit__(self, Ledger ledger not None):
+    on_fault  called with an outbox and the exception that flushing it raised; its connection is closed
+    """
+
+    def __cinit__(self, Ledger ledger not None, on_fault not None):
         self.ledger = ledger
+        self.on_fault = on_fault
 
     def flush(self):
         """The end of a turn."""
@@ -168,4 +172,10 @@ cdef class Flusher:
             outbox.dirty = False
             if outbox.sink is not None:
                 sink = <Sink?> outbox.sink
-                sink.flush()
+                try:
+                    sink.flush()
+                except Exception as error:
+                    # It costs this connection; the others of this turn are flushed all the same.
+                    sink.abort()
+                    self.on_fault(outbox, error)
+                    sink.transport.abort()

@@ -23,6 +23,7 @@ from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
+from broker.wire.outbox import Outbox
 from tests.conftest import StartBroker
 from tests.system.wire import (
     SMALL_BUFFER,
@@ -43,12 +44,16 @@ Loop = Callable[[], asyncio.AbstractEventLoop]
 T = TypeVar("T")
 
 
+def give_up(outbox: Outbox, error: Exception) -> None:
+    raise error
+
+
 @asynccontextmanager
 async def listener(direct: bool, **limits: Any) -> AsyncIterator[tuple[int, Broker]]:
     """A broker behind one listener; its port."""
     loop = asyncio.get_running_loop()
     broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush))
-    flusher = Flusher(broker.ledger)
+    flusher = Flusher(broker.ledger, give_up)
     authenticator = PasswordAuthenticator(Credentials())
     serving = Listener(
         "native", broker, NativeConnection, authenticator, clock=monotonic, shared=ReceiveBuffer(), direct=direct

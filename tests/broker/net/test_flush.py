@@ -1,0 +1,50 @@
+"""The flush at the end of a turn, when one connection's goes wrong."""
+
+from typing import Any
+
+from broker.net.flush import Flusher, Sink
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import Outbox
+
+
+class Transport:
+    """Takes what is written, unless it is broken: then writing raises, as no transport should."""
+
+    def __init__(self, broken: bool) -> None:
+        self.broken = broken
+        self.written = b""
+        self.aborted = False
+
+    def write(self, octets: bytes) -> None:
+        if self.broken:
+            raise RuntimeError("out of order")
+        self.written += octets
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_a_fault_costs_its_own_connection_and_the_others_are_flushed_in_the_same_turn() -> None:
+    ledger = Ledger(1 << 20, lambda: None)
+    faults: list[tuple[Outbox, str]] = []
+    flusher = Flusher(ledger, lambda outbox, error: faults.append((outbox, str(error))))
+    transports = [Transport(broken=False), Transport(broken=True), Transport(broken=False)]
+    outboxes = []
+    for transport in transports:
+        outbox = Outbox(ledger, 1 << 16, "pause")
+        writable: Any = transport
+        outbox.sink = Sink(outbox, writable, lambda outbox: None)
+        outbox.write(b"frame")
+        outboxes.append(outbox)
+
+    flusher.flush()
+
+    assert [transport.written for transport in transports] == [b"frame", b"", b"frame"]
+    assert [transport.aborted for transport in transports] == [False, True, False]
+    assert faults == [(outboxes[1], "out of order")]
