@@ -1,5 +1,6 @@
 """The parts that do no I/O: addresses, delays, topics, serialisers, the outbox, what the command line prints."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import fanlight
 from fanlight import serializers, topics
 from fanlight.backoff import Backoff
 from fanlight.cli import text
+from fanlight.cli.http import Views
 from fanlight.errors import BROKER_ERRORS, BrokerError, FanlightError, InvalidURL, from_broker
 from fanlight.outbox import Outbox
 from fanlight.url import Address, parse
@@ -45,6 +47,14 @@ def test_a_password_is_in_no_message() -> None:
     assert "s3cret" not in str(raised.value)
     assert "s3cret" not in repr(parse("fanlight://me:s3cret@h"))
     assert "s3cret" not in str(parse("fanlight://me:s3cret@h"))
+
+
+@pytest.mark.parametrize("password", ["s3c/ret", "s3c?ret", "s3c#ret"])
+@pytest.mark.parametrize("read", [lambda rest: parse(f"fanlight://{rest}"), lambda rest: Views(f"http://{rest}")])
+def test_a_password_that_must_be_encoded_is_told_so_and_not_shown(read: Callable[[str], object], password: str) -> None:
+    with pytest.raises(InvalidURL, match="write %2F for /") as raised:
+        read(f"me:{password}@h:7420")
+    assert "s3c" not in str(raised.value)
 
 
 def test_an_address_says_itself_as_a_url() -> None:

@@ -27,19 +27,20 @@ class Address:
 
 def parse(url: str) -> Address:
     """Read an address. Raises InvalidURL, which shows the URL without its password."""
+    check_credentials(url)
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidURL(f"cannot read the address {_shown(url)!r}: {error}") from error
+        raise InvalidURL(f"cannot read the address {shown(url)!r}: {error}") from error
     if parts.scheme != SCHEME:
         raise InvalidURL(
-            f"the address {_shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}"
+            f"the address {shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}"
         )
     if not parts.hostname:
-        raise InvalidURL(f"the address {_shown(url)!r} names no host")
+        raise InvalidURL(f"the address {shown(url)!r} names no host")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise InvalidURL(f"the address {_shown(url)!r} may have nothing behind host and port")
+        raise InvalidURL(f"the address {shown(url)!r} may have nothing behind host and port")
     return Address(
         host=parts.hostname,
         port=DEFAULT_PORT if port is None else port,
@@ -48,7 +49,18 @@ def parse(url: str) -> Address:
     )
 
 
-def _shown(url: str) -> str:
+def check_credentials(url: str) -> None:
+    """Raises InvalidURL where user or password hold what would end them: else a part of the password would be
+    taken for the port, and shown."""
+    credentials = url.partition("://")[2].rpartition("@")[0]
+    if any(mark in credentials for mark in "/?#"):
+        raise InvalidURL(
+            f"cannot read the address {shown(url)!r}: in its user name and password write %2F for /, %3F for ?, %23 for #"
+        )
+
+
+def shown(url: str) -> str:
+    """The URL for a message: without user and password."""
     scheme, mark, rest = url.partition("://")
     if "@" not in rest:
         return url

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from urllib.request import ProxyHandler, build_opener
 
 from ..errors import BrokerError, ConnectError, InvalidURL
+from ..url import check_credentials, shown
 
 TIMEOUT_SECONDS = 5.0
 DEFAULT_URL = "http://127.0.0.1:7421"
@@ -17,9 +18,10 @@ class Views:
     """`base`: http://[user:password@]host:port."""
 
     def __init__(self, base: str) -> None:
+        check_credentials(base)
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidURL(f"the HTTP address must look like {DEFAULT_URL}; got {base!r}")
+            raise InvalidURL(f"the HTTP address must look like {DEFAULT_URL}; got {shown(base)!r}")
         host = parts.netloc.rpartition("@")[2]
         self.base = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         # No proxy: the broker's views are nearby, and proxies from the environment are for elsewhere.
