@@ -165,6 +165,18 @@ def test_an_error_is_one_line_that_says_what_to_do(shell: Shell) -> None:
     assert "Traceback" not in said
 
 
+def test_a_wrong_address_of_the_http_listener_is_one_line_too(shell: Shell) -> None:
+    native = shell.environment["FANLIGHT_URL"].removeprefix("fanlight://")
+    for address, code, words in (
+        ("http://127.0.0.1:port", 2, "cannot read the address"),
+        ("127.0.0.1:7421", 2, "must look like http://"),
+        (f"http://{native}", 1, "a port of its own"),
+    ):
+        status, out, said = shell("top", "--once", "--http", address)
+        assert (status, out, said.count("\n")) == (code, b"", 1)
+        assert words in said
+
+
 def test_a_request_that_is_not_answered_times_out(shell: Shell) -> None:
     sub = shell.start("sub", "cli.deaf", "--count", "1")
     assert shell("request", "cli.deaf", "--timeout", "0.2")[0] == 4

@@ -55,7 +55,8 @@ def check_credentials(url: str) -> None:
     credentials = url.partition("://")[2].rpartition("@")[0]
     if any(mark in credentials for mark in "/?#"):
         raise InvalidURL(
-            f"cannot read the address {shown(url)!r}: in its user name and password write %2F for /, %3F for ?, %23 for #"
+            f"cannot read the address {shown(url)!r}: in its user name and password, "
+            "write %2F for /, %3F for ? and %23 for #"
         )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
@@ -19,7 +20,11 @@ class Views:
 
     def __init__(self, base: str) -> None:
         check_credentials(base)
-        parts = urlsplit(base)
+        try:
+            parts = urlsplit(base)
+            parts.port  # noqa: B018 - raises ValueError if it is none
+        except ValueError as error:
+            raise InvalidURL(f"cannot read the address {shown(base)!r}: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidURL(f"the HTTP address must look like {DEFAULT_URL}; got {shown(base)!r}")
         host = parts.netloc.rpartition("@")[2]
@@ -44,6 +49,11 @@ class Views:
             raise ConnectError(
                 f"cannot read {url}: {reason}. Is the broker's HTTP listener there? Say where with --http, "
                 "or set FANLIGHT_HTTP_URL"
+            ) from None
+        except HTTPException as error:
+            raise BrokerError(
+                f"what answers at {url} does not speak HTTP ({type(error).__name__}). The broker's HTTP listener has a "
+                "port of its own, by default 7421", code="http",
             ) from None
         except ValueError as error:
             raise BrokerError(f"{url} did not answer with JSON: {error}", code="http") from None
