@@ -7,6 +7,7 @@ The only place that knows all parts. What a signal does is decided here; what dr
 """
 
 import asyncio
+import errno
 import gc
 import signal
 from collections.abc import Mapping
@@ -90,7 +91,10 @@ class Application:
                     url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
                     listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             except OSError as error:
-                advice = "is another broker running? choose another port or address"
+                if error.errno == errno.EADDRINUSE:
+                    advice = "is another broker running? choose another port, or stop the other"
+                else:
+                    advice = "choose an address of this machine, and a port above 1023 unless you are root"
                 log.error("cannot_listen", reason=str(error), advice=advice)
                 return Exit.UNAVAILABLE
             log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)

@@ -36,6 +36,7 @@ class SlowPolicy(StrEnum):
 
 KIB = 1024
 MIB = 1024 * KIB
+TOPIC_WORDS_CEILING = 1_024  # what the matcher is made for; the work per topic grows with its words
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Limits:
         int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")
     ] = 65_535
     topic_words_max: Annotated[
-        int, Ge(1), Le(128), Unit("words"), Reason("words of a topic or filter; real ones have under 12")
+        int, Ge(1), Le(TOPIC_WORDS_CEILING), Unit("words"),
+        Reason("words of a topic or filter; real ones have under 12"),
     ] = 128
 
     # Who may connect, and for how long in silence.

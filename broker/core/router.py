@@ -12,10 +12,12 @@ Queue groups are keyed by group name and filter; a route has the group once, how
 """
 
 from collections.abc import Iterable, Iterator
+from heapq import nlargest
 from typing import Final
 
 import matchcore
-from broker.core.limits import Limits
+from broker.core.errors import InvalidTopic
+from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
 from broker.wire.fanout import Group, Route, Target
@@ -38,9 +40,10 @@ class Router:
         self._subscriptions: dict[int, Subscription] = {}
         self._free: list[int] = []
         self._exact: dict[tuple[bytes, ...], dict[int, Subscription]] = {}
-        self._wildcards = matchcore.FilterIndex()  # topics and filters are checked before, by limits that may change
+        # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
+        self._wildcards = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._groups: dict[GroupKey, Group] = {}
-        self._topics = matchcore.NameIndex()
+        self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
         self._slots: list[Route | None] = []
         self._free_slots: list[int] = []
         # Messages so far on topics whose route is forgotten: a topic stays hot when a subscriber comes or goes.
@@ -152,6 +155,21 @@ class Router:
             else:
                 groups[id(subscription.group)] = subscription.group
         return Route(key, targets, list(groups.values()))
+
+    def hot_topics(self, limit: int) -> list[tuple[bytes, str, int, int]]:
+        """The topics with most messages, most first: topic, syntax, messages, and who gets them now."""
+        hits = dict(self._messages_before)
+        hits.update((route.key, route.hits) for route in self.routes.routes())
+        hot = []
+        for key, messages in nlargest(limit, hits.items(), key=lambda item: item[1]):
+            syntax, topic = SYNTAXES[key[0]], key[1:]
+            route = self.routes.get(key)
+            try:
+                route = route if route is not None else self._build(key, topic, syntax)
+            except InvalidTopic:
+                continue  # a reload has made the limits narrower
+            hot.append((topic, syntax, messages, len(route)))
+        return hot
 
     def explain_rows(self, topic: bytes, syntax: str, filters: Iterable[Subscription]) -> dict[int, list[str]]:
         """For each of these matching subscriptions, by id: which rows of the matcher decided."""

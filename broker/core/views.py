@@ -12,7 +12,6 @@ from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
 from broker.core.ports import View
-from broker.core.router import topic_of
 from broker.core.subscription import Subscription
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -128,14 +127,10 @@ class Views:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
 
     def hot_topics(self, *, limit: int) -> Sequence[View]:
-        hot = nlargest(limit, self._broker.routes.routes(), key=lambda route: route.hits)
-        views = []
-        for route in hot:
-            syntax, topic = topic_of(route)
-            views.append(
-                {"topic": shown(topic), "syntax": syntax, "messages": route.hits, "subscribers": len(route)}
-            )
-        return views
+        return [
+            {"topic": shown(topic), "syntax": syntax, "messages": messages, "subscribers": subscribers}
+            for topic, syntax, messages, subscribers in self._broker.router.hot_topics(limit)
+        ]
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""

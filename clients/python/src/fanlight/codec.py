@@ -39,8 +39,8 @@ _VALUES = (type(None), bool, int, float, str, bytes, list, dict)
 READ_BYTES = 256 * 1024
 """Read buffer in bytes: a full socket buffer in one call, several thousand small messages."""
 
-FRAME_BYTES = 16 * 1024 * 1024
-"""Largest frame accepted, in bytes, unless told otherwise: well above the broker's own default."""
+FRAME_BYTES = 64 * 1024 * 1024 + 1024
+"""Largest frame accepted, in bytes, unless told otherwise: a MESSAGE as large as any broker may be set to pass on."""
 
 
 class Encoder:
