@@ -69,7 +69,10 @@ def parse(raw: object, kind: type, unit: str | None) -> Value:
         except ValueError:
             raise ValueError(f"is none of {', '.join(kind)}") from None
     if kind is Path:
-        return Path(raw).expanduser()
+        try:
+            return Path(raw).expanduser()
+        except RuntimeError as error:  # ~somebody whom this machine does not know
+            raise ValueError(str(error)) from None
     if kind is Secret:
         return Secret(raw)
     return raw

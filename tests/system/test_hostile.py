@@ -15,7 +15,7 @@ import msgpack  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.conftest import StartBroker, TestBroker
-from tests.system.views import KIB, MIB, eventually, logged, resident, stats
+from tests.system.views import KIB, MIB, eventually, logged, logged_once_it_is, resident, stats
 from tests.system.wire import (
     SMALL_BUFFER,
     WAIT_SECONDS,
@@ -277,7 +277,7 @@ async def test_who_asks_and_never_reads_is_not_read_from_and_then_cut_off(broker
         assert isinstance(asking.exception(), ConnectionError)
         assert most < 2 * MIB
     number = bad.welcome["connection"]
-    assert [line for line in logged(broker, "slow_consumer_disconnected") if line["connection"] == number]
+    await logged_once_it_is(broker, "slow_consumer_disconnected", connection=number)
     assert resident(broker) - before < 32 * MIB
 
 
@@ -358,7 +358,7 @@ async def test_too_many_connections_are_told_so(start_broker: StartBroker) -> No
         peers.append(await Peer.connect(broker.port))
         for peer in peers:
             await peer.settle()
-    assert len(logged(broker, "connection_refused")) == 1
+    assert len(await logged_once_it_is(broker, "connection_refused")) == 1
 
 
 async def test_one_address_cannot_take_all_connections(start_broker: StartBroker) -> None:

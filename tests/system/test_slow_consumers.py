@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import StartBroker, TestBroker
-from tests.system.views import KIB, MIB, eventually, logged, stats, view
+from tests.system.views import KIB, MIB, eventually, logged_once_it_is, stats, view
 from tests.system.wire import (
     SMALL_BUFFER,
     Peer,
@@ -48,9 +48,9 @@ async def slow_consumer(broker: TestBroker) -> dict[str, Any]:
     return dict(only)
 
 
-def named_once(broker: TestBroker, policy: str) -> None:
+async def named_once(broker: TestBroker, policy: str) -> None:
     """The log has one line about it, which says who it is and what happens to it."""
-    (line,) = (each for each in logged(broker, "slow_consumer") if each["client"] == "sleeper")
+    (line,) = await logged_once_it_is(broker, "slow_consumer", client="sleeper")
     assert (line["policy"], line["address"]) == (policy, "127.0.0.1")
     assert line["connection"] > 0
 
@@ -79,7 +79,7 @@ async def test_what_is_dropped_is_accounted_for_to_the_message(start_broker: Sta
         assert all(len(payload) == SIZE for _, _, _, payload in frames)
         assert answer[2] == {"delivered": FLOOD - dropped, "dropped": dropped}
         assert (await stats(broker))["messages_out"] == FLOOD - dropped
-    named_once(broker, policy)
+    await named_once(broker, policy)
 
 
 async def test_drop_oldest_keeps_the_newest_without_a_gap(start_broker: StartBroker) -> None:
@@ -115,7 +115,7 @@ async def test_a_consumer_that_reads_again_gets_everything_from_then_on(start_br
             await publisher.send(flood(100, start=start))
             received = [number_of(payload) for payload in await slow.payloads(100)]
             assert received == list(range(start, start + 100))
-    named_once(broker, "drop_newest")
+    await named_once(broker, "drop_newest")
 
 
 async def test_disconnect_cuts_the_slow_one_off_and_says_why(start_broker: StartBroker) -> None:
@@ -135,8 +135,8 @@ async def test_disconnect_cuts_the_slow_one_off_and_says_why(start_broker: Start
         assert seen["messages_unroutable"] + seen["messages_out"] + seen["dropped_disconnect"] == FLOOD
         assert seen["outbox_bytes"] == 0
         assert await publisher.publish("flood") == 0
-    named_once(broker, "disconnect")
-    (line,) = logged(broker, "slow_consumer_disconnected")
+    await named_once(broker, "disconnect")
+    (line,) = await logged_once_it_is(broker, "slow_consumer_disconnected")
     assert 0 < line["lost"] <= seen["dropped_disconnect"]
 
 
@@ -166,7 +166,7 @@ async def test_pause_holds_the_publisher_back_and_loses_nothing(start_broker: St
         assert after["publishers_paused"] >= 1
         assert not any(count for name, count in after.items() if name.startswith("dropped_"))
         assert after["outboxes_blocking"] == after["outbox_bytes"] == 0
-    named_once(broker, "pause")
+    await named_once(broker, "pause")
 
 
 async def test_only_publishers_to_the_slow_one_are_paused(start_broker: StartBroker) -> None:
@@ -210,7 +210,7 @@ async def test_a_pause_ends_after_pause_seconds_with_the_consumer_cut_off(start_
         assert seen["slow_consumers_disconnected"] == 1
         assert seen["messages_out"] == FLOOD + len(got)
         assert seen["outbox_bytes"] == seen["outboxes_blocking"] == 0
-    named_once(broker, "pause")
+    await named_once(broker, "pause")
 
 
 async def test_a_paused_publisher_that_goes_away_is_forgotten(start_broker: StartBroker) -> None:
@@ -265,7 +265,7 @@ async def test_one_stalled_of_fifty_does_not_cost_the_others_a_message(
             received = [number_of(payload) for payload in await slow.payloads(batch * batches - lost)]
             assert received == sorted(set(received))
             assert seen["messages_in"] * 50 == (await stats(broker))["messages_out"] + lost
-    named_once(broker, policy)
+    await named_once(broker, policy)
 
 
 async def test_large_frames_leave_whole_however_slowly_they_are_read(broker: TestBroker) -> None:

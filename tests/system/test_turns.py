@@ -45,4 +45,5 @@ async def test_neighbours_are_answered_while_a_flood_is_processed(
             await neighbour.settle()
             answered += 1
         await done
-        assert answered > 20
+        # Some hundred when the machine is idle; one would do if the flood had been gone through in one go.
+        assert answered > 3

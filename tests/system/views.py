@@ -67,6 +67,16 @@ def resident(broker: Broker) -> int:
     return resident_bytes(broker.pid) or 0
 
 
+async def logged_once_it_is(broker: Broker, event: str, **keys: Any) -> list[dict[str, Any]]:
+    """The log's lines of one event with these keys, of which there will be one at least: lines are written behind."""
+
+    def found() -> list[dict[str, Any]]:
+        return [line for line in logged(broker, event) if keys.items() <= line.items()]
+
+    await asyncio.to_thread(broker.wait_for, lambda: bool(found()), WAIT_SECONDS)
+    return found()
+
+
 def logged(broker: Broker, event: str) -> list[dict[str, Any]]:
     """The log's lines of one event."""
     lines = [json.loads(line) for line in list(broker.lines) if line.startswith("{")]

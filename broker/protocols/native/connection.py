@@ -176,7 +176,7 @@ class NativeConnection:
             return
         self.state = State.CLOSED
         self.outbox.write(frames.goodbye(reason, text))
-        self.wire.close()
+        self.wire.close(f"closed by the broker: {reason}")
 
     def cut_off(self, reason: str, text: str) -> None:
         if self.state is State.CLOSED:
@@ -229,7 +229,7 @@ class NativeConnection:
                 pass  # `receive` has noted that the peer is alive
             case Goodbye():
                 self.state = State.CLOSED
-                self.wire.close()
+                self.wire.close(f"the client said goodbye: {frames.shown(frame.reason)}")
 
     def _on_hello(self, hello: Hello) -> None:
         if hello.version < frames.VERSION:
