@@ -108,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fault(self) -> None:
         # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
-        log.exception("internal_error", address=self.address, client=str(self.protocol.client))
+        log.exception("internal_error", address=self.address, client=str(self.protocol.client or ""))
         self.abort("internal error")
 
     def eof_received(self) -> bool:

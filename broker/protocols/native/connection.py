@@ -337,6 +337,10 @@ class NativeConnection:
 
     # -- trouble ----------------------------------------------------------------------------------------------------
 
+    @property
+    def _who(self) -> str:
+        return str(self.client) if self.client is not None else "(not through its handshake)"
+
     def _wait_for_blocker(self, now: float) -> None:
         blocker = self.lane.blocker
         assert blocker is not None
@@ -355,7 +359,7 @@ class NativeConnection:
         if not self._complained:
             self._complained = True
             log.info(
-                "request_refused", address=self.wire.address, client=str(self.client), code=code.name, text=error.text
+                "request_refused", address=self.wire.address, client=self._who, code=code.name, text=error.text
             )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
@@ -366,7 +370,7 @@ class NativeConnection:
         code = CODES[type(error)]
         self.failed = code.name
         log.warning(
-            "connection_failed", address=self.wire.address, client=str(self.client), code=code.name, text=error.text
+            "connection_failed", address=self.wire.address, client=self._who, code=code.name, text=error.text
         )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
         self.say_goodbye(code.name, error.text)
