@@ -15,7 +15,9 @@ from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
 from matchcore.explain import Deciding, Explanation, why_not
 from matchcore.filters import FilterIndex
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
+from matchcore.inclusion import covers
 from matchcore.names import NameIndex
+from matchcore.subsumption import Subsumed, minimal_cover, subsumed
 
 __all__ = [
     "MAX_BYTES",
@@ -27,10 +29,14 @@ __all__ = [
     "InvalidFilter",
     "InvalidTopic",
     "NameIndex",
+    "Subsumed",
     "Token",
     "TopicError",
     "Wildcard",
+    "covers",
+    "minimal_cover",
     "parse_filter",
     "split_topic",
+    "subsumed",
     "why_not",
 ]

@@ -12,6 +12,8 @@ __all__ = ["Deciding", "Explanation", "explain", "why_not"]
 
 Text = str | bytes
 
+DEPTH = 24  # as in places.pxd
+
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
@@ -23,6 +25,9 @@ class Deciding:
     "left"      from the left, from 0        the literal there
     "right"     from the right, from 0       the literal there
     "any"       where it was found, from 0   a literal between two `#`
+
+    "key left", "key right" and "key any" are those of the access key under which the buckets found the
+    filter: the rows of the class bitmap, and the words of the bucket.
     """
 
     kind: str
@@ -38,14 +43,27 @@ class Explanation:
     syntax: str
     id: int
     rows: tuple[Deciding, ...]
+    tier: str = "pool"
+    """Where it was found: "exact", "pool" or "buckets"."""
 
 
-def explain(filter: Text, filter_syntax: str, id: int, topic: Text, topic_syntax: str) -> Explanation:
-    """The explanation of a filter that is known to match; it checks nothing but the grammar."""
+def explain(
+    filter: Text,
+    filter_syntax: str,
+    id: int,
+    topic: Text,
+    topic_syntax: str,
+    tier: str = "pool",
+    key: tuple[tuple[int, bytes], ...] = (),
+) -> Explanation:
+    """The explanation of a filter that is known to match; it checks nothing but the grammar.
+
+    `key`: the places (see places.pxd) and words of its access key, if it is in the buckets.
+    """
     wanted = _parsed(filter, filter_syntax)
     words = _split(topic, topic_syntax)
     if wanted.is_exact:
-        return Explanation(filter, filter_syntax, id, (Deciding("exact"),))
+        return Explanation(filter, filter_syntax, id, (Deciding("exact"),), "exact")
     rows = [Deciding("length", len(words))]
     rows += [Deciding("left", i, word) for i, word in _literals(wanted.prefix)]
     rows += [Deciding("right", i, word) for i, word in _literals(wanted.suffix[::-1])]
@@ -54,7 +72,29 @@ def explain(filter: Text, filter_syntax: str, id: int, topic: Text, topic_syntax
         at = _find(segment, words, at, len(words) - len(wanted.suffix))
         rows += [Deciding("any", at + i, word) for i, word in _literals(segment)]
         at += len(segment)
-    return Explanation(filter, filter_syntax, id, tuple(rows))
+    return Explanation(filter, filter_syntax, id, _key_first(rows, key), tier)
+
+
+def _key_first(rows: list[Deciding], key: tuple[tuple[int, bytes], ...]) -> tuple[Deciding, ...]:
+    """The rows of the key before the others, and named so."""
+    wanted = {(*_place(place), word) for place, word in key}
+    keyed: list[Deciding] = []
+    others: list[Deciding] = []
+    for row in rows:
+        found = (row.kind, None if row.kind == "any" else row.position, row.word)
+        if found in wanted:
+            wanted.remove(found)
+            keyed.append(Deciding(f"key {row.kind}", row.position, row.word))
+        else:
+            others.append(row)
+    return (*keyed, *others)
+
+
+def _place(place: int) -> tuple[str, int | None]:
+    """The kind and the position of a place: 24 from the left, 24 from the right, anywhere."""
+    if place < DEPTH:
+        return "left", place
+    return ("right", place - DEPTH) if place < 2 * DEPTH else ("any", None)
 
 
 def why_not(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> str | None:

@@ -2,49 +2,51 @@
 #
 #     topic text --scan--> words, hashed
 #        |                    |
-#        |  hash of all       |  each word: dictionary -> id
-#        v                    v
-#     Texts (exact tier)    Pool (dense tier; wildcard filters)
-#        |                    |  columns -> texts
-#        +---> texts <--------+
-#                |
-#             Results: their ids, ascending, each once
+#        |  hash of all       |  each word: dictionary -> id, places, rows
+#        v                    +------------------+
+#     Slots (exact tier)    Pool (dense tier)    Buckets (under the class bitmap)
+#        |                    |  columns           |  records
+#        +------> slots <-----+--------------------+
+#                   |
+#                Results: their ids, ascending, each once
 #
-# A filter is in exactly one tier. Another tier is added beside the pool: it is asked in `collect`, is
-# given new wildcard filters in `_attach`, and says with `Text.target` where a text lives.
+# A filter is in exactly one tier: that with no wildcard in the exact one; of the others tiers.pxd tells.
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.heap cimport Heap, Numbers
-from matchcore.pool cimport Pool
+from matchcore.held cimport HeldFilters
 from matchcore.results cimport Results
-from matchcore.syntax cimport Fault, Limits, Token, View
-from matchcore.texts cimport Texts
-from matchcore.words cimport Words
+from matchcore.syntax cimport Fault, View
+from matchcore.topic cimport Topic
+from matchcore.topics cimport Topics
+
+cdef enum:
+    MATCHED = 0
+    INVALID = -1     # and the Fault says why
+    NO_MEMORY = -2
 
 
-cdef class FilterIndex:
+cdef class FilterIndex(HeldFilters):
     cdef:
-        Heap heap             # counts every byte below
-        Limits limits
-        Texts texts           # each (text, syntax) with its ids; the exact tier
-        Words words           # the words of wildcard filters
-        Pool pool             # the dense tier
-        Token* tokens         # scratch: the text being scanned, limits.words of them
-        uint32_t* word_ids    # scratch: the same as ids or canonical tokens
-        Numbers columns       # scratch: what the pool found
         Results results       # scratch: checked out while Python builds an answer
-        uint64_t version      # changes with every insert and removal that did something
-        object __weakref__
 
-        # Fills results.texts for a topic. -1 with `fault` filled in: an invalid topic; -2: no memory.
-        int collect(
-            self, const View* view, uint32_t syntax, bint first_only, Results* results, Fault* fault
+        # The slots that match, unsorted and each once, into `found`; with `first_only` at most one or two. It
+        # reads the index and writes to the arguments alone: without the GIL it may run in several threads,
+        # each with a Topic and a Heap of its own, while nobody changes the index.
+        int find(
+            self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Heap* heap, Numbers* found,
+            Fault* fault, uint32_t* hit
         ) noexcept nogil
-        int _collect(self, object topic, uint32_t syntax, bint first_only, Results* results, object row) except -1
-        uint32_t _attach(self, int count, uint32_t flags) noexcept nogil
-        void _detach(self, uint32_t text) noexcept nogil
-        void _release(self, const uint32_t* ids, int count) noexcept nogil
+        int _collect(self, object topic, uint32_t syntax, bint first_only, Results* results) except -1
+        int _exact(
+            self, const View* view, uint32_t syntax, uint64_t hash, Heap* heap, Numbers* found
+        ) noexcept nogil
+        int _match_rows(
+            self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+            Py_ssize_t* row
+        ) noexcept nogil
+        int _copy_out(self, object array, const Results* results) except -1
         void _check_out(self, Results* results) noexcept nogil
         void _check_in(self, Results* results) noexcept nogil
-        int _copy_out(self, object array, const Results* results) except -1
+        list _matching(self, object topic, object syntax)

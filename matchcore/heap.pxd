@@ -1,14 +1,131 @@
 # Counted memory: every byte an index holds is asked for here, so that `nbytes` is a sum and no guess.
 #
-# Sizes are what was asked for; the allocator's own rounding and headers are not in them. A call that
-# cannot get memory returns NULL and leaves the old block as it was: the caller undoes its own steps
-# and raises MemoryError, and the index is unchanged.
+#     under 2 MiB   malloc; counted is what was asked for (its rounding and headers are not)
+#     from 2 MiB    pages of its own, from an address that is a multiple of 2 MiB and advised to be huge:
+#                   a match at a million filters touches tens of places far apart, and with pages of 4 kB
+#                   each would miss the processor's table of pages too. Grown by moving pages, not bytes.
+#
+# A call that cannot get memory returns NULL and leaves the old block as it was: the caller undoes its own
+# steps and raises MemoryError, and the index is unchanged.
 #
 # `allowance` counts down the growths that still succeed (-1: no such limit). Only tests set it: that is
 # how each allocation of an insert is made to fail once.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <stdlib.h>
+    #include <string.h>
+
+    #if defined(__linux__)
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <sys/mman.h>
+    #define MATCHCORE_HUGE ((size_t) 2 << 20)
+    #define MATCHCORE_PAGE ((size_t) 4096)
+
+    /* The flags are Linux's own; a strict C library hides their names. */
+    #ifndef MREMAP_MAYMOVE
+    #define MREMAP_MAYMOVE 1
+    #define MREMAP_FIXED 2
+    extern void *mremap(void *, size_t, size_t, int, ...);
+    #endif
+    #ifndef MADV_HUGEPAGE
+    #define MADV_HUGEPAGE 14
+    #endif
+
+    static inline size_t matchcore_held(size_t size) {
+        return size < MATCHCORE_HUGE ? size : (size + MATCHCORE_PAGE - 1) & ~(MATCHCORE_PAGE - 1);
+    }
+
+    /* Addresses for `size` bytes, the first a multiple of 2 MiB. */
+    static inline char *matchcore_reserve(size_t size, int access) {
+        char *at = (char *) mmap(NULL, size + MATCHCORE_HUGE, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        size_t before;
+        if (at == (char *) MAP_FAILED)
+            return NULL;
+        before = (size_t) (-(intptr_t) at) & (MATCHCORE_HUGE - 1);
+        if (before != 0)
+            munmap(at, before);
+        munmap(at + before + size, MATCHCORE_HUGE - before);
+        return at + before;
+    }
+
+    static inline void *matchcore_resize(void *old, size_t old_size, size_t size) {
+        char *at;
+        if (size < MATCHCORE_HUGE && old_size < MATCHCORE_HUGE)
+            return realloc(old, size);
+        if (size < MATCHCORE_HUGE) {
+            at = (char *) malloc(size);
+            if (at == NULL)
+                abort();  /* pages cannot be malloc's; and two megabytes were about to be given back */
+            if (old != NULL)
+                memcpy(at, old, size);
+            munmap(old, matchcore_held(old_size));
+            return at;
+        }
+        size = matchcore_held(size);
+        if (old_size < MATCHCORE_HUGE) {
+            at = matchcore_reserve(size, PROT_READ | PROT_WRITE);
+            if (at == NULL)
+                return NULL;
+            madvise(at, size, MADV_HUGEPAGE);
+            if (old != NULL)
+                memcpy(at, old, old_size);
+            free(old);
+            return at;
+        }
+        old_size = matchcore_held(old_size);
+        if (size == old_size || mremap(old, old_size, size, 0) != MAP_FAILED)
+            return old;
+        at = matchcore_reserve(size, PROT_NONE);
+        if (at == NULL)
+            return NULL;
+        if (mremap(old, old_size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+            munmap(at, size);
+            return NULL;
+        }
+        return at;
+    }
+
+    static inline void matchcore_release(void *old, size_t size) {
+        if (size < MATCHCORE_HUGE)
+            free(old);
+        else
+            munmap(old, matchcore_held(size));
+    }
+    #else
+    static inline size_t matchcore_held(size_t size) { return size; }
+    static inline void *matchcore_resize(void *old, size_t old_size, size_t size) {
+        (void) old_size;
+        return realloc(old, size);
+    }
+    static inline void matchcore_release(void *old, size_t size) { (void) size; free(old); }
+    #endif
+
+    /* `size` bytes of zeros: pages of its own come so. */
+    static inline void matchcore_clear(void *block, size_t size) {
+    #if defined(__linux__)
+        if (size >= MATCHCORE_HUGE)
+            return;
+    #endif
+        memset(block, 0, size);
+    }
+
+    #if defined(__GNUC__)
+    #define matchcore_prefetch(at) __builtin_prefetch(at)
+    #else
+    #define matchcore_prefetch(at) ((void) (at))
+    #endif
+    """
+    size_t heap_held "matchcore_held" (size_t size) noexcept nogil
+    void* resize_block "matchcore_resize" (void* old, size_t old_size, size_t size) noexcept nogil
+    void release_block "matchcore_release" (void* old, size_t size) noexcept nogil
+    void clear_new_block "matchcore_clear" (void* block, size_t size) noexcept nogil
+    void prefetch "matchcore_prefetch" (const void* at) noexcept nogil
 
 
 cdef struct Heap:
@@ -20,25 +137,34 @@ cdef struct Heap:
 cdef inline void* heap_resize(Heap* heap, void* old, size_t old_size, size_t new_size) noexcept nogil:
     cdef void* block
     if new_size == 0:
-        free(old)
-        heap.bytes -= old_size
+        if old != NULL:
+            release_block(old, old_size)
+        heap.bytes -= heap_held(old_size)
         return NULL
     if new_size > old_size and heap.allowance >= 0:
         if heap.allowance == 0:
             return NULL
         heap.allowance -= 1
-    block = realloc(old, new_size)
+    block = resize_block(old, old_size, new_size)
     if block == NULL:
         if new_size > old_size:
             return NULL
         block = old  # shrinking in place always succeeds: the block is merely larger than it need be
-    heap.bytes += new_size
-    heap.bytes -= old_size
+    heap.bytes += heap_held(new_size)
+    heap.bytes -= heap_held(old_size)
     return block
 
 
 cdef inline void* heap_take(Heap* heap, size_t size) noexcept nogil:
     return heap_resize(heap, NULL, 0, size)
+
+
+# `size` bytes of zeros.
+cdef inline void* heap_take_zeros(Heap* heap, size_t size) noexcept nogil:
+    cdef void* block = heap_resize(heap, NULL, 0, size)
+    if block != NULL:
+        clear_new_block(block, size)
+    return block
 
 
 cdef inline void heap_give_back(Heap* heap, void* block, size_t size) noexcept nogil:

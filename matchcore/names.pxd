@@ -1,32 +1,43 @@
 # NameIndex: topic names in, a filter asked, ids out. The mirror image of FilterIndex:
 #
-#     filter text --scan--> tokens --dictionary--> word ids --Trie--> nodes --> texts --> ids
+#     name    --scan--> tokens --dictionary--> word ids --> a path in the Trie; its last node has the ids (Holders)
+#     filter  --scan--> tokens --dictionary--> word ids --Descent--> nodes --Holders--> ids, ascending, each once
 #
-# Plain and correct: a filter whose first words are literals looks only below them; one that begins
-# with `#` looks at every node.
+# A name's text is not kept: the words on the way to its node spell it, and its syntax joins them.
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap
-from matchcore.results cimport Results
+from matchcore.descent cimport Descent
+from matchcore.heap cimport Heap, Numbers
+from matchcore.holders cimport Holders
 from matchcore.syntax cimport Fault, Limits, Token, View
-from matchcore.texts cimport Texts
 from matchcore.trie cimport Trie
 from matchcore.words cimport Words
+
+
+# The buffers of one answer; checked out of the index while Python builds it.
+cdef struct Answer:
+    Numbers ids
+    Numbers spare
 
 
 cdef class NameIndex:
     cdef:
         Heap heap
         Limits limits
-        Texts texts           # each (name, syntax) with its ids
         Words words           # the words of all names
         Trie trie
+        Holders holders
+        Descent descent
         Token* tokens         # scratch, limits.words of them
         uint32_t* word_ids    # scratch
-        Results results       # checked out while Python builds an answer
+        Answer answer
         uint64_t version
         object __weakref__
 
+        int _scan_name(self, object name, uint32_t syntax, View* view) except -1
         uint32_t _path(self, int count) noexcept nogil
-        int _collect(self, const View* view, uint32_t syntax, Results* results, Fault* fault) noexcept nogil
+        uint32_t _find(self, int count) noexcept nogil
+        int _ask(self, const View* view, uint32_t syntax, Numbers* ids, Fault* fault) noexcept nogil
+        void _free_answer(self) noexcept nogil
+        object _spell(self, uint32_t node, uint32_t syntax, bint is_str)

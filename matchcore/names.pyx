@@ -5,26 +5,27 @@ A broker asks it which cached topics a new filter touches, and which retained me
 subscriber gets. The picture is in names.pxd. Threads and errors are as in FilterIndex.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.long cimport PyLong_FromUnsignedLong
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from matchcore.heap cimport heap_give_back, heap_take, numbers_free, numbers_push
+from matchcore.ascending cimport make_ascending
+from matchcore.descent cimport SLACK, descent_free, trie_ask
+from matchcore.heap cimport heap_give_back, heap_take, numbers_free
+from matchcore.holders cimport holders_add, holders_drop, holders_free, holders_gather, holders_ids, holders_init
 from matchcore.ids cimport take_id
-from matchcore.pool cimport TOKEN_MANY, TOKEN_ONE
-from matchcore.results cimport results_free, results_ids
+from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
 from matchcore.syntax cimport (
-    LITERAL, MQTT, ONE, canonical, filter_error, hash_tokens, scan_filter, scan_topic, syntax_name,
-    take_limits, take_syntax, take_text, topic_error,
+    LITERAL, MQTT, ONE, canonical, filter_error, scan_filter, scan_topic, syntax_name, take_limits, take_syntax,
+    take_text, topic_error,
 )
 from matchcore.table cimport NONE
-from matchcore.texts cimport (
-    text_ids, text_object, texts_add, texts_add_id, texts_drop, texts_drop_id, texts_find, texts_free,
-    texts_has_id, texts_init, texts_unlink,
+from matchcore.trie cimport (
+    ROOT, node_depth, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_prune,
 )
-from matchcore.trie cimport ROOT, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_prune, trie_search
-from matchcore.words cimport OTHER, words_find, words_free, words_intern, words_release
+from matchcore.words cimport OTHER, Word, word_size, word_start, words_find, words_free, words_intern, words_release
 
 __all__ = ["NameIndex"]
 
@@ -35,14 +36,16 @@ cdef enum:
 cdef class NameIndex:
     """Topic names with ids; asked with a filter, it answers with the ids of the names it matches.
 
-    Arguments, limits and identity are as in FilterIndex.
+    Arguments, limits and identity are as in FilterIndex. A match takes time in proportion to what it finds
+    below the filter's literal prefix, or to the names that have its rarest literal at its place.
     """
 
     def __cinit__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
         self.heap.allowance = -1
-        texts_init(&self.texts, &self.heap)
         self.words.heap = &self.heap
         trie_init(&self.trie, &self.heap, &self.words)
+        holders_init(&self.holders, &self.trie)
+        self.descent.slack = SLACK
         take_limits(max_words, max_bytes, &self.limits)
         self.tokens = <Token*> heap_take(&self.heap, self.limits.words * sizeof(Token))
         self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
@@ -50,46 +53,40 @@ cdef class NameIndex:
             raise MemoryError()
 
     def __dealloc__(self) -> None:
+        holders_free(&self.holders)
         trie_free(&self.trie)
         words_free(&self.words)
-        texts_free(&self.texts)
-        results_free(&self.heap, &self.results)
+        descent_free(&self.trie, &self.descent)
+        self._free_answer()
         heap_give_back(&self.heap, self.tokens, self.limits.words * sizeof(Token))
         heap_give_back(&self.heap, self.word_ids, self.limits.words * sizeof(uint32_t))
+
+    cdef int _scan_name(self, object name, uint32_t syntax, View* view) except -1:
+        """Into `tokens`; their number."""
+        cdef Fault fault
+        cdef int count
+        take_text(name, view, syntax, False)
+        count = scan_topic(view.start, view.size, syntax, &self.limits, self.tokens, &fault)
+        if count < 0:
+            raise topic_error(view, syntax, &self.limits, &fault, None)
+        return count
 
     def insert(self, name: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (name, syntax, id) is new. All or nothing: on MemoryError the index is unchanged."""
         cdef uint32_t number = take_syntax(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
-        cdef Fault fault
-        cdef uint64_t hash
-        cdef uint32_t text, node
-        cdef int count, added
-        take_text(name, &view, number, False)
-        count = scan_topic(view.start, view.size, number, &self.limits, self.tokens, &fault)
-        if count < 0:
-            raise topic_error(&view, number, &self.limits, &fault, None)
-        hash = hash_tokens(self.tokens, count)
-        text = texts_find(&self.texts, view.start, view.size, number, hash)
-        if text != NONE:
-            added = texts_add_id(&self.texts, text, who)
-            if added < 0:
-                raise MemoryError()
-            self.version += added
-            return added == 1
-        text = texts_add(&self.texts, view.start, view.size, number, hash, view.is_str, True, who)
-        if text == NONE:
-            raise MemoryError()
-        node = self._path(count)
+        cdef int count = self._scan_name(name, number, &view)
+        cdef uint32_t node = self._path(count)
+        cdef int added
         if node == NONE:
-            texts_drop(&self.texts, text)
             raise MemoryError()
-        self.texts.entries[text].target = node
-        self.texts.entries[text].next = self.trie.nodes[node].names
-        self.trie.nodes[node].names = text
-        self.version += 1
-        return True
+        added = holders_add(&self.holders, node, number, view.is_str, who)
+        if added < 0:
+            trie_prune(&self.trie, node)
+            raise MemoryError()
+        self.version += added
+        return added == 1
 
     cdef uint32_t _path(self, int count) noexcept nogil:
         """The node of the words in `tokens`, made if need be; NONE: no memory, and nothing made."""
@@ -107,7 +104,7 @@ cdef class NameIndex:
                 words_release(&self.words, word)  # the node has its own reference
             else:
                 if word != OTHER:
-                    child = trie_add(&self.trie, node, word)
+                    child = trie_add(&self.trie, node, word, token.size != 0 and token.start[0] == c"$")
                     if child == NONE:
                         words_release(&self.words, word)
                 if child == NONE:
@@ -116,44 +113,42 @@ cdef class NameIndex:
             node = child
         return node
 
+    cdef uint32_t _find(self, int count) noexcept nogil:
+        """The node of the words in `tokens`, or NONE."""
+        cdef uint32_t node = ROOT if self.trie.count != 0 else NONE
+        cdef uint32_t word
+        cdef const Token* token
+        cdef int i
+        for i in range(count):
+            token = &self.tokens[i]
+            word = words_find(&self.words, token.start, token.size, token.hash)
+            if word == OTHER or node == NONE:
+                return NONE
+            node = trie_child(&self.trie, node, word)
+        return node
+
     def remove(self, name: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (name, syntax, id) was there. Never needs memory."""
         cdef uint32_t number = take_syntax(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
-        cdef Fault fault
-        cdef uint32_t text, node
-        cdef int count
-        take_text(name, &view, number, False)
-        count = scan_topic(view.start, view.size, number, &self.limits, self.tokens, &fault)
-        if count < 0:
-            raise topic_error(&view, number, &self.limits, &fault, None)
-        text = texts_find(&self.texts, view.start, view.size, number, hash_tokens(self.tokens, count))
-        if text == NONE or not texts_has_id(&self.texts, text, who):
+        cdef uint32_t node = self._find(self._scan_name(name, number, &view))
+        if node == NONE or not holders_drop(&self.holders, node, number, who):
             return False
-        if self.texts.entries[text].count > 1:
-            texts_drop_id(&self.texts, text, who)
-        else:
-            node = self.texts.entries[text].target
-            self.trie.nodes[node].names = texts_unlink(&self.texts, self.trie.nodes[node].names, text)
-            texts_drop(&self.texts, text)
-            trie_prune(&self.trie, node)
+        trie_prune(&self.trie, node)
         self.version += 1
         return True
 
-    cdef int _collect(self, const View* view, uint32_t syntax, Results* results, Fault* fault) noexcept nogil:
-        """Fills results.texts. -1 with `fault` filled in: an invalid filter; -2: no memory."""
-        cdef const Token* tokens = self.tokens
-        cdef int count = scan_filter(view.start, view.size, syntax, &self.limits, self.tokens, fault)
-        cdef uint32_t text
-        cdef size_t j
+    cdef int _ask(self, const View* view, uint32_t syntax, Numbers* ids, Fault* fault) noexcept nogil:
+        """Adds the ids to `ids`, in no order. -1 with `fault` filled in: an invalid filter; -2: no memory."""
+        cdef Token* tokens = self.tokens
+        cdef int count = scan_filter(view.start, view.size, syntax, &self.limits, tokens, fault)
         cdef bint no_dollar
         cdef int i
-        results.texts.size = 0
         if count < 0:
             return -1
         no_dollar = syntax == MQTT and tokens[0].kind != LITERAL
-        count = canonical(self.tokens, count)
+        count = canonical(tokens, count)
         for i in range(count):
             if tokens[i].kind == LITERAL:
                 self.word_ids[i] = words_find(&self.words, tokens[i].start, tokens[i].size, tokens[i].hash)
@@ -161,77 +156,112 @@ cdef class NameIndex:
                     return 0  # a word that no name has
             else:
                 self.word_ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
-        if trie_search(&self.trie, self.word_ids, count, no_dollar) < 0:
+        if trie_ask(&self.trie, &self.descent, self.word_ids, <uint32_t> count, no_dollar) < 0:
             return -2
-        for j in range(self.trie.frontier.size):
-            text = self.trie.nodes[self.trie.frontier.items[j]].names
-            while text != NONE:
-                if numbers_push(&self.heap, &results.texts, text) < 0:
-                    return -2
-                text = self.texts.entries[text].next
-        return 0
+        return -2 if holders_gather(&self.holders, &self.descent.found, ids) < 0 else 0
 
     def match(self, filter: str | bytes, *, syntax: str = "amqp") -> tuple:
         """The distinct ids of the names that the filter matches, ascending."""
         cdef uint32_t number = take_syntax(syntax)
         cdef View view
         cdef Fault fault
-        cdef Results results = self.results
+        cdef Answer answer = self.answer
         cdef size_t i
         cdef object id
         cdef tuple found
         cdef int status
-        memset(&self.results, 0, sizeof(Results))
+        memset(&self.answer, 0, sizeof(Answer))
+        answer.ids.size = 0
         try:
             take_text(filter, &view, number, True)
-            status = self._collect(&view, number, &results, &fault)
+            status = self._ask(&view, number, &answer.ids, &fault)
             if status == -1:
                 raise filter_error(&view, number, &self.limits, &fault)
-            if status == -2 or results_ids(&self.heap, &results, &self.texts, 0) < 0:
+            if status == -2 or make_ascending(&self.heap, &answer.ids, &answer.spare) < 0:
                 raise MemoryError()
-            found = PyTuple_New(results.ids.size)
-            for i in range(results.ids.size):
-                id = PyLong_FromUnsignedLong(results.ids.items[i])
+            found = PyTuple_New(answer.ids.size)
+            for i in range(answer.ids.size):
+                id = PyLong_FromUnsignedLong(answer.ids.items[i])
                 Py_INCREF(id)
                 PyTuple_SET_ITEM(found, i, id)
             return found
         finally:
-            # Whoever asked in the meantime has left a set of buffers of its own: one is enough.
-            results_free(&self.heap, &self.results)
-            if results.ids.capacity > KEPT_IDS:
-                results_free(&self.heap, &results)
-            if self.trie.frontier.capacity + self.trie.ahead.capacity > KEPT_IDS:
-                numbers_free(&self.heap, &self.trie.frontier)
-                numbers_free(&self.heap, &self.trie.ahead)
-            self.results = results
+            # Whoever asked in the meantime has left buffers of its own: one set is enough.
+            self._free_answer()
+            self.answer = answer
+            if answer.ids.capacity > KEPT_IDS or answer.spare.capacity > KEPT_IDS:
+                self._free_answer()
+            if (
+                self.descent.frontier.capacity + self.descent.ahead.capacity + self.descent.found.capacity
+                > KEPT_IDS
+            ):
+                descent_free(&self.trie, &self.descent)
+
+    cdef void _free_answer(self) noexcept nogil:
+        numbers_free(&self.heap, &self.answer.ids)
+        numbers_free(&self.heap, &self.answer.spare)
 
     def __len__(self) -> int:
         """The number of (name, syntax, id) held."""
-        return <Py_ssize_t> self.texts.pairs
+        return <Py_ssize_t> self.holders.pairs
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all told: tables, texts, nodes, scratch and this object, as asked of malloc."""
+        """Bytes held, all told: tables, words, nodes, scratch and this object, as asked of malloc."""
         return self.heap.bytes + <size_t> NameIndex.__basicsize__
+
+    cdef object _spell(self, uint32_t node, uint32_t syntax, bint is_str):
+        """The name that ends at `node`."""
+        cdef char separator = c"/" if syntax == MQTT else c"."
+        cdef uint32_t at = node
+        cdef size_t size = 0
+        cdef size_t length
+        cdef const Word* word
+        cdef bytes text
+        cdef char* end
+        while at != ROOT:
+            size += word_size(&self.words.entries[self.trie.nodes[at].word]) + 1
+            at = self.trie.nodes[at].parent
+        text = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (size - 1 if size != 0 else 0))
+        end = PyBytes_AS_STRING(text) + size - 1
+        at = node
+        while at != ROOT:
+            word = &self.words.entries[self.trie.nodes[at].word]
+            length = word_size(word)
+            end -= length
+            memcpy(end, word_start(word), length)
+            at = self.trie.nodes[at].parent
+            if at != ROOT:
+                end -= 1
+                end[0] = separator
+        return text.decode("utf-8") if is_str else text
 
     def names(self):
         """Iterates over (name, syntax, id), in no promised order; RuntimeError if the index changes."""
         cdef uint64_t version = self.version
-        cdef uint32_t i = 0
-        cdef uint32_t j
-        while i < self.texts.count:
-            j = 0
-            while j < self.texts.entries[i].count:
-                yield (
-                    text_object(&self.texts.entries[i]),
-                    syntax_name(self.texts.entries[i].syntax),
-                    text_ids(&self.texts.entries[i])[j],
-                )
-                if self.version != version:
-                    raise RuntimeError("the NameIndex changed while its names were iterated over")
-                j += 1
-            i += 1
+        cdef uint32_t node = 0
+        cdef uint32_t syntax, count, i
+        cdef const uint32_t* ids
+        cdef bint is_str
+        while node < self.trie.count:
+            if node_holds(&self.trie, node):
+                for syntax in range(2):
+                    i = 0
+                    while True:
+                        # Asked again after each yield: nothing says what ran in between, but that nothing changed.
+                        count = holders_ids(&self.holders, node, syntax, &ids, &is_str)
+                        if i >= count:
+                            break
+                        yield self._spell(node, syntax, is_str), syntax_name(syntax), ids[i]
+                        if self.version != version:
+                            raise RuntimeError("the NameIndex changed while its names were iterated over")
+                        i += 1
+            node += 1
 
     def _fail_after(self, allocations: int) -> None:
         """For tests: so many more growths of memory succeed, then none; -1: all."""
         self.heap.allowance = allocations
+
+    def _tune(self, slack: int = SLACK) -> None:
+        """For tests: how many nodes a search meets before it turns to the postings; -1: it always does."""
+        self.descent.slack = slack

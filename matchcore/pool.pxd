@@ -26,38 +26,23 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from matchcore.bitmap cimport Row, count_bits
+from matchcore.bitmap cimport Row
 from matchcore.heap cimport Heap
+from matchcore.places cimport (
+    DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, TOKEN_MANY, TOKEN_ONE,
+    TOKEN_WILD, count_places,
+)
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words
-
-cdef enum:
-    DEPTH = 24               # as deep as nearly every topic; the masks of a word fit in 49 bits
-    LENGTHS = DEPTH + 2      # 0..DEPTH, and one for all that is longer
-    PLACE_LEFT = 0           # places: left 0..23, right 24..47, any 48
-    PLACE_RIGHT = DEPTH
-    PLACE_ANY = 2 * DEPTH
-
-    # Tokens of a column that are no word ids
-    TOKEN_ONE = 0xFFFFFFFF
-    TOKEN_MANY = 0xFFFFFFFE
-    TOKEN_WILD = 0xFFFFFFFE  # not less than this: a wildcard
-
-    GROUPS = 2 * DEPTH + 2   # constraints of a topic: left and right positions, length, any
-
-    # Column.flags
-    HAS_MANY = 1
-    TO_VERIFY = 2
-    NO_DOLLAR = 4            # refuses a first word that begins with `$` (MQTT 5, 4.7.2)
 
 
 cdef struct Column:
     uint32_t* tokens   # word ids, TOKEN_ONE, TOKEN_MANY: the canonical filter; NULL when free
-    uint32_t tag
-    uint32_t texts     # first text with this canonical form; of a free column: the next free one
+    uint32_t slot      # whose filter it is; of a free column: the next free one
     uint16_t count     # tokens
     uint16_t prefix    # tokens before the first MANY, or all
     uint16_t suffix    # tokens after the last MANY, or none
+    uint16_t least     # words it takes at least, or exactly
     uint16_t sought    # index of the token in the any row, 0 none
     uint8_t flags
 
@@ -69,17 +54,10 @@ cdef struct WordRows:
     Row* rows
 
 
-# A constraint on the columns: the or of some rows. Weight: their columns, all told.
-cdef struct Group:
-    uint32_t first     # into Pool.rows_of_groups
-    uint32_t count
-    uint64_t weight
-
-
 cdef struct Pool:
     Heap* heap
     Words* words
-    Table table            # canonical form -> column
+    Table table            # slot -> column
     Column* columns
     uint32_t count         # columns ever used
     uint32_t capacity
@@ -94,22 +72,19 @@ cdef struct Pool:
     Row free_any
     Row[LENGTHS] lengths
     Row no_dollar
-    # Scratch of one match
-    Group* groups
-    const Row** rows_of_groups
-    uint32_t* cursors
-    uint32_t scratch       # rows that fit
 
 
-cdef int pool_init(Pool* pool, Heap* heap, Words* words, uint32_t max_words) noexcept nogil
+cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil
 cdef void pool_free(Pool* pool) noexcept nogil
 
-# The column of a canonical filter, or NONE. `flags` is NO_DOLLAR or 0 and part of the identity.
-cdef uint32_t pool_find(const Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil
+# The column of a slot that is in the pool.
+cdef uint32_t pool_find(const Pool* pool, uint32_t slot) noexcept nogil
 
-# A new column, or NONE when there is no memory. The words' references are the caller's to take and,
-# after pool_remove, to release.
-cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil
+# A new column for a canonical filter, or NONE when there is no memory. `flags` is NO_DOLLAR or 0. The words'
+# references are the slot's.
+cdef uint32_t pool_add(
+    Pool* pool, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
+) noexcept nogil
 cdef void pool_remove(Pool* pool, uint32_t column) noexcept nogil
 
 
@@ -122,9 +97,4 @@ cdef inline const Row* word_row(const Pool* pool, uint32_t id, int place) noexce
     entry = &pool.word_rows[id]
     if not entry.places & bit:
         return NULL
-    return &entry.rows[count_bits(entry.places & (bit - 1))]
-
-
-# The length row of topics with so many words.
-cdef inline uint32_t length_row(uint32_t words) noexcept nogil:
-    return words if words <= DEPTH else DEPTH + 1
+    return &entry.rows[count_places(entry.places & (bit - 1))]

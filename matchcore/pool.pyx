@@ -2,14 +2,16 @@
 """The dense pool: wildcard filters as columns of an inverted bitmap. The idea is drawn in pool.pxd.
 
 Here a column is added and removed: its bits in the rows are set and cleared. One that could not be
-finished for want of memory is cleared again. Asking is in search.pyx.
+finished for want of memory is cleared again. Which filters come here is decided in tiers.pyx; asking is in
+search.pyx.
 """
 
 from libc.string cimport memcpy, memset
 
-from matchcore.bitmap cimport count_bits, row_clear, row_copy, row_free, row_set
-from matchcore.hashing cimport hash_add, hash_secret
+from matchcore.bitmap cimport row_clear, row_copy, row_free, row_set
+from matchcore.hashing cimport fold, hash_secret
 from matchcore.heap cimport heap_give_back, heap_resize, heap_take
+from matchcore.places cimport Parts, length_row, parts_of
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 from matchcore.words cimport OTHER
 
@@ -19,28 +21,15 @@ cdef enum:
 cdef const uint64_t* secret = hash_secret()
 
 
-cdef int pool_init(Pool* pool, Heap* heap, Words* words, uint32_t max_words) noexcept nogil:
+cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
     pool.heap = heap
     pool.words = words
     pool.free = NONE
-    pool.scratch = 4 * DEPTH + 2 + max_words  # literal and free for each position; any: one a word
-    pool.groups = <Group*> heap_take(heap, GROUPS * sizeof(Group))
-    pool.rows_of_groups = <const Row**> heap_take(heap, pool.scratch * sizeof(Row*))
-    pool.cursors = <uint32_t*> heap_take(heap, pool.scratch * sizeof(uint32_t))
-    if pool.groups == NULL or pool.rows_of_groups == NULL or pool.cursors == NULL:
-        return -1
-    return 0
 
 
 cdef void pool_free(Pool* pool) noexcept nogil:
     _forget_columns(pool)
-    heap_give_back(pool.heap, pool.groups, GROUPS * sizeof(Group))
-    heap_give_back(pool.heap, pool.rows_of_groups, pool.scratch * sizeof(Row*))
-    heap_give_back(pool.heap, pool.cursors, pool.scratch * sizeof(uint32_t))
-    pool.groups = NULL
-    pool.rows_of_groups = NULL
-    pool.cursors = NULL
 
 
 cdef void _forget_columns(Pool* pool) noexcept nogil:
@@ -73,7 +62,7 @@ cdef void _forget_columns(Pool* pool) noexcept nogil:
 
 cdef void _forget_word(Pool* pool, uint32_t id) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
-    cdef int count = count_bits(entry.places)
+    cdef int count = count_places(entry.places)
     cdef int i
     for i in range(count):
         row_free(pool.heap, &entry.rows[i])
@@ -87,8 +76,8 @@ cdef void _forget_word(Pool* pool, uint32_t id) noexcept nogil:
 cdef int _set_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
     cdef uint64_t bit = <uint64_t> 1 << place
-    cdef int at = count_bits(entry.places & (bit - 1))
-    cdef int count = count_bits(entry.places)
+    cdef int at = count_places(entry.places & (bit - 1))
+    cdef int count = count_places(entry.places)
     cdef int i
     cdef Row row
     cdef Row* rows
@@ -112,8 +101,8 @@ cdef int _set_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept
 cdef void _clear_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
     cdef uint64_t bit = <uint64_t> 1 << place
-    cdef int at = count_bits(entry.places & (bit - 1))
-    cdef int count = count_bits(entry.places)
+    cdef int at = count_places(entry.places & (bit - 1))
+    cdef int count = count_places(entry.places)
     cdef int i
     if not entry.places & bit:
         return
@@ -130,29 +119,17 @@ cdef void _clear_word(Pool* pool, uint32_t id, int place, uint32_t column) noexc
 
 # ---- adding and removing ------------------------------------------------------------------------
 
-cdef uint32_t _tag(const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
-    cdef uint64_t state = secret[0] ^ (<uint64_t> count << 8) ^ (flags & NO_DOLLAR)
-    cdef uint32_t i
-    for i in range(count):
-        state = hash_add(secret, state, tokens[i])
-    return <uint32_t> (state >> 32)
+cdef inline uint32_t _tag(uint32_t slot) noexcept nogil:
+    return <uint32_t> (fold(slot ^ secret[0], secret[1]) >> 32)
 
 
-cdef uint32_t pool_find(const Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
-    cdef uint32_t tag = _tag(tokens, count, flags)
-    cdef uint32_t at, i
+cdef uint32_t pool_find(const Pool* pool, uint32_t slot) noexcept nogil:
+    cdef uint32_t tag = _tag(slot)
+    cdef uint32_t at
     cdef uint32_t c = table_first(&pool.table, tag, &at)
-    cdef const Column* column
-    while c != NONE:
-        column = &pool.columns[c]
-        if column.count == count and (column.flags & NO_DOLLAR) == (flags & NO_DOLLAR):
-            for i in range(count):
-                if column.tokens[i] != tokens[i]:
-                    break
-            else:
-                return c
+    while c != NONE and pool.columns[c].slot != slot:
         c = table_next(&pool.table, tag, &at)
-    return NONE
+    return c
 
 
 cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept nogil:
@@ -194,26 +171,21 @@ cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept n
 
 cdef void _describe(Pool* pool, Column* column, const uint32_t* tokens, uint32_t count) noexcept nogil:
     """Fills in what follows from the tokens."""
+    cdef Parts parts = parts_of(tokens, count)
     cdef uint32_t i
-    cdef uint32_t many = 0
     cdef uint32_t fewest = 0xFFFFFFFF
-    column.count = column.prefix = <uint16_t> count
-    column.suffix = column.sought = 0
-    for i in range(count):
-        if tokens[i] == TOKEN_MANY:
-            if many == 0:
-                column.prefix = <uint16_t> i
-            column.suffix = <uint16_t> (count - 1 - i)
-            many += 1
-    if many != 0:
-        column.flags |= HAS_MANY
-    if many > 1:
-        for i in range(column.prefix + 1, count - column.suffix - 1):
-            if tokens[i] < TOKEN_WILD and pool.words.entries[tokens[i]].refs < fewest:
-                fewest = pool.words.entries[tokens[i]].refs
-                column.sought = <uint16_t> i
-    if many > 1 or count - many > DEPTH:
-        column.flags |= TO_VERIFY
+    column.count = <uint16_t> count
+    column.prefix = <uint16_t> parts.prefix
+    column.suffix = <uint16_t> parts.suffix
+    column.least = <uint16_t> parts.least
+    column.flags |= parts.flags
+    column.sought = 0
+    if parts.least > DEPTH:
+        column.flags |= TO_VERIFY  # its length row is that of all that is longer
+    for i in range(parts.prefix, count - parts.suffix):
+        if tokens[i] < TOKEN_WILD and pool.words.entries[tokens[i]].refs < fewest:
+            fewest = pool.words.entries[tokens[i]].refs
+            column.sought = <uint16_t> i
 
 
 cdef int _deepen(Pool* pool, Row* free_rows, uint32_t* depth, uint32_t wanted) noexcept nogil:
@@ -232,7 +204,7 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     cdef Heap* heap = pool.heap
     cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
     cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
-    cdef uint32_t i, least
+    cdef uint32_t i
     cdef int status
     if _deepen(pool, pool.free_left, &pool.left_depth, prefix) < 0:
         return -1
@@ -258,8 +230,7 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
         status = row_set(heap, &pool.free_any, c)
     if status < 0:
         return -1
-    least = _least_words(column)
-    for i in range(length_row(least), LENGTHS):
+    for i in range(length_row(column.least), LENGTHS):
         if row_set(heap, &pool.lengths[i], c) < 0:
             return -1
         if not column.flags & HAS_MANY:
@@ -267,15 +238,6 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     if column.flags & NO_DOLLAR and row_set(heap, &pool.no_dollar, c) < 0:
         return -1
     return row_set(heap, &pool.live, c)
-
-
-cdef uint32_t _least_words(const Column* column) noexcept nogil:
-    cdef uint32_t least = 0
-    cdef uint32_t i
-    for i in range(column.count):
-        if column.tokens[i] != TOKEN_MANY:
-            least += 1
-    return least
 
 
 cdef void _take_out(Pool* pool, uint32_t c) noexcept nogil:
@@ -310,13 +272,15 @@ cdef void _free_column(Pool* pool, uint32_t c) noexcept nogil:
     cdef Column* column = &pool.columns[c]
     heap_give_back(pool.heap, column.tokens, column.count * sizeof(uint32_t))
     column.tokens = NULL
-    column.texts = pool.free
+    column.slot = pool.free
     pool.free = c
     if pool.live.bits == 0:
         _forget_columns(pool)
 
 
-cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint32_t flags) noexcept nogil:
+cdef uint32_t pool_add(
+    Pool* pool, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
+) noexcept nogil:
     cdef Column* column
     cdef uint32_t c
     cdef uint32_t* copy
@@ -328,25 +292,24 @@ cdef uint32_t pool_add(Pool* pool, const uint32_t* tokens, uint32_t count, uint3
     memcpy(copy, tokens, count * sizeof(uint32_t))
     if pool.free != NONE:
         c = pool.free
-        pool.free = pool.columns[c].texts
+        pool.free = pool.columns[c].slot
     else:
         c = pool.count
         pool.count += 1
     column = &pool.columns[c]
     column.tokens = copy
     column.flags = <uint8_t> flags
-    column.texts = NONE
-    column.tag = _tag(tokens, count, flags)
+    column.slot = slot
     _describe(pool, column, tokens, count)
     if _put(pool, c) < 0:
         _take_out(pool, c)
         _free_column(pool, c)
         return NONE
-    table_put(&pool.table, column.tag, c)
+    table_put(&pool.table, _tag(slot), c)
     return c
 
 
 cdef void pool_remove(Pool* pool, uint32_t c) noexcept nogil:
-    table_drop(pool.heap, &pool.table, pool.columns[c].tag, c)
+    table_drop(pool.heap, &pool.table, _tag(pool.columns[c].slot), c)
     _take_out(pool, c)
     _free_column(pool, c)

@@ -16,7 +16,7 @@ from typing import Any
 
 from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
 
-__all__ = ["ReferenceFilterIndex", "ReferenceNameIndex", "matches"]
+__all__ = ["ReferenceFilterIndex", "ReferenceNameIndex", "covers", "matches"]
 
 Text = str | bytes
 
@@ -47,6 +47,73 @@ def _matches(wanted: list[bytes], words: list[bytes], one: bytes) -> bool:
         return wanted[i] in (one, words[j]) and rest_matches(i + 1, j + 1)
 
     return rest_matches(0, 0)
+
+
+def covers(a: Text, a_syntax: str, b: Text, b_syntax: str) -> bool:
+    """Whether `a` matches every topic that `b` matches, of those that can be written in either syntax.
+
+    All topics at once: word by word, over all words that either filter names and two that neither does, with the
+    tokens that each may have come to. In exponential time at worst.
+    """
+    named = {*filter_words(a, a_syntax), *filter_words(b, b_syntax)}
+    unnamed = b"x" * (max(map(len, named), default=0) + 1)
+    words = [*named, unnamed, b"$" + unnamed]
+    writable = {
+        "amqp": [word for word in words if b"." not in word],
+        "mqtt": [word for word in words if not any(mark in word for mark in (b"/", b"+", b"#", b"\0"))],
+    }
+    return all(_covers(a, a_syntax, b, b_syntax, syntax, writable[syntax]) for syntax in writable)
+
+
+def _covers(a: Text, a_syntax: str, b: Text, b_syntax: str, topic_syntax: str, words: list[bytes]) -> bool:
+    start = _Walk(a, a_syntax), _Walk(b, b_syntax)
+    met = {("none", start[0].places, start[1].places)}
+    open_ = [("none", *start)]
+    while open_:
+        so_far, mine, theirs = open_.pop()
+        # No text is the empty word alone, and in MQTT none has no word.
+        is_topic = so_far == "some" or (so_far == "none" and topic_syntax == "amqp")
+        if is_topic and theirs.at_end and not mine.at_end:
+            return False
+        for word in words:
+            then = "empty" if so_far == "none" and not word else "some"
+            next_mine, next_theirs = mine.after(word, so_far == "none"), theirs.after(word, so_far == "none")
+            state = (then, next_mine.places, next_theirs.places)
+            if next_theirs.places and state not in met:
+                met.add(state)
+                open_.append((then, next_mine, next_theirs))
+    return True
+
+
+class _Walk:
+    """The tokens of a filter that may be next, after some words of a topic."""
+
+    def __init__(self, filter: Text, syntax: str, places: frozenset[int] | None = None) -> None:
+        self._filter, self._syntax = filter, syntax
+        self._wanted = filter_words(filter, syntax)
+        self.places = self._without_more_words({0}) if places is None else places
+
+    @property
+    def at_end(self) -> bool:
+        return len(self._wanted) in self.places
+
+    def _without_more_words(self, places: set[int]) -> frozenset[int]:
+        reached = set(places)
+        for i, token in enumerate(self._wanted):
+            if i in reached and token == MANY:
+                reached.add(i + 1)
+        return frozenset(reached)
+
+    def after(self, word: bytes, is_first: bool) -> "_Walk":
+        places = set[int]()
+        wild = {ONE[self._syntax], MANY}
+        if not (is_first and word.startswith(b"$") and self._syntax == "mqtt" and {*self._wanted[:1]} & wild):
+            for i in self.places - {len(self._wanted)}:
+                if self._wanted[i] == MANY:
+                    places.add(i)
+                elif self._wanted[i] in (ONE[self._syntax], word):
+                    places.add(i + 1)
+        return _Walk(self._filter, self._syntax, self._without_more_words(places))
 
 
 def topic_words(topic: Text, syntax: str, max_words: int = 128, max_bytes: int = 65_535) -> list[bytes]:

@@ -9,11 +9,12 @@
 from libc.stdint cimport uint32_t
 
 from matchcore.heap cimport Heap, Numbers
+from matchcore.slots cimport Slots
 from matchcore.texts cimport Texts
 
 
 cdef struct Results:
-    Numbers texts    # matched texts, each once
+    Numbers texts    # matched texts (or slots), each once
     Numbers ids
     Numbers runs     # where each text's ids end
     Numbers spare    # the other half of the merge
@@ -21,4 +22,5 @@ cdef struct Results:
 
 # Sets ids[base:] to the ids of `texts`, ascending, each once. -1: no memory.
 cdef int results_ids(Heap* heap, Results* results, const Texts* texts, size_t base) noexcept nogil
+cdef int results_of_slots(Heap* heap, Results* results, const Slots* slots, size_t base) noexcept nogil
 cdef void results_free(Heap* heap, Results* results) noexcept nogil

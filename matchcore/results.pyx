@@ -7,6 +7,7 @@ The picture is in results.pxd.
 from libc.string cimport memcpy
 
 from matchcore.heap cimport numbers_free, numbers_push, numbers_reserve
+from matchcore.slots cimport slot_ids
 from matchcore.texts cimport Text, text_ids
 
 cdef enum:
@@ -75,39 +76,73 @@ cdef int _merge_runs(Heap* heap, Results* results, size_t base) noexcept nogil:
     return 0
 
 
-cdef int results_ids(Heap* heap, Results* results, const Texts* texts, size_t base) noexcept nogil:
-    cdef const Text* text
-    cdef size_t i, count, kept
+cdef int _room(Heap* heap, Results* results, size_t more) noexcept nogil:
+    if results.ids.capacity - results.ids.size < more:
+        return numbers_reserve(heap, &results.ids, results.ids.size + more)
+    return 0
+
+
+cdef int _push_run(Heap* heap, Results* results, const uint32_t* ids, size_t count, size_t base) noexcept nogil:
+    if _room(heap, results, count) < 0:
+        return -1
+    if count == 1:
+        results.ids.items[results.ids.size] = ids[0]
+    else:
+        memcpy(results.ids.items + results.ids.size, ids, count * sizeof(uint32_t))
+    results.ids.size += count
+    return numbers_push(heap, &results.runs, <uint32_t> (results.ids.size - base))
+
+
+cdef int _distinct(Heap* heap, Results* results, size_t base) noexcept nogil:
+    """The runs made one, ascending, without duplicates."""
+    cdef size_t count = results.ids.size - base
+    cdef size_t kept = 1
+    cdef size_t i
     cdef uint32_t* ids
-    results.ids.size = base
-    results.runs.size = 0
-    for i in range(results.texts.size):
-        text = &texts.entries[results.texts.items[i]]
-        if results.ids.capacity - results.ids.size < text.count:
-            if numbers_reserve(heap, &results.ids, results.ids.size + text.count) < 0:
-                return -1
-        if text.count == 1:
-            results.ids.items[results.ids.size] = text_ids(text)[0]
-        else:
-            memcpy(results.ids.items + results.ids.size, text_ids(text), text.count * sizeof(uint32_t))
-        results.ids.size += text.count
-        if numbers_push(heap, &results.runs, <uint32_t> (results.ids.size - base)) < 0:
-            return -1
-    if results.texts.size < 2:
-        return 0
-    count = results.ids.size - base
     if count <= FEW:
         _insertion_sort(results.ids.items + base, count)
     elif _merge_runs(heap, results, base) < 0:
         return -1
     ids = results.ids.items + base
-    kept = 1
     for i in range(1, count):
         if ids[i] != ids[kept - 1]:
             ids[kept] = ids[i]
             kept += 1
     results.ids.size = base + kept
     return 0
+
+
+cdef int results_ids(Heap* heap, Results* results, const Texts* texts, size_t base) noexcept nogil:
+    cdef const Text* text
+    cdef size_t i
+    results.ids.size = base
+    results.runs.size = 0
+    for i in range(results.texts.size):
+        text = &texts.entries[results.texts.items[i]]
+        if _push_run(heap, results, text_ids(text), text.count, base) < 0:
+            return -1
+    return 0 if results.texts.size < 2 else _distinct(heap, results, base)
+
+
+cdef int results_of_slots(Heap* heap, Results* results, const Slots* slots, size_t base) noexcept nogil:
+    cdef const uint32_t* ids
+    cdef size_t n = results.texts.size
+    cdef size_t i, count
+    results.ids.size = base
+    results.runs.size = 0
+    if slots.several == 0 and n <= FEW:
+        # The usual case: few filters, each with one id.
+        if _room(heap, results, n) < 0:
+            return -1
+        for i in range(n):
+            results.ids.items[base + i] = slots.ids[results.texts.items[i]]
+        results.ids.size = base + n
+    else:
+        for i in range(n):
+            ids = slot_ids(slots, results.texts.items[i], &count)
+            if _push_run(heap, results, ids, count, base) < 0:
+                return -1
+    return 0 if n < 2 else _distinct(heap, results, base)
 
 
 cdef void results_free(Heap* heap, Results* results) noexcept nogil:

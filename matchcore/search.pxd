@@ -1,11 +1,10 @@
 # Asking the pool: which columns match a topic.
 
-from libc.stdint cimport uint32_t
-
-from matchcore.heap cimport Numbers
+from matchcore.heap cimport Heap, Numbers
 from matchcore.pool cimport Pool
+from matchcore.topic cimport Topic
 
-# Pushes the columns that match the topic `ids` (word ids, OTHER for unknown words). -1: no memory.
+# Pushes the slots of the columns that match. -1: no memory. The scratch is the topic's, the heap the caller's.
 cdef int pool_match(
-    Pool* pool, const uint32_t* ids, uint32_t count, bint dollar, bint first_only, Numbers* found
+    const Pool* pool, Topic* topic, bint first_only, Numbers* found, Heap* heap
 ) noexcept nogil

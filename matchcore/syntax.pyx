@@ -13,7 +13,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from libc.string cimport memchr
 
-from matchcore.hashing cimport hash_add, hash_secret, hash_word
+from matchcore.hashing cimport hash_long, hash_secret, hash_short, load_word
+from matchcore.scan cimport Tail, cut_word, separators, tail_of
 
 from matchcore.errors import InvalidFilter, InvalidTopic
 
@@ -24,12 +25,22 @@ cdef enum:
     # A filter is checked in time words x words at worst, so this stays small.
     WORDS_AT_MOST = 1024
     BYTES_AT_MOST = 1 << 30
+    SEPARATORS = 128  # of a topic that is scanned quickly; one of more words is scanned slowly
 
 cdef const uint64_t* secret = hash_secret()
 
 # What ends a plain run of bytes in an MQTT text: / + # NUL
 cdef uint8_t[256] stops
 stops[<int> c"/"] = stops[<int> c"+"] = stops[<int> c"#"] = stops[0] = 1
+
+
+cdef inline void _hash(Token* token) noexcept nogil:
+    if token.size > 16:
+        token.hash = hash_long(secret, token.start, token.size)
+        token.low = token.high = 0
+    else:
+        load_word(token.start, token.size, &token.low, &token.high)
+        token.hash = hash_short(secret, token.low, token.high, token.size)
 
 
 cdef inline int _add(
@@ -45,7 +56,7 @@ cdef inline int _add(
     token.start = start
     token.size = <uint32_t> (end - start)
     token.kind = kind
-    token.hash = hash_word(secret, start, token.size)
+    _hash(token)
     count[0] += 1
     return 0
 
@@ -132,11 +143,39 @@ cdef int _scan_slashes(
 cdef int scan_topic(
     const char* text, size_t size, uint32_t syntax, const Limits* limits, Token* out, Fault* fault
 ) noexcept nogil:
+    cdef uint32_t[SEPARATORS] found
+    cdef uint32_t start = 0
+    cdef uint32_t stop
+    cdef int count, i
+    cdef Tail tail
+    cdef Token* token
     if _check_size(size, syntax, limits, fault) < 0:
         return -1
-    if syntax == AMQP:
-        return _scan_dots(text, size, False, limits, out, fault)
-    return _scan_slashes(text, size, False, limits, out, fault)
+    if size == 0:
+        return 0
+    count = separators(
+        text, size, c"." if syntax == AMQP else c"/", syntax == MQTT, found,
+        limits.words - 1 if limits.words <= SEPARATORS else SEPARATORS,
+    )
+    if count < 0:
+        # Too many words, or a byte that must not be there: again, slowly, to say which and where.
+        if syntax == AMQP:
+            return _scan_dots(text, size, False, limits, out, fault)
+        return _scan_slashes(text, size, False, limits, out, fault)
+    tail = tail_of(text, size)
+    for i in range(count + 1):
+        stop = found[i] if i < count else <uint32_t> size
+        token = &out[i]
+        token.start = text + start
+        token.size = stop - start
+        token.kind = LITERAL
+        if token.size <= 16:
+            cut_word(&tail, token.start, token.size, &token.low, &token.high)
+            token.hash = hash_short(secret, token.low, token.high, token.size)
+        else:
+            token.hash = hash_long(secret, token.start, token.size)
+        start = stop + 1
+    return count + 1
 
 
 cdef int scan_filter(
@@ -176,18 +215,22 @@ cdef int canonical(Token* tokens, int count) noexcept nogil:
 
 
 cdef uint64_t hash_tokens(const Token* tokens, int count) noexcept nogil:
-    cdef uint64_t state = secret[2] ^ <uint64_t> count
-    cdef int i
-    for i in range(count):
-        state = hash_add(secret, state, tokens[i].hash)
-    return state
+    return sum_tokens(secret, tokens, count)
 
 
 cdef object syntax_name(uint32_t syntax):
     return "amqp" if syntax == AMQP else "mqtt"
 
 
+cdef str amqp = "amqp"
+cdef str mqtt = "mqtt"
+
+
 cdef int take_syntax(object syntax) except -1:
+    if syntax is amqp:  # as it is where the caller wrote it down
+        return AMQP
+    if syntax is mqtt:
+        return MQTT
     # Compared in C: a subclass of str that lies about equality changes nothing.
     if not PyUnicode_Check(syntax):
         raise TypeError(f"syntax must be 'amqp' or 'mqtt', not {type(syntax).__name__}")

@@ -9,9 +9,8 @@
 # a table that shrinks again.
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memset
 
-from matchcore.heap cimport Heap, heap_give_back, heap_take
+from matchcore.heap cimport Heap, heap_give_back, heap_take_zeros, prefetch
 
 cdef enum:
     NONE = 0xFFFFFFFF  # no such reference; also the end of a chain of them
@@ -56,11 +55,10 @@ cdef inline void table_put(Table* table, uint32_t tag, uint32_t ref) noexcept no
 cdef inline int table_resize(Heap* heap, Table* table, size_t size) noexcept nogil:
     cdef uint64_t* old = table.cells
     cdef size_t old_size = 0 if old == NULL else <size_t> table.mask + 1
-    cdef uint64_t* cells = <uint64_t*> heap_take(heap, size * sizeof(uint64_t))
+    cdef uint64_t* cells = <uint64_t*> heap_take_zeros(heap, size * sizeof(uint64_t))
     cdef size_t i
     if cells == NULL:
         return -1
-    memset(cells, 0, size * sizeof(uint64_t))
     table.cells = cells
     table.mask = <uint32_t> (size - 1)
     table.used = 0
@@ -69,6 +67,44 @@ cdef inline int table_resize(Heap* heap, Table* table, size_t size) noexcept nog
             table_put(table, <uint32_t> (old[i] >> 32), <uint32_t> old[i] - 1)
     heap_give_back(heap, old, old_size * sizeof(uint64_t))
     return 0
+
+
+# Asks for the cell of `tag` ahead of time.
+cdef inline void table_prefetch(const Table* table, uint32_t tag) noexcept nogil:
+    prefetch(&table.cells[tag & table.mask])
+
+
+# Where a cell with this tag is, its reference its own; NONE: there is none. For who keeps one cell a tag.
+cdef inline uint32_t table_seek(const Table* table, uint32_t tag) noexcept nogil:
+    cdef uint32_t i
+    if table.cells == NULL:
+        return NONE
+    i = tag & table.mask
+    while table.cells[i] != 0:
+        if <uint32_t> (table.cells[i] >> 32) == tag:
+            return i
+        i = (i + 1) & table.mask
+    return NONE
+
+
+# The reference under `tag` made another.
+cdef inline void table_replace(Table* table, uint32_t tag, uint32_t ref, uint32_t by) noexcept nogil:
+    cdef uint64_t wanted = (<uint64_t> tag << 32) | (ref + 1)
+    cdef uint32_t i = tag & table.mask
+    while table.cells[i] != wanted:
+        i = (i + 1) & table.mask
+    table.cells[i] = (<uint64_t> tag << 32) | (by + 1)
+
+
+# Room for `more`.
+cdef inline int table_reserve_many(Heap* heap, Table* table, size_t more) noexcept nogil:
+    cdef size_t size = 8 if table.cells == NULL else <size_t> table.mask + 1
+    cdef size_t old = size
+    while (<size_t> table.used + more) * 8 > size * 5:
+        size *= 2
+    if table.cells != NULL and size == old:
+        return 0
+    return table_resize(heap, table, size)
 
 
 # Room for one more.

@@ -1,15 +1,18 @@
 # cython: language_level=3
-"""The trie of a NameIndex: names as paths, asked with a filter.
+"""The trie of a NameIndex: names as paths, that come and go. How it is asked: descent.pyx.
 
-A search goes token by token with the set of nodes reached so far, so that several `#` cost no more
-than tokens x nodes: no backtracking. The picture is in trie.pxd.
+The picture is in trie.pxd. All memory a new node needs is asked for before anything is changed.
 """
 
+from matchcore.arena cimport arena_free, arena_init
+from matchcore.bag cimport bag_init, bag_push, bag_reserve, bag_take_out
 from matchcore.hashing cimport hash_add, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize, numbers_free, numbers_push
-from matchcore.pool cimport TOKEN_MANY, TOKEN_ONE
-from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
-from matchcore.words cimport Word, word_start, words_release
+from matchcore.heap cimport heap_give_back, heap_resize
+from matchcore.postings cimport (
+    postings_add, postings_drop, postings_free, postings_init, postings_reserve, row_place,
+)
+from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve_many
+from matchcore.words cimport words_release
 
 cdef enum:
     NODES_AT_MOST = 0xFFFFFFF0
@@ -21,21 +24,19 @@ cdef void trie_init(Trie* trie, Heap* heap, Words* words) noexcept nogil:
     trie.heap = heap
     trie.words = words
     trie.free = NONE
-
-
-cdef void _forget_nodes(Trie* trie) noexcept nogil:
-    heap_give_back(trie.heap, trie.nodes, trie.capacity * sizeof(Node))
-    table_free(trie.heap, &trie.edges)
-    trie.nodes = NULL
-    trie.count = trie.capacity = trie.live = 0
-    trie.free = NONE
+    arena_init(&trie.arena, heap)
+    postings_init(&trie.postings, heap, &trie.arena)
 
 
 cdef void trie_free(Trie* trie) noexcept nogil:
     # The words are freed by their owner.
-    _forget_nodes(trie)
-    numbers_free(trie.heap, &trie.frontier)
-    numbers_free(trie.heap, &trie.ahead)
+    heap_give_back(trie.heap, trie.nodes, trie.capacity * sizeof(Node))
+    table_free(trie.heap, &trie.edges)
+    postings_free(&trie.postings)
+    arena_free(&trie.arena)
+    trie.nodes = NULL
+    trie.count = trie.capacity = trie.live = 0
+    trie.free = NONE
 
 
 cdef inline uint32_t _tag(uint32_t parent, uint32_t word) noexcept nogil:
@@ -43,9 +44,15 @@ cdef inline uint32_t _tag(uint32_t parent, uint32_t word) noexcept nogil:
 
 
 cdef uint32_t trie_child(const Trie* trie, uint32_t parent, uint32_t word) noexcept nogil:
-    cdef uint32_t tag = _tag(parent, word)
-    cdef uint32_t at
-    cdef uint32_t node = table_first(&trie.edges, tag, &at)
+    cdef const Bag* children = &trie.nodes[parent].children
+    cdef uint32_t tag, at, node
+    if children.size <= 1:
+        if children.size == 0:
+            return NONE
+        node = bag_items(&trie.arena, children)[0]
+        return node if trie.nodes[node].word == word else NONE
+    tag = _tag(parent, word)
+    node = table_first(&trie.edges, tag, &at)
     while node != NONE:
         if trie.nodes[node].parent == parent and trie.nodes[node].word == word:
             return node
@@ -53,19 +60,14 @@ cdef uint32_t trie_child(const Trie* trie, uint32_t parent, uint32_t word) noexc
     return NONE
 
 
-cdef inline void _begin(Node* node) noexcept nogil:
-    node.first_child = node.next = node.previous = node.names = NONE
-    node.seen = 0
-
-
-cdef int _reserve(Trie* trie) noexcept nogil:
+cdef int _reserve_node(Trie* trie) noexcept nogil:
     cdef size_t capacity
     cdef Node* nodes
-    if table_reserve(trie.heap, &trie.edges) < 0:
-        return -1
     if trie.free != NONE or trie.count < trie.capacity:
         return 0
-    capacity = 8 if trie.capacity == 0 else <size_t> trie.capacity + trie.capacity // 2
+    # By an eighth, once it is large: half of that lies unused on average.
+    capacity = 8 if trie.capacity == 0 else <size_t> trie.capacity
+    capacity += capacity // 2 if capacity < 65536 else capacity // 8
     if capacity > NODES_AT_MOST:
         return -1
     nodes = <Node*> heap_resize(
@@ -75,124 +77,92 @@ cdef int _reserve(Trie* trie) noexcept nogil:
         return -1
     trie.nodes = nodes
     trie.capacity = <uint32_t> capacity
-    if trie.count == 0:
-        trie.count = 1
-        _begin(&nodes[ROOT])
-        nodes[ROOT].word = 0
-        nodes[ROOT].parent = NONE
     return 0
 
 
 cdef int trie_begin(Trie* trie) noexcept nogil:
-    return 0 if trie.count != 0 else _reserve(trie)
+    cdef Node* root
+    if trie.count != 0:
+        return 0
+    if _reserve_node(trie) < 0:
+        return -1
+    trie.count = 1
+    root = &trie.nodes[ROOT]
+    bag_init(&root.children)
+    root.word = root.among = root.posted = root.id = 0
+    root.parent = NONE
+    return 0
 
 
-cdef uint32_t trie_add(Trie* trie, uint32_t parent, uint32_t word) noexcept nogil:
+cdef inline void _link(Trie* trie, uint32_t n) noexcept nogil:
+    table_put(&trie.edges, _tag(trie.nodes[n].parent, trie.nodes[n].word), n)
+
+
+cdef inline void _unlink(Trie* trie, uint32_t n) noexcept nogil:
+    table_drop(trie.heap, &trie.edges, _tag(trie.nodes[n].parent, trie.nodes[n].word), n)
+
+
+cdef uint32_t trie_add(Trie* trie, uint32_t parent, uint32_t word, bint dollar) noexcept nogil:
+    cdef uint32_t position = node_depth(trie, parent)
     cdef uint32_t n
     cdef Node* node
-    if _reserve(trie) < 0:
+    cdef Bag* siblings
+    if _reserve_node(trie) < 0:
+        return NONE
+    siblings = &trie.nodes[parent].children
+    if bag_reserve(&trie.arena, siblings) < 0 or postings_reserve(&trie.postings, word, row_place(position)) < 0:
+        return NONE
+    # Room for two: the second child brings its elder into the table.
+    if siblings.size >= 1 and table_reserve_many(trie.heap, &trie.edges, 2) < 0:
         return NONE
     if trie.free != NONE:
         n = trie.free
-        trie.free = trie.nodes[n].next
+        trie.free = trie.nodes[n].children.at
     else:
         n = trie.count
         trie.count += 1
     node = &trie.nodes[n]
-    _begin(node)
+    bag_init(&node.children)
+    node.children.depth = <uint16_t> (position + 1)
+    node.children.mark = DOLLAR if dollar and parent == ROOT else 0
     node.word = word
     node.parent = parent
-    node.tag = _tag(parent, word)
-    node.next = trie.nodes[parent].first_child
-    if node.next != NONE:
-        trie.nodes[node.next].previous = n
-    trie.nodes[parent].first_child = n
-    table_put(&trie.edges, node.tag, n)
+    node.id = 0
+    node.among = siblings.size
+    node.posted = postings_add(&trie.postings, word, row_place(position), n)
+    bag_push(&trie.arena, siblings, n)
+    if siblings.size == 2:
+        _link(trie, bag_items(&trie.arena, siblings)[0])
+    if siblings.size >= 2:
+        _link(trie, n)
     trie.live += 1
     return n
 
 
 cdef void trie_prune(Trie* trie, uint32_t n) noexcept nogil:
     cdef Node* node
-    cdef uint32_t parent
+    cdef Bag* siblings
+    cdef uint32_t parent, moved
     while n != ROOT:
         node = &trie.nodes[n]
-        if node.names != NONE or node.first_child != NONE:
+        if node.children.mark & HELD or node.children.size != 0:
             return
         parent = node.parent
-        table_drop(trie.heap, &trie.edges, node.tag, n)
+        siblings = &trie.nodes[parent].children
+        if siblings.size == 2:
+            _unlink(trie, bag_items(&trie.arena, siblings)[1 - node.among])
+        if siblings.size >= 2:
+            _unlink(trie, n)
+        moved = bag_take_out(&trie.arena, siblings, node.among)
+        trie.nodes[moved].among = node.among
+        moved = postings_drop(&trie.postings, node.word, row_place(node.children.depth - 1), node.posted)
+        trie.nodes[moved].posted = node.posted
         words_release(trie.words, node.word)
-        if node.next != NONE:
-            trie.nodes[node.next].previous = node.previous
-        if node.previous != NONE:
-            trie.nodes[node.previous].next = node.next
-        else:
-            trie.nodes[parent].first_child = node.next
         node.parent = NONE
-        node.next = trie.free
+        node.children.mark = 0
+        node.children.at = trie.free
         trie.free = n
         trie.live -= 1
         n = parent
-    if trie.live == 0 and (trie.count == 0 or trie.nodes[ROOT].names == NONE):
-        _forget_nodes(trie)
-
-
-# ---- searching ----------------------------------------------------------------------------------
-
-cdef inline bint _begins_with_dollar(const Trie* trie, uint32_t node) noexcept nogil:
-    cdef const Word* word = &trie.words.entries[trie.nodes[node].word]
-    return word.size != 0 and word_start(word)[0] == c"$"
-
-
-cdef int _children(Trie* trie, uint32_t parent, bint no_dollar) noexcept nogil:
-    """Pushes the children of `parent` that this step has not met to `ahead`."""
-    cdef uint32_t child = trie.nodes[parent].first_child
-    while child != NONE:
-        if trie.nodes[child].seen != trie.searches and not (no_dollar and _begins_with_dollar(trie, child)):
-            trie.nodes[child].seen = trie.searches
-            if numbers_push(trie.heap, &trie.ahead, child) < 0:
-                return -1
-        child = trie.nodes[child].next
-    return 0
-
-
-cdef int trie_search(Trie* trie, const uint32_t* tokens, uint32_t count, bint no_dollar) noexcept nogil:
-    cdef uint32_t i, node, child
-    cdef size_t j
-    cdef Numbers swap
-    trie.frontier.size = 0
-    if trie.count == 0:
-        return 0
-    if numbers_push(trie.heap, &trie.frontier, ROOT) < 0:
-        return -1
-    for i in range(count):
-        trie.ahead.size = 0
-        trie.searches += 1
-        for j in range(trie.frontier.size):
-            node = trie.frontier.items[j]
-            if tokens[i] == TOKEN_ONE:
-                if _children(trie, node, no_dollar and node == ROOT) < 0:
-                    return -1
-            elif tokens[i] == TOKEN_MANY:
-                if trie.nodes[node].seen != trie.searches:
-                    trie.nodes[node].seen = trie.searches
-                    if numbers_push(trie.heap, &trie.ahead, node) < 0:
-                        return -1
-            else:
-                child = trie_child(trie, node, tokens[i])
-                if child != NONE and numbers_push(trie.heap, &trie.ahead, child) < 0:
-                    return -1
-        if tokens[i] == TOKEN_MANY:
-            # And all that lies below: `ahead` grows while it is read.
-            j = 0
-            while j < trie.ahead.size:
-                node = trie.ahead.items[j]
-                if _children(trie, node, no_dollar and node == ROOT) < 0:
-                    return -1
-                j += 1
-        swap = trie.frontier
-        trie.frontier = trie.ahead
-        trie.ahead = swap
-        if trie.frontier.size == 0:
-            return 0
-    return 0
+    if trie.live == 0 and (trie.count == 0 or not node_holds(trie, ROOT)):
+        trie_free(trie)

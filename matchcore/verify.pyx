@@ -9,7 +9,7 @@ Taking the first place is enough: whatever a later place leaves to the segments 
 one leaves too.
 """
 
-from matchcore.pool cimport HAS_MANY, TOKEN_MANY, TOKEN_ONE
+from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
 
 
 cdef inline bint _agree(const uint32_t* tokens, const uint32_t* ids, uint32_t count) noexcept nogil:
@@ -20,29 +20,31 @@ cdef inline bint _agree(const uint32_t* tokens, const uint32_t* ids, uint32_t co
     return True
 
 
-cdef bint column_takes(const Column* column, const uint32_t* ids, uint32_t count) noexcept nogil:
-    cdef const uint32_t* tokens = column.tokens
-    cdef uint32_t token, size, at, end, last
-    if not column.flags & HAS_MANY:
-        return column.count == count and _agree(tokens, ids, count)
-    if <uint32_t> column.prefix + column.suffix > count:
+cdef bint tokens_take(
+    const uint32_t* tokens, uint32_t size, uint32_t prefix, uint32_t suffix, bint has_many,
+    const uint32_t* ids, uint32_t count
+) noexcept nogil:
+    cdef uint32_t token, length, at, end, last
+    if not has_many:
+        return size == count and _agree(tokens, ids, count)
+    if prefix + suffix > count:
         return False
-    if not _agree(tokens, ids, column.prefix):
+    if not _agree(tokens, ids, prefix):
         return False
-    if not _agree(&tokens[column.count - column.suffix], &ids[count - column.suffix], column.suffix):
+    if not _agree(&tokens[size - suffix], &ids[count - suffix], suffix):
         return False
-    token = column.prefix + 1                    # after the first MANY
-    last = column.count - column.suffix - 1      # the last MANY
-    at = column.prefix
-    end = count - column.suffix
+    token = prefix + 1          # after the first MANY
+    last = size - suffix - 1    # the last MANY
+    at = prefix
+    end = count - suffix
     while token < last:
-        size = 0
-        while tokens[token + size] != TOKEN_MANY:
-            size += 1
-        while at + size <= end and not _agree(&tokens[token], &ids[at], size):
+        length = 0
+        while tokens[token + length] != TOKEN_MANY:
+            length += 1
+        while at + length <= end and not _agree(&tokens[token], &ids[at], length):
             at += 1
-        if at + size > end:
+        if at + length > end:
             return False
-        at += size
-        token += size + 1
+        at += length
+        token += length + 1
     return True

@@ -1,33 +1,36 @@
 # The dictionary: word <-> id, counted, so that a filter is a short row of numbers.
 #
 #     table   hash tag -> id
-#     entries [0: "other"] [1: {hash, size 5, refs 3, "forex"}] [2: free -> 7] ...
-#                           words of up to 16 bytes lie in the entry, longer ones in a block of their own
+#     entries [0: "other"] [1: "forex" | size, places | rows -> 40 | refs 3] [2: free -> 7] ...
+#              32 bytes each: a word of up to 16 bytes lies in its entry, a longer one in a block of its own,
+#              and then the entry has its address and its size
 #
-# Id 0 is no word: a topic's word that no filter names. An id is given again only when nothing refers
-# to it any more; whoever keeps something by word id (rows, edges) has dropped it by then, for it
-# dropped its last reference.
+# `places` and `rows` belong to the class bitmap (classes.pxd): where, in the filters with wildcards, the word
+# is a literal. They are here because a match that has found a word needs them next.
+#
+# Id 0 is no word: a topic's word that no filter names. An id is given again only when nothing refers to it
+# any more (I7); whoever keeps something by word id (rows, edges) has dropped it by then, for it dropped its
+# last reference.
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp
 
 from matchcore.heap cimport Heap
-from matchcore.table cimport Table
+from matchcore.table cimport NONE, Table
 
 cdef enum:
     OTHER = 0          # the id of every word that is not in the dictionary
     INLINE_BYTES = 16
-
-
-cdef union WordBytes:
-    char[INLINE_BYTES] inside
-    char* outside
+    SIZE_SHIFT = 56    # in Word.places: the size of a word that lies in its entry, or LONG_WORD
+    LONG_WORD = 31
 
 
 cdef struct Word:
-    uint64_t hash
-    uint32_t size
-    uint32_t refs      # 0: free, and `size` is the next free id
-    WordBytes bytes
+    uint64_t low       # the word, padded with zeros; of a long one the address of its bytes
+    uint64_t high      #                              and its size
+    uint64_t places    # bits 0..48: places; from bit 56 the size
+    uint32_t rows
+    uint32_t refs      # 0: free, and `rows` is the next free id
 
 
 cdef struct Words:
@@ -40,10 +43,39 @@ cdef struct Words:
     uint32_t live      # words held
 
 
+cdef inline uint32_t word_size(const Word* word) noexcept nogil:
+    cdef uint64_t size = word.places >> SIZE_SHIFT
+    return <uint32_t> (word.high if size == LONG_WORD else size)
+
+
 cdef inline const char* word_start(const Word* word) noexcept nogil:
-    if word.size <= INLINE_BYTES:
-        return word.bytes.inside
-    return word.bytes.outside
+    if word.places >> SIZE_SHIFT == LONG_WORD:
+        return <const char*> <size_t> word.low
+    return <const char*> &word.low
+
+
+# The id of a word whose hash is known, and for one of up to 16 bytes the two numbers (see hashing.pxd). The
+# dictionary is not empty.
+cdef inline uint32_t words_seek(
+    const Words* words, const char* start, uint32_t size, uint64_t hash, uint64_t low, uint64_t high
+) noexcept nogil:
+    cdef uint32_t tag = <uint32_t> (hash >> 32)
+    cdef uint32_t i = tag & words.table.mask
+    cdef uint64_t cell
+    cdef const Word* word
+    while True:
+        cell = words.table.cells[i]
+        if cell == 0:
+            return OTHER
+        if <uint32_t> (cell >> 32) == tag:
+            word = &words.entries[<uint32_t> cell - 1]
+            if size <= INLINE_BYTES:
+                if word.low == low and word.high == high and word.places >> SIZE_SHIFT == size:
+                    return <uint32_t> cell - 1
+            elif word.places >> SIZE_SHIFT == LONG_WORD and word.high == size:
+                if memcmp(<const char*> <size_t> word.low, start, size) == 0:
+                    return <uint32_t> cell - 1
+        i = (i + 1) & words.table.mask
 
 
 cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil

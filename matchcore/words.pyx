@@ -4,28 +4,27 @@
 Found by keyed hash, compared by bytes, counted by reference; the layout is drawn in words.pxd.
 """
 
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
+from matchcore.hashing cimport hash_secret, hash_word, load_word
 from matchcore.heap cimport heap_give_back, heap_resize, heap_take
-from matchcore.table cimport (
-    NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve,
-)
+from matchcore.table cimport table_drop, table_free, table_put, table_reserve
 
 cdef enum:
     IDS_AT_MOST = 0xFFFFFFF0  # the last few numbers mean other things to those who keep ids
 
 
+cdef const uint64_t* secret = hash_secret()
+
+
 cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil:
-    cdef uint32_t tag = <uint32_t> (hash >> 32)
-    cdef uint32_t at
-    cdef uint32_t id = table_first(&words.table, tag, &at)
-    cdef const Word* word
-    while id != NONE:
-        word = &words.entries[id]
-        if word.hash == hash and word.size == size and memcmp(word_start(word), start, size) == 0:
-            return id
-        id = table_next(&words.table, tag, &at)
-    return OTHER
+    cdef uint64_t low = 0
+    cdef uint64_t high = 0
+    if words.live == 0:
+        return OTHER
+    if size <= INLINE_BYTES:
+        load_word(start, size, &low, &high)
+    return words_seek(words, start, size, hash, low, high)
 
 
 cdef int _reserve_entry(Words* words) noexcept nogil:
@@ -45,8 +44,9 @@ cdef int _reserve_entry(Words* words) noexcept nogil:
     words.capacity = <uint32_t> capacity
     if words.count == 0:
         words.count = 1  # entry 0 is OTHER and holds nothing
-        entries[0].refs = entries[0].size = 0
-        entries[0].hash = 0
+        entries[0].low = entries[0].high = 0
+        entries[0].places = <uint64_t> LONG_WORD << SIZE_SHIFT
+        entries[0].rows = entries[0].refs = 0
     return 0
 
 
@@ -65,19 +65,21 @@ cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint6
             return OTHER
     if words.free != OTHER:
         id = words.free
-        words.free = words.entries[id].size
+        words.free = words.entries[id].rows
     else:
         id = words.count
         words.count += 1
     word = &words.entries[id]
-    word.hash = hash
-    word.size = size
     word.refs = 1
+    word.rows = 0
     if outside != NULL:
         memcpy(outside, start, size)
-        word.bytes.outside = outside
+        word.low = <size_t> outside
+        word.high = size
+        word.places = <uint64_t> LONG_WORD << SIZE_SHIFT
     else:
-        memcpy(word.bytes.inside, start, size)
+        load_word(start, size, &word.low, &word.high)
+        word.places = <uint64_t> size << SIZE_SHIFT
     table_put(&words.table, <uint32_t> (hash >> 32), id)
     words.live += 1
     return id
@@ -87,15 +89,26 @@ cdef void words_keep(Words* words, uint32_t id) noexcept nogil:
     words.entries[id].refs += 1
 
 
+cdef inline bint _is_outside(const Word* word) noexcept nogil:
+    return word.places >> SIZE_SHIFT == LONG_WORD
+
+
+cdef void _drop(Words* words, uint32_t id) noexcept nogil:
+    cdef Word* word = &words.entries[id]
+    cdef const char* start = word_start(word)
+    cdef size_t size = word_size(word)
+    table_drop(words.heap, &words.table, <uint32_t> (hash_word(secret, start, size) >> 32), id)
+    if _is_outside(word):
+        heap_give_back(words.heap, <void*> <size_t> word.low, size)
+
+
 cdef void words_release(Words* words, uint32_t id) noexcept nogil:
     cdef Word* word = &words.entries[id]
     word.refs -= 1
     if word.refs != 0:
         return
-    table_drop(words.heap, &words.table, <uint32_t> (word.hash >> 32), id)
-    if word.size > INLINE_BYTES:
-        heap_give_back(words.heap, word.bytes.outside, word.size)
-    word.size = words.free
+    _drop(words, id)
+    word.rows = words.free
     words.free = id
     words.live -= 1
     if words.live == 0:
@@ -105,8 +118,8 @@ cdef void words_release(Words* words, uint32_t id) noexcept nogil:
 cdef void words_free(Words* words) noexcept nogil:
     cdef uint32_t id
     for id in range(1, words.count):
-        if words.entries[id].refs != 0 and words.entries[id].size > INLINE_BYTES:
-            heap_give_back(words.heap, words.entries[id].bytes.outside, words.entries[id].size)
+        if words.entries[id].refs != 0 and _is_outside(&words.entries[id]):
+            heap_give_back(words.heap, <void*> <size_t> words.entries[id].low, words.entries[id].high)
     heap_give_back(words.heap, words.entries, words.capacity * sizeof(Word))
     words.entries = NULL
     words.count = words.capacity = words.free = words.live = 0

@@ -1,15 +1,19 @@
-"""`python -m bench.micro.match`: what a match costs, as called from Python, as JSON on standard output.
+"""`python -m bench.micro.match`: what a match costs, in C and as called from Python, as JSON on standard output.
 
 Each workload is a set of filters and a stream of topics, made anew from a fixed seed. Figures are ns of
-thread CPU time, the least of several passes: "match_ns" over a stream of distinct topics, "hot_ns" over
-the same thousand again and again, "any_ns" for match_any, "many_ns" per topic of match_many; insert and
-remove per call, in random order. The call, the loop and the result tuple are included. "per_reference" is
-how many times longer the plain oracle (matchcore/reference.py) takes, measured on a few topics.
+thread CPU time, the least of several passes. In C (bench/micro/engine.pyx; slots into a buffer): "c_ns" over a
+stream of distinct topics, "c_hot_ns" over the same thousand again and again, "c_any_ns" for the first match
+only. From Python, the call, the loop and the result tuple included: "match_ns", "hot_ns", "any_ns" for
+match_any, "many_ns" per topic of match_many; "insert_ns" and "remove_ns" per call, in random order; W5, "mix_90_ns" and
+"mix_50_ns" per call when nine in ten, or half, are matches of the thousand hot topics and the rest removes and
+inserts. "bytes_per_filter" counts everything, "tiers" says what is where. "per_reference" is how many times
+longer the plain oracle (matchcore/reference.py) takes, measured on a few topics.
 
     W1    1,000 filters of five 19-digit words, no wildcard; half of the topics match
     W1v   1,000 filters of five words from a vocabulary of 20, each `*` with probability 0.1
     W2    finance, AMQP: stock.EXCHANGE.TICKER.FIELD; 45 % exact, `*`, `#` at the end, front and middle
     W3    IoT, MQTT: site/S/floor/F/dev/D/METRIC; three quarters with several wildcards
+    W4a-f what an adversary would choose: see bench/matchers/workloads.py
 """
 
 import argparse
@@ -26,11 +30,23 @@ from typing import Any
 from matchcore import FilterIndex
 from matchcore.reference import ReferenceFilterIndex
 
+try:
+    from bench.micro.engine import match_ns
+except ImportError:  # it is optional: it needs thread CPU time in C
+    match_ns = None  # type: ignore[assignment]
+
 SEED = 20_171
-TOPICS = 20_000  # distinct, a pass; more than the processor's caches remember
+TOPICS = 80_000  # distinct, a pass; more than the processor's caches remember
 HOT_TOPICS = 1_000
 PASSES = 5
 REFERENCE_TOPICS = 3
+REFERENCE_FILTERS = 10_000  # larger sets are not given to the oracle
+MIXED = 40_000  # calls of a mix
+
+DEFAULT = ["W1", "W1v", "W2:10000", "W3:1000", "W3:10000"]
+ALL = ["W1", "W1v", "W2:10000", "W2:100000", "W3:1000", "W3:10000", "W3:100000", "W3:1000000"] + [
+    f"W4{letter}" for letter in "abcdef"
+]
 
 
 @dataclass(frozen=True)
@@ -150,6 +166,33 @@ def _timed(call: Callable[[list[Any]], object], given: list[Any]) -> int:
     return thread_time_ns() - start
 
 
+def mixed_ns(index: FilterIndex, work: Workload, reads: int, calls: int = MIXED) -> float:
+    """W5: ns a call, `reads` of a hundred being matches of hot topics; the filters are the same before and after."""
+    dice = random.Random(SEED)
+    hot = [dice.choice(work.topics[:HOT_TOPICS]) for _ in range(calls)]
+    changed = [dice.randrange(len(work.filters)) for _ in range(calls)]
+    is_read = [dice.randrange(100) < reads for _ in range(calls)]
+    syntax, filters = work.syntax, work.filters
+    gone: list[int] = []
+    held = [True] * len(filters)
+    start = thread_time_ns()
+    for i in range(calls):
+        if is_read[i]:
+            index.match(hot[i], syntax=syntax)
+        elif len(gone) < 100 and held[changed[i]]:
+            index.remove(filters[changed[i]], changed[i], syntax=syntax)
+            held[changed[i]] = False
+            gone.append(changed[i])
+        elif gone:
+            id = gone.pop(0)
+            index.insert(filters[id], id, syntax=syntax)
+            held[id] = True
+    spent = thread_time_ns() - start
+    for id in gone:
+        index.insert(filters[id], id, syntax=syntax)
+    return spent / calls
+
+
 def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
     """The figures of one workload."""
     index = FilterIndex()
@@ -174,21 +217,32 @@ def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
         for topic in given:
             index.match_any(topic, syntax=syntax)
 
-    changes = [(_timed(insert, pairs), _timed(remove, shuffled)) for _ in range(passes)]
+    rounds = passes if len(pairs) <= 100_000 else 1
+    changes = [(_timed(insert, pairs), _timed(remove, shuffled)) for _ in range(rounds)]
     insert(pairs)
     offsets, ids = index.match_many(work.topics, syntax=syntax)
     hot = work.topics[:HOT_TOPICS] * 20
-    figures = {
-        "filters": len(pairs),
-        "matches_per_topic": round(len(ids) / (len(offsets) - 1), 2),
+    figures: dict[str, Any] = {"filters": len(pairs), "matches_per_topic": round(len(ids) / (len(offsets) - 1), 2)}
+    if match_ns is not None:
+        figures |= {
+            "c_ns": round(match_ns(index, work.topics, syntax=syntax, passes=passes)[0]),
+            "c_hot_ns": round(match_ns(index, hot, syntax=syntax, passes=passes)[0]),
+            "c_any_ns": round(match_ns(index, work.topics, syntax=syntax, passes=passes, any=True)[0]),
+        }
+    figures |= {
         "match_ns": round(_least(passes, work.topics, match)),
         "hot_ns": round(_least(passes, hot, match)),
         "any_ns": round(_least(passes, work.topics, match_any)),
         "many_ns": round(_least(passes, work.topics, lambda topics: index.match_many(topics, syntax=syntax))),
+        "mix_90_ns": round(min(mixed_ns(index, work, 90) for _ in range(passes))),
+        "mix_50_ns": round(min(mixed_ns(index, work, 50) for _ in range(passes))),
         "insert_ns": round(min(insert for insert, _ in changes) / len(pairs)),
         "remove_ns": round(min(remove for _, remove in changes) / len(pairs)),
         "bytes_per_filter": round((index.nbytes - empty) / len(pairs)),
+        "tiers": index._tiers(),
     }
+    if len(pairs) > REFERENCE_FILTERS:
+        return figures
     oracle = ReferenceFilterIndex()
     for text, id in pairs:
         oracle.insert(text, id, syntax=syntax)
@@ -201,18 +255,30 @@ def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
     return figures
 
 
+def workload(name: str) -> Workload:
+    """"W3:100000", "W4b": a workload by its name, with the number of its filters where that may be chosen."""
+    kind, _, count = name.partition(":")
+    if kind in MADE:
+        made = MADE[kind](random.Random(SEED), int(count or 1_000))
+        return Workload(name, made.syntax, made.filters, made.topics)
+    from bench.matchers import workloads  # it has the others, and builds on those above
+
+    hostile = workloads.make(kind)
+    topics = [topic.decode() for topic in hostile.topics]
+    return Workload(name, hostile.syntax, [text.decode() for text in hostile.filters], topics)
+
+
+MADE = {"W1": w1, "W1v": w1v, "W2": w2, "W3": w3}
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.micro.match", description=__doc__.split("\n")[0])
-    parser.add_argument("--filters", type=int, help="filters of W2 and W3 (default 10,000)", default=10_000)
+    parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
+    parser.add_argument("--all", action="store_true", help="every workload, up to a million filters: ten minutes")
     parser.add_argument("--passes", type=int, help=f"of which the least counts (default {PASSES})", default=PASSES)
     options = parser.parse_args(arguments)
-    workloads = [
-        w1(random.Random(SEED), 1_000),
-        w1v(random.Random(SEED), 1_000),
-        w2(random.Random(SEED), options.filters),
-        w3(random.Random(SEED), options.filters),
-    ]
-    results = {work.name: measure(work, options.passes) for work in workloads}
+    names = ALL if options.all else options.workloads or DEFAULT
+    results = {name: measure(workload(name), options.passes) for name in names}
     report = {"python": platform.python_version(), "machine": platform.machine(), "workloads": results}
     json.dump(report, sys.stdout, indent=2)
     sys.stdout.write("\n")

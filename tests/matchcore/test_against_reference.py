@@ -5,8 +5,9 @@ its words are chosen to be awkward: empty, beginning with `$`, longer than a dic
 non-ASCII, not UTF-8, and holding separators and wildcards.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,15 +59,33 @@ def told(call: Any, *arguments: Any, **keywords: Any) -> Any:
         return type(error), error.text, error.position
 
 
+# What FilterIndex._tune makes happen with few filters: every bucket is split, the pool opens, closes and is
+# reviewed, and what it holds moves.
+TUNINGS: dict[str, dict[str, int]] = {
+    "all in the pool": {},
+    "a bucket for each": {"split": 1, "small": 0, "pool_least": 1_000_000},
+    "buckets of two": {"split": 2, "small": 3, "pool_least": 1_000_000},
+    "a tiny pool": {"split": 1, "small": 5, "pool_least": 4},
+    "a pool that opens late": {"split": 3, "small": 0, "pool_least": 6},
+}
+
+
+def tuned(tuning: str) -> matchcore.FilterIndex:
+    index = matchcore.FilterIndex()
+    index._tune(**TUNINGS[tuning])
+    return index
+
+
 class Indexes(RuleBasedStateMachine):
     """Both indexes and both oracles, driven alike."""
 
+    tuning: ClassVar[str] = "all in the pool"
     held_filters = Bundle("held_filters")
     held_names = Bundle("held_names")
 
     def __init__(self) -> None:
         super().__init__()
-        self.filters = matchcore.FilterIndex()
+        self.filters = tuned(self.tuning)
         self.names = matchcore.NameIndex()
         self.filters_oracle = ReferenceFilterIndex()
         self.names_oracle = ReferenceNameIndex()
@@ -114,6 +133,10 @@ class Indexes(RuleBasedStateMachine):
             offsets, found = self.filters.match_many(topics, syntax=syntax)
             expected_offsets, expected_ids = self.filters_oracle.match_many(topics, syntax=syntax)
             assert (offsets.tolist(), found.tolist()) == (expected_offsets, expected_ids)
+            raw = [topic.encode() if isinstance(topic, str) else topic for topic in topics]
+            ends = numpy.cumsum([0, *map(len, raw)], dtype=numpy.int32)
+            offsets, found = self.filters.match_many(b"".join(raw), offsets=ends, syntax=syntax)
+            assert (offsets.tolist(), found.tolist()) == (expected_offsets, expected_ids)
 
     @rule(held=held_filters, filling=st.lists(words, min_size=3, max_size=3), syntax=syntaxes)
     def match_an_instance(self, held: tuple[str | bytes, int, str], filling: list[bytes], syntax: str) -> None:
@@ -131,7 +154,11 @@ class Indexes(RuleBasedStateMachine):
         spelled = SEPARATORS[syntax].join(topic)
         got = told(self.filters.match, spelled, syntax=syntax)
         expected = told(self.filters_oracle.match, spelled, syntax=syntax)
-        assert got[:1] == expected[:1] if expected[:1] == (matchcore.InvalidTopic,) else got == expected
+        if expected[:1] == (matchcore.InvalidTopic,):
+            assert got[:1] == expected[:1]
+            return
+        assert got == expected
+        assert {found.id for found in self.filters.explain(spelled, syntax=syntax)} == set(expected)
 
     @rule(target=held_names, given=st.lists(st.tuples(texts(wildcards=False), ids), min_size=1, max_size=6))
     def insert_names(self, given: list[tuple[tuple[str | bytes, str], int]]) -> Any:
@@ -180,19 +207,45 @@ class Indexes(RuleBasedStateMachine):
         assert self.names.nbytes < matchcore.NameIndex().nbytes + 16_000
 
 
-TestIndexes = pytest.mark.filterwarnings("default")(Indexes.TestCase)
-TestIndexes.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+class IndexesOneBucketEach(Indexes):
+    tuning = "a bucket for each"
+
+
+class IndexesBucketsOfTwo(Indexes):
+    tuning = "buckets of two"
+
+
+class IndexesTinyPool(Indexes):
+    tuning = "a tiny pool"
+
+
+class IndexesLatePool(Indexes):
+    tuning = "a pool that opens late"
+
+
+def _case(machine: type[Indexes], examples: int) -> Any:
+    case = pytest.mark.filterwarnings("default")(machine.TestCase)
+    case.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    return case
+
+
+TestIndexes = _case(Indexes, 80)
+TestIndexesOneBucketEach = _case(IndexesOneBucketEach, 80)
+TestIndexesBucketsOfTwo = _case(IndexesBucketsOfTwo, 50)
+TestIndexesTinyPool = _case(IndexesTinyPool, 50)
+TestIndexesLatePool = _case(IndexesLatePool, 50)
 
 
 @settings(max_examples=800, deadline=None)
 @given(
     st.lists(st.tuples(texts(wildcards=True), ids), max_size=12),
     st.lists(texts(wildcards=False), min_size=1, max_size=6),
+    st.sampled_from(sorted(TUNINGS)),
 )
 def test_any_set_of_filters_matches_any_topics_as_the_oracle_says(
-    held: list[tuple[tuple[str | bytes, str], int]], topics: list[tuple[str | bytes, str]]
+    held: list[tuple[tuple[str | bytes, str], int]], topics: list[tuple[str | bytes, str]], tuning: str
 ) -> None:
-    index, oracle = matchcore.FilterIndex(), ReferenceFilterIndex()
+    index, oracle = tuned(tuning), ReferenceFilterIndex()
     for (text, syntax), id in held:
         if told(oracle.insert, text, id, syntax=syntax) is True:
             assert index.insert(text, id, syntax=syntax)
@@ -207,10 +260,10 @@ TWO_LETTERS = st.lists(st.sampled_from(["a", "b"]), max_size=12).map(".".join)
 
 
 @settings(max_examples=2500, deadline=None)
-@given(MANY_WILD, TWO_LETTERS)
-def test_several_hashes_over_two_letters(filter: str, topic: str) -> None:
+@given(MANY_WILD, TWO_LETTERS, st.sampled_from(sorted(TUNINGS)))
+def test_several_hashes_over_two_letters(filter: str, topic: str, tuning: str) -> None:
     """The greedy check of segments against the recursion, where neighbours are nearly alike."""
-    index, names = matchcore.FilterIndex(), matchcore.NameIndex()
+    index, names = tuned(tuning), matchcore.NameIndex()
     index.insert(filter, 1)
     names.insert(topic, 1)
     expected = matches(filter, "amqp", topic, "amqp")

@@ -20,7 +20,7 @@ def test_an_explanation_names_the_rows_that_decided() -> None:
         1: Explanation(
             "stock.*.AAPL", "amqp", 1, (length, Deciding("left", 0, b"stock"), Deciding("left", 2, b"AAPL"))
         ),
-        2: Explanation("stock.nasdaq.AAPL", "amqp", 2, (Deciding("exact"),)),
+        2: Explanation("stock.nasdaq.AAPL", "amqp", 2, (Deciding("exact"),), "exact"),
         3: Explanation("#.AAPL", "amqp", 3, (length, Deciding("right", 0, b"AAPL"))),
         4: Explanation("stock/#", "mqtt", 4, (length, Deciding("left", 0, b"stock"))),
         5: Explanation("#.nasdaq.#", "amqp", 5, (length, Deciding("any", 1, b"nasdaq"))),

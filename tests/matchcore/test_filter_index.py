@@ -284,3 +284,41 @@ def test_an_index_can_be_referred_to_weakly_and_neither_copied_nor_pickled() -> 
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError):
             attempt(index)
+
+
+@pytest.mark.parametrize("dtype", [numpy.int32, numpy.int64])
+def test_match_many_reads_topics_end_to_end_with_offsets(dtype: Any) -> None:
+    index = FilterIndex()
+    index.insert("a.*", 1)
+    index.insert("#", 2)
+    data = b"xxa.bca.zyy"
+    offsets = numpy.array([2, 5, 6, 6, 9], dtype=dtype)
+    for given in (data, bytearray(data), memoryview(data), numpy.frombuffer(data, dtype=numpy.uint8)):
+        ends, ids = index.match_many(given, offsets=offsets)
+        assert ends.tolist() == [0, 2, 3, 4, 6]
+        assert ids.tolist() == [1, 2, 2, 2, 1, 2]
+    strided = numpy.repeat(offsets, 2)[::2]
+    assert index.match_many(data, offsets=strided)[0].tolist() == [0, 2, 3, 4, 6]
+
+
+def test_match_many_reads_what_arrow_has() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    index = FilterIndex()
+    index.insert("a/+", 1, syntax="mqtt")
+    column = pyarrow.array(["a/b", "b", "a/é"])
+    _, offsets, data = column.buffers()
+    ends, ids = index.match_many(data, offsets=numpy.frombuffer(offsets, dtype=numpy.int32)[:4], syntax="mqtt")
+    assert (ends.tolist(), ids.tolist()) == ([0, 1, 1, 2], [1, 1])
+
+
+def test_match_many_refuses_offsets_that_lead_out_of_the_topics() -> None:
+    index = FilterIndex()
+    for offsets in ([0, 4], [2, 1], [-1, 2], []):
+        with pytest.raises(ValueError, match="offsets"):
+            index.match_many(b"abc", offsets=numpy.array(offsets, dtype=numpy.int64))
+    wrong: Any
+    for wrong in (numpy.array([0.0, 1.0]), numpy.zeros((2, 2), dtype=numpy.int64), [0, "a"]):
+        with pytest.raises(TypeError, match="offsets"):
+            index.match_many(b"abc", offsets=wrong)
+    with pytest.raises(InvalidTopic, match="row 1"):
+        index.match_many(b"aa+", offsets=numpy.array([0, 1, 3]), syntax="mqtt")

@@ -111,3 +111,39 @@ def test_a_collection_in_the_middle_of_an_answer_may_use_the_index() -> None:
     gc.collect()
     assert meddled
     assert set(meddled) == {expected}
+
+
+def test_several_match_many_run_beside_each_other_and_a_change_waits_for_them() -> None:
+    """Every answer is that of before or after a whole change, in every row of it."""
+    index = FilterIndex()
+    for id in range(3_000):
+        index.insert(f"site/{id % 50}/dev/{id}/+", id, syntax="mqtt")
+    index.insert("#", 9_999, syntax="mqtt")
+    topics = [f"site/{id % 50}/dev/{id}/x" for id in range(3_000)]
+    expected = [list(range(0, 6_001, 2)), list(range(0, 9_001, 3))]
+    problems: list[object] = []
+    done = threading.Event()
+    asked = [0, 0, 0]
+
+    def read(number: int) -> None:
+        try:
+            while not done.is_set():
+                offsets, _ = index.match_many(topics, syntax="mqtt")
+                asked[number] += 1
+                if offsets.tolist() not in expected:
+                    problems.append(offsets)
+        except BaseException as error:
+            problems.append(error)
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(3)]
+    for thread in readers:
+        thread.start()
+    changes = 0
+    while changes < 100 or min(asked) < 5:
+        assert index.insert("site/+/dev/#", 5_000, syntax="mqtt")
+        assert index.remove("site/+/dev/#", 5_000, syntax="mqtt")
+        changes += 1
+    done.set()
+    for thread in readers:
+        thread.join()
+    assert problems == []

@@ -1,0 +1,1 @@
+"""Nothing for Python: blocks of units are used by the compiled modules only."""

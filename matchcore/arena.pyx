@@ -1,0 +1,99 @@
+# cython: language_level=3, cdivision=True
+"""Blocks of 32-bit units in one array, with lists of free ones by size. Drawn in arena.pxd."""
+
+from libc.string cimport memset
+
+from matchcore.heap cimport heap_give_back, heap_resize
+from matchcore.table cimport NONE
+
+cdef enum:
+    UNITS_AT_MOST = 0xFFFFFF00  # a number and one more stay below 2**32
+
+
+cdef inline uint32_t _list(uint32_t size) noexcept nogil:
+    """Of a size that is rounded."""
+    cdef int high
+    if size <= ARENA_EXACT:
+        return size
+    high = highest_bit(size)
+    return ARENA_EXACT + 1 + 8 * (high - 6) + ((size >> (high - 3)) & 7)
+
+
+cdef void arena_init(Arena* arena, Heap* heap) noexcept nogil:
+    arena.heap = heap
+    arena.units = NULL
+    arena.top = arena.capacity = arena.free = 0
+    memset(arena.lists, 0xFF, sizeof(arena.lists))
+
+
+cdef void arena_free(Arena* arena) noexcept nogil:
+    heap_give_back(arena.heap, arena.units, <size_t> arena.capacity * sizeof(uint32_t))
+    arena_init(arena, arena.heap)
+
+
+cdef int _resize(Arena* arena, size_t capacity) noexcept nogil:
+    cdef uint32_t* units
+    if capacity > UNITS_AT_MOST:
+        return -1
+    units = <uint32_t*> heap_resize(
+        arena.heap, arena.units, <size_t> arena.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
+    )
+    if units == NULL:
+        return -1
+    arena.units = units
+    arena.capacity = <uint32_t> capacity
+    return 0
+
+
+cdef int arena_reserve(Arena* arena, uint32_t size) noexcept nogil:
+    cdef size_t capacity
+    size = arena_rounded(size)
+    if arena.lists[_list(size)] != NONE or arena.capacity - arena.top >= size:
+        return 0
+    # By a fifth, once it is large: half of that is what lies unused on average.
+    capacity = <size_t> arena.capacity + size
+    capacity += capacity // 2 if capacity < 65536 else capacity // 5
+    return _resize(arena, capacity)
+
+
+cdef uint32_t arena_take(Arena* arena, uint32_t size) noexcept nogil:
+    cdef uint32_t block, at
+    size = arena_rounded(size)
+    at = _list(size)
+    block = arena.lists[at]
+    if block != NONE:
+        arena.lists[at] = arena.units[block]
+        arena.free -= size
+        return block
+    block = arena.top
+    arena.top += size
+    return block
+
+
+cdef void arena_give_back(Arena* arena, uint32_t block, uint32_t size) noexcept nogil:
+    cdef uint32_t at
+    size = arena_rounded(size)
+    at = _list(size)
+    arena.units[block] = arena.lists[at]
+    arena.lists[at] = block
+    arena.free += size
+    if arena.free == arena.top:
+        arena_free(arena)
+
+
+cdef void arena_shrink(Arena* arena, uint32_t block, uint32_t old, uint32_t size) noexcept nogil:
+    cdef uint32_t end = block + arena_rounded(old)
+    cdef uint32_t part
+    block += arena_rounded(size)
+    while block < end:
+        part = end - block
+        if part > ARENA_EXACT:
+            part = ARENA_EXACT
+        arena_give_back(arena, block, part)
+        block += part
+
+
+cdef int arena_like(Arena* made, const Arena* arena) noexcept nogil:
+    cdef size_t live = arena.top - arena.free
+    arena_init(made, arena.heap)
+    return _resize(made, live + live // 8 + 16)

@@ -1,0 +1,135 @@
+# A bag: a few or many 32-bit numbers in no order, that come and go at any place in constant time.
+#
+#     none    size 0
+#     one     size 1, room 0      at = the number itself: no block for the usual only child
+#     more    size 3, room 2      at -> [ 7 | 4 | 9 | . ]      a block of 2**room units of an arena
+#
+# What goes leaves its place to the last one: whoever keeps a number's place is told which moved. A block is
+# halved when a quarter of it is in use, so that coming and going at an edge copies nothing.
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy, memmove
+
+from matchcore.arena cimport ARENA_EXACT, Arena, arena_give_back, arena_reserve, arena_take
+from matchcore.table cimport NONE
+
+
+cdef struct Bag:
+    uint32_t at
+    uint32_t size
+    uint8_t room
+    uint8_t mark      # these two would be padding: they are the owner's
+    uint16_t depth
+
+
+cdef inline void bag_init(Bag* bag) noexcept nogil:
+    bag.at = bag.size = 0
+    bag.room = bag.mark = 0
+    bag.depth = 0
+
+
+# Valid until the arena's next arena_reserve.
+cdef inline uint32_t* bag_items(const Arena* arena, const Bag* bag) noexcept nogil:
+    return <uint32_t*> &bag.at if bag.room == 0 else &arena.units[bag.at]
+
+
+# Room for one more: after it bag_push and bag_insert cannot fail.
+cdef inline int bag_reserve(Arena* arena, Bag* bag) noexcept nogil:
+    cdef uint32_t block, size
+    if bag.size < (<uint32_t> 1 << bag.room):
+        return 0
+    if bag.room >= 30:
+        return -1
+    size = <uint32_t> 1 << (bag.room + 1)
+    if arena_reserve(arena, size) < 0:
+        return -1
+    block = arena_take(arena, size)
+    memcpy(&arena.units[block], bag_items(arena, bag), bag.size * sizeof(uint32_t))
+    if bag.room != 0:
+        arena_give_back(arena, bag.at, size // 2)
+    bag.at = block
+    bag.room += 1
+    return 0
+
+
+cdef inline void bag_push(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
+    bag_items(arena, bag)[bag.size] = item
+    bag.size += 1
+
+
+cdef inline bint bag_block_lies_free(const Arena* arena, uint8_t room) noexcept nogil:
+    # The arena's lists of sizes that are powers of two: to 64 by size, beyond eight lists an octave.
+    return arena.lists[1 << room if room <= 6 else ARENA_EXACT + 1 + 8 * (room - 6)] != NONE
+
+
+# Half of the block is given back. Into another block, if one lies free: were every block split, those of a
+# large bag that comes and goes would all become small. Split, if not: removing never needs memory.
+cdef inline void bag_halve(Arena* arena, Bag* bag) noexcept nogil:
+    cdef uint32_t half = <uint32_t> 1 << (bag.room - 1)
+    cdef uint32_t block
+    if bag_block_lies_free(arena, <uint8_t> (bag.room - 1)):
+        block = arena_take(arena, half)
+        memcpy(&arena.units[block], &arena.units[bag.at], bag.size * sizeof(uint32_t))
+        arena_give_back(arena, bag.at, 2 * half)
+        bag.at = block
+    else:
+        arena_give_back(arena, bag.at + half, half)
+    bag.room -= 1
+
+
+cdef inline void bag_settle(Arena* arena, Bag* bag) noexcept nogil:
+    if bag.room == 0:
+        return
+    if bag.size == 0:
+        arena_give_back(arena, bag.at, <uint32_t> 1 << bag.room)
+        bag.room = 0
+    elif bag.room > 1 and bag.size * 4 <= <uint32_t> 1 << bag.room:
+        bag_halve(arena, bag)
+
+
+# Takes out the number at `place`; which one lies there now (itself, if it was the last).
+cdef inline uint32_t bag_take_out(Arena* arena, Bag* bag, uint32_t place) noexcept nogil:
+    cdef uint32_t* items = bag_items(arena, bag)
+    cdef uint32_t last = items[bag.size - 1]
+    items[place] = last
+    bag.size -= 1
+    bag_settle(arena, bag)
+    return last
+
+
+# The rest is for bags that are kept ascending. Where the first number not below `item` is:
+cdef inline uint32_t bag_seek(const Arena* arena, const Bag* bag, uint32_t item) noexcept nogil:
+    cdef const uint32_t* items = bag_items(arena, bag)
+    cdef uint32_t low = 0
+    cdef uint32_t high = bag.size
+    cdef uint32_t middle
+    if high != 0 and items[high - 1] < item:
+        return high  # ids mostly come ascending
+    while low < high:
+        middle = low + (high - low) // 2
+        if items[middle] < item:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline bint bag_has(const Arena* arena, const Bag* bag, uint32_t item) noexcept nogil:
+    cdef uint32_t place = bag_seek(arena, bag, item)
+    return place < bag.size and bag_items(arena, bag)[place] == item
+
+
+cdef inline void bag_insert(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
+    cdef uint32_t place = bag_seek(arena, bag, item)
+    cdef uint32_t* items = bag_items(arena, bag)
+    memmove(&items[place + 1], &items[place], (bag.size - place) * sizeof(uint32_t))
+    items[place] = item
+    bag.size += 1
+
+
+cdef inline void bag_remove(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
+    cdef uint32_t place = bag_seek(arena, bag, item)
+    cdef uint32_t* items = bag_items(arena, bag)
+    bag.size -= 1
+    memmove(&items[place], &items[place + 1], (bag.size - place) * sizeof(uint32_t))
+    bag_settle(arena, bag)

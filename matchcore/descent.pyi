@@ -1,0 +1,1 @@
+"""Nothing for Python: the trie is asked by the compiled modules only."""

@@ -1,0 +1,33 @@
+# The filters an index holds: what goes in and out, and which threads may be where. FilterIndex asks them.
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from matchcore.heap cimport Heap
+from matchcore.slots cimport Slots
+from matchcore.syntax cimport Limits
+from matchcore.tiers cimport Tiers
+from matchcore.topic cimport Topic
+
+
+cdef class HeldFilters:
+    cdef:
+        Heap heap             # counts every byte below
+        Limits limits
+        Slots slots           # each (text, syntax) with its ids; the exact tier
+        Tiers tiers           # the filters with wildcards
+        Topic topic           # scratch of whoever holds the GIL
+        uint32_t* word_ids    # scratch of a change: a canonical filter, limits.words of it
+        uint64_t version      # changes with every insert and removal that did something
+        int readers           # calls of match_many that run without the GIL
+        int writers           # changes that wait for them
+        void* gate            # a lock: held while there are such readers
+        object __weakref__
+
+        int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
+        int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
+        void _release(self, const uint32_t* ids, int count) noexcept nogil
+        int _to_change(self) except -1
+        void _begin_reading(self) noexcept
+        void _end_reading(self) noexcept
+        list _triples(self, uint32_t slot)
+        tuple _whereabouts(self, uint32_t slot)

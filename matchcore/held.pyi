@@ -1,0 +1,1 @@
+"""What FilterIndex is made of: see filters.pyi."""

@@ -1,0 +1,282 @@
+# cython: language_level=3, annotation_typing=False, cdivision=True
+"""The filters an index holds: inserted, removed, looked at. What asks them is FilterIndex.
+
+The invariants, as the design has them (and the files that keep each):
+
+    I1  a filter is in one tier, and in the buckets in one bucket, whose key is some of its literals [tiers, buckets]
+    I2  for a bucket's key literal the word's row has the class's bit, and the length row has it for all lengths
+        its records take [classes]
+    I3  rows may say too much, never too little [classes]
+    I4  a record is reported only after all that is not in its key was checked, and the key's words [probe]
+    I5  a slot is reported once a match: each key is probed once, each distinct word anywhere [probe]
+    I6  the word is known for each place a record may check, not only for those of keys [probe]
+    I7  a word id is given again when no filter has the word: then no row, count or key names it [words]
+    I8  a bucket has at most SPLIT records, but for those that have no further literal [buckets]
+    I9  the pool: a bit is set just where the filter has the literal, free rows where it has none [pool]
+"""
+
+from cpython.pythread cimport (
+    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
+    PyThread_type_lock, WAIT_LOCK,
+)
+
+from matchcore.buckets cimport buckets_locate
+from matchcore.hashing cimport hash_secret
+from matchcore.heap cimport heap_give_back, heap_take
+from matchcore.ids cimport take_id
+from matchcore.keys cimport Key, Pattern, pattern_of
+from matchcore.places cimport NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD
+from matchcore.slots cimport (
+    SLOT_FREE, SLOT_MQTT, TIER_EXACT, TIER_POOL, slot_ids, slot_object, slot_text, slots_add, slots_add_id,
+    slots_drop, slots_drop_id, slots_find, slots_free, slots_has_id, slots_init,
+)
+from matchcore.syntax cimport (
+    AMQP, Fault, LITERAL, MQTT, ONE, Token, View, canonical, filter_error, scan_filter, sum_tokens, syntax_name,
+    take_limits, take_syntax, take_text,
+)
+from matchcore.table cimport NONE
+from matchcore.tiers cimport tiers_add, tiers_free, tiers_init, tiers_remove
+from matchcore.topic cimport topic_free, topic_init
+from matchcore.words cimport OTHER, words_find, words_intern, words_release
+
+cdef const uint64_t* secret = hash_secret()
+
+
+cdef class HeldFilters:
+    """Not for itself: FilterIndex is made of it."""
+
+    def __cinit__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
+        self.heap.allowance = -1
+        slots_init(&self.slots, &self.heap)
+        tiers_init(&self.tiers, &self.heap, &self.slots)
+        take_limits(max_words, max_bytes, &self.limits)
+        self.gate = <void*> PyThread_allocate_lock()
+        self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
+        if self.gate == NULL or self.word_ids == NULL or topic_init(&self.topic, &self.heap, self.limits.words) < 0:
+            raise MemoryError()
+
+    def __dealloc__(self) -> None:
+        tiers_free(&self.tiers)
+        slots_free(&self.slots)
+        topic_free(&self.topic, &self.heap)
+        heap_give_back(&self.heap, self.word_ids, self.limits.words * sizeof(uint32_t))
+        if self.gate != NULL:
+            PyThread_free_lock(<PyThread_type_lock> self.gate)
+
+    # ---- changing -------------------------------------------------------------------------------
+
+    def insert(self, filter: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
+        """True if (filter, syntax, id) is new. All or nothing: on MemoryError the index is unchanged."""
+        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t who = take_id(id)
+        cdef View view
+        cdef Fault fault
+        cdef uint64_t hash
+        cdef uint32_t slot
+        cdef uint32_t flags = 0
+        cdef bint is_exact = True
+        cdef Token* tokens = self.topic.tokens
+        cdef int count, i, added
+        self._to_change()
+        take_text(filter, &view, number, True)
+        count = scan_filter(view.start, view.size, number, &self.limits, tokens, &fault)
+        if count < 0:
+            raise filter_error(&view, number, &self.limits, &fault)
+        hash = sum_tokens(secret, tokens, count)
+        slot = slots_find(&self.slots, view.start, view.size, number, hash)
+        if slot != NONE:
+            added = slots_add_id(&self.slots, slot, who)
+            if added < 0:
+                raise MemoryError()
+            self.version += added
+            return added == 1
+        for i in range(count):
+            if tokens[i].kind != LITERAL:
+                is_exact = False
+        slot = slots_add(
+            &self.slots, view.start, view.size, number, hash, view.is_str,
+            TIER_EXACT if is_exact else TIER_POOL, who,
+        )
+        if slot == NONE:
+            raise MemoryError()
+        if not is_exact:
+            count = self._intern(count, &flags, number)
+            if count < 0 or tiers_add(&self.tiers, slot, self.word_ids, count, flags) < 0:
+                if count >= 0:
+                    self._release(self.word_ids, count)
+                slots_drop(&self.slots, slot, hash)
+                raise MemoryError()
+        self.version += 1
+        return True
+
+    cdef int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
+        """Fills word_ids with the canonical filter in the tokens; its length, -1: no memory."""
+        cdef uint32_t* ids = self.word_ids
+        cdef Token* tokens = self.topic.tokens
+        cdef int i
+        if syntax == MQTT and tokens[0].kind != LITERAL:
+            flags[0] = NO_DOLLAR
+        count = canonical(tokens, count)
+        for i in range(count):
+            if tokens[i].kind == LITERAL:
+                ids[i] = words_intern(&self.tiers.words, tokens[i].start, tokens[i].size, tokens[i].hash)
+                if ids[i] == OTHER:
+                    self._release(ids, i)
+                    return -1
+            else:
+                ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
+        return count
+
+    cdef int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
+        """The same for a filter that is held: its words are in the dictionary."""
+        cdef Token* tokens = self.topic.tokens
+        cdef int i
+        if syntax == MQTT and tokens[0].kind != LITERAL:
+            flags[0] = NO_DOLLAR
+        count = canonical(tokens, count)
+        for i in range(count):
+            if tokens[i].kind == LITERAL:
+                self.word_ids[i] = words_find(
+                    &self.tiers.words, tokens[i].start, tokens[i].size, tokens[i].hash
+                )
+            else:
+                self.word_ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
+        return count
+
+    cdef void _release(self, const uint32_t* ids, int count) noexcept nogil:
+        cdef int i
+        for i in range(count):
+            if ids[i] < TOKEN_WILD:
+                words_release(&self.tiers.words, ids[i])
+
+    def remove(self, filter: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
+        """True if (filter, syntax, id) was there. Never needs memory."""
+        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t who = take_id(id)
+        cdef View view
+        cdef Fault fault
+        cdef uint32_t slot
+        cdef uint32_t flags = 0
+        cdef uint64_t hash
+        cdef size_t held
+        cdef int count
+        self._to_change()
+        take_text(filter, &view, number, True)
+        count = scan_filter(view.start, view.size, number, &self.limits, self.topic.tokens, &fault)
+        if count < 0:
+            raise filter_error(&view, number, &self.limits, &fault)
+        hash = sum_tokens(secret, self.topic.tokens, count)
+        slot = slots_find(&self.slots, view.start, view.size, number, hash)
+        if slot == NONE or not slots_has_id(&self.slots, slot, who):
+            return False
+        slot_ids(&self.slots, slot, &held)
+        if held > 1:
+            slots_drop_id(&self.slots, slot, who)
+        else:
+            if self.slots.entries[slot].tier != TIER_EXACT:
+                count = self._known(count, &flags, number)
+                tiers_remove(&self.tiers, slot, self.word_ids, count, flags)
+                self._release(self.word_ids, count)
+            slots_drop(&self.slots, slot, hash)
+        self.version += 1
+        return True
+
+    cdef int _to_change(self) except -1:
+        """Waits until no match_many runs without the GIL."""
+        while self.readers != 0:
+            self.writers += 1
+            with nogil:
+                PyThread_acquire_lock(<PyThread_type_lock> self.gate, WAIT_LOCK)
+                PyThread_release_lock(<PyThread_type_lock> self.gate)
+            self.writers -= 1
+        return 0
+
+    cdef void _begin_reading(self) noexcept:
+        if self.readers == 0:
+            PyThread_acquire_lock(<PyThread_type_lock> self.gate, WAIT_LOCK)
+        self.readers += 1
+
+    cdef void _end_reading(self) noexcept:
+        self.readers -= 1
+        if self.readers == 0:
+            PyThread_release_lock(<PyThread_type_lock> self.gate)
+
+    # ---- looking in -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """The number of (filter, syntax, id) held."""
+        return <Py_ssize_t> self.slots.pairs
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, all told: tables, texts, rows, scratch and this object, as asked of malloc."""
+        return self.heap.bytes + <size_t> type(self).__basicsize__
+
+    cdef list _triples(self, uint32_t slot):
+        cdef size_t count, i
+        cdef const uint32_t* ids = slot_ids(&self.slots, slot, &count)
+        cdef list numbers = [ids[i] for i in range(count)]
+        cdef object text = slot_object(&self.slots, slot)
+        cdef object syntax = syntax_name(MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP)
+        return [(text, syntax, id) for id in numbers]
+
+    def filters(self):
+        """Iterates over (filter, syntax, id), in no promised order; RuntimeError if the index changes."""
+        cdef uint64_t version = self.version
+        cdef uint32_t i = 0
+        while i < self.slots.count:
+            if not self.slots.entries[i].flags & SLOT_FREE:
+                for held in self._triples(i):
+                    if self.version != version:
+                        raise RuntimeError("the FilterIndex changed while its filters were iterated over")
+                    yield held
+            if self.version != version:
+                raise RuntimeError("the FilterIndex changed while its filters were iterated over")
+            i += 1
+
+    cdef tuple _whereabouts(self, uint32_t slot):
+        """("exact", ()), ("pool", ()) or ("buckets", ((place, word), ...)): the tier and the key."""
+        cdef uint32_t tier = self.slots.entries[slot].tier
+        cdef uint32_t syntax = MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP
+        cdef uint32_t flags = 0
+        cdef uint32_t block
+        cdef Pattern pattern
+        cdef Key key
+        cdef Fault fault
+        cdef size_t size
+        cdef const char* start
+        cdef int count
+        if tier == TIER_EXACT:
+            return "exact", ()
+        if tier == TIER_POOL:
+            return "pool", ()
+        start = slot_text(&self.slots, slot, &size)
+        count = scan_filter(start, size, syntax, &self.limits, self.topic.tokens, &fault)
+        count = self._known(count, &flags, syntax)
+        pattern_of(&pattern, &self.tiers.classes, slot, self.word_ids, count, flags)
+        buckets_locate(&self.tiers.buckets, &pattern, tier, &key, &block)
+        words = {self.word_ids[i]: self.topic.tokens[i].start[:self.topic.tokens[i].size] for i in range(count)}
+        return "buckets", tuple([(key.place[i], words[key.ids[i]]) for i in range(key.literals)])
+
+    def _fail_after(self, allocations: int) -> None:
+        """For tests: so many more growths of memory succeed, then none; -1: all."""
+        self.heap.allowance = allocations
+
+    def _tune(self, *, split: int = 8, small: int = 1536, pool_least: int = 256) -> None:
+        """For tests, of an empty index: the limits of buckets.pxd and tiers.pxd, so that few filters reach them."""
+        if len(self):
+            raise ValueError("only an empty index can be tuned")
+        self.tiers.buckets.most = split
+        self.tiers.small_most = self.tiers.review_at = small
+        self.tiers.pool_least = pool_least
+
+    def _tiers(self) -> dict:
+        """For tests and benches: what is where, and how many classes there are."""
+        return {
+            "exact": self.slots.exact,
+            "pool": self.tiers.pool.live.bits,
+            "buckets": self.tiers.buckets.records,
+            "keys": self.tiers.buckets.live,
+            "classes": self.tiers.classes.live,
+            "words": self.tiers.words.live,
+        }

@@ -1,0 +1,1 @@
+"""Nothing for Python: the holders are used by the compiled modules only."""

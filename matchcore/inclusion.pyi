@@ -1,0 +1,6 @@
+__all__ = ["covers"]
+
+def covers(a: str | bytes, b: str | bytes, *, a_syntax: str = "amqp", b_syntax: str = "amqp") -> bool: ...
+def outline(
+    filter: str | bytes, syntax: str
+) -> tuple[tuple[int, int, int, int], bytes]: ...

@@ -1,0 +1,1 @@
+"""Nothing for Python: the postings are used by the compiled modules only."""

@@ -1,0 +1,318 @@
+# cython: language_level=3, cdivision=True
+"""Asking the buckets: rows anded to classes, classes to keys, keys to buckets, records checked.
+
+    words    site  17  floor  2  dev  4711  temp
+    rows      &  each used place: the word's row or the free row  ->  classes alive
+    keys      {L5: 4711}  {L1: 17, L5: 4711}  {L3: 2, L5: 4711}   ->  tags; cells asked for
+    cells     tag found?                                          ->  blocks; asked for
+    records   key words, length, `$`, residual literals           ->  slots
+
+All keys of a batch are made before the first cell is looked at, and all cells before the first bucket: at a
+million filters each of them is a miss, and so they overlap. For a first match only, the likely classes are
+asked first, few at a time.
+
+It reads the index and writes to the topic's scratch, the stack and `found` alone.
+"""
+
+from libc.stdint cimport uint64_t
+
+from matchcore.buckets cimport (
+    LEAST_BITS, LEAST_SHIFT, PLACE_SHIFT, RECORD_MANY, RECORD_NO_DOLLAR, RECORD_VERIFY, RESIDUALS, bucket_class,
+    bucket_units, record_units,
+)
+from matchcore.classes cimport Class, Classes, WIDTH_AT_MOST, word_row_bits
+from matchcore.hashing cimport hash_multipliers, load64
+from matchcore.heap cimport numbers_reserve, prefetch
+from matchcore.lines cimport LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of
+from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
+from matchcore.table cimport NONE
+from matchcore.verify cimport tokens_take
+
+cdef enum:
+    BATCH = 64
+    FEW = 4              # probes at a time, when one match is enough
+    RECORDS_OF_ONE = 128   # no bucket has more
+
+cdef const uint64_t* multipliers = hash_multipliers()
+
+
+cdef struct Probe:
+    uint32_t tag
+    uint32_t c
+    uint32_t any         # the word at the place any, if the class has it
+    uint32_t block
+
+
+cdef struct Batch:
+    const Buckets* buckets
+    Topic* topic
+    Numbers* found
+    Heap* heap
+    uint64_t[PLACES] products
+    uint32_t anys
+    uint32_t size
+    uint32_t limit
+    bint first_only
+    uint32_t hit
+    Probe[BATCH] probes
+
+
+# ---- rows -------------------------------------------------------------------------------------------
+
+cdef inline uint32_t _index(uint32_t place, uint32_t count) noexcept nogil:
+    """Which word stands at a place; `count` or more: none."""
+    return place if place < PLACE_RIGHT else count - 1 - (place - PLACE_RIGHT)
+
+
+cdef inline uint32_t _word_at(const Topic* topic, uint32_t place) noexcept nogil:
+    """The word at a place that the topic is long enough for."""
+    return topic.ids[_index(place, topic.count)]
+
+
+cdef uint32_t _find_anys(Topic* topic) noexcept nogil:
+    """The distinct words that are sought anywhere: each is probed once (I5)."""
+    cdef uint32_t n = 0
+    cdef uint32_t i, j
+    for i in range(topic.count):
+        if not (topic.places[i] >> PLACE_ANY) & 1:
+            continue
+        for j in range(n):
+            if topic.ids[topic.anys[j]] == topic.ids[i]:
+                break
+        else:
+            topic.anys[n] = i
+            n += 1
+    return n
+
+
+cdef inline uint64_t _alive(const Classes* classes, const Topic* topic, Batch* batch, uint32_t w) noexcept nogil:
+    """64 bits of the and of the topic's rows; on the way, the products of the used places."""
+    cdef uint32_t width = classes.width
+    cdef uint32_t count = topic.count
+    cdef const uint64_t* free_rows = classes.free_rows + w
+    cdef const uint32_t* units = classes.rows.units + 2 * w
+    cdef uint64_t used = classes.used & ((<uint64_t> 1 << PLACE_ANY) - 1)
+    cdef uint64_t alive = classes.lengths[length_row(count) * width + w]
+    cdef uint64_t row, places, bit
+    cdef uint32_t i, j
+    cdef uint32_t place
+    while used != 0:
+        if alive == 0:
+            return 0
+        place = <uint32_t> lowest_place(used)
+        used &= used - 1
+        row = free_rows[place * width]
+        i = _index(place, count)
+        if i < count:
+            batch.products[place] = multipliers[place] * topic.ids[i]
+            places = topic.places[i]
+            bit = <uint64_t> 1 << place
+            if places & bit:
+                row |= load64(&units[topic.rows[i] + 2 * width * <uint32_t> count_places(places & (bit - 1))])
+        alive &= row
+    if alive != 0 and (classes.used >> PLACE_ANY) & 1:
+        row = classes.free_rows[PLACE_ANY * width + w]
+        for j in range(batch.anys):
+            i = topic.anys[j]
+            row |= word_row_bits(classes, topic.places[i], topic.rows[i], PLACE_ANY, w)
+        alive &= row
+    return alive
+
+
+# ---- buckets -----------------------------------------------------------------------------------------
+
+cdef inline bint _takes(const Batch* batch, const uint32_t* record, uint32_t head) noexcept nogil:
+    """All that the key does not say."""
+    cdef const Topic* topic = batch.topic
+    cdef uint32_t least = (head >> LEAST_SHIFT) & LEAST_BITS
+    cdef uint32_t n = head & RESIDUALS
+    cdef uint32_t i
+    cdef const unsigned char* places
+    if topic.count != least and (topic.count < least or not head & RECORD_MANY):
+        return False
+    if topic.dollar and head & RECORD_NO_DOLLAR:
+        return False
+    if n <= 2:
+        if head & RECORD_VERIFY:
+            return not record[4] & ~topic.bloom and tokens_take(
+                &record[5], record[2] & 0xFFFF, record[2] >> 16, record[3], head & RECORD_MANY,
+                topic.ids, topic.count,
+            )
+        if n == 0:
+            return True
+        if _word_at(topic, (head >> PLACE_SHIFT) & 63) != record[2]:
+            return False
+        return n == 1 or _word_at(topic, head >> (PLACE_SHIFT + 6)) == record[3]
+    places = <const unsigned char*> &record[2]
+    record += 2 + (n + 3) // 4
+    for i in range(n):
+        if _word_at(topic, places[i]) != record[i]:
+            return False
+    return True
+
+
+cdef inline int _search(Batch* batch, const Probe* probe) noexcept nogil:
+    """The records of one bucket; 1: found one, and that is enough; -1: no memory."""
+    cdef const uint32_t* units = &batch.buckets.arena.units[probe.block]
+    cdef const uint32_t* end = units + bucket_units(units[0])
+    cdef const Class* entry = &batch.buckets.classes.classes[probe.c]
+    cdef uint32_t literals = entry.literals - entry.any
+    cdef uint32_t i
+    cdef size_t size
+    if bucket_class(units[0]) != probe.c:
+        return 0
+    for i in range(literals):
+        if _word_at(batch.topic, entry.place[i]) != units[1 + i]:
+            return 0
+    if entry.any and units[1 + literals] != probe.any:
+        return 0
+    units += 1 + entry.literals
+    size = batch.found.size
+    if batch.found.capacity - size < RECORDS_OF_ONE:
+        if numbers_reserve(batch.heap, batch.found, size + RECORDS_OF_ONE) < 0:
+            return -1
+    while units < end:
+        if _takes(batch, units, units[1]):
+            batch.found.items[size] = units[0]
+            size += 1
+            if batch.first_only:
+                batch.hit = probe.c
+                break
+        units += record_units(units)
+    batch.found.size = size
+    return batch.first_only and batch.hit != NONE
+
+
+cdef int _flush(Batch* batch) noexcept nogil:
+    """Looks up the probes of the batch."""
+    cdef const Buckets* buckets = batch.buckets
+    cdef const Lines* lines = &buckets.table
+    cdef const uint32_t* units = buckets.arena.units
+    cdef const Line* line
+    cdef uint32_t size = batch.size
+    cdef uint32_t n = 0
+    cdef uint32_t i, found
+    cdef int status
+    cdef Probe* probe
+    batch.size = 0
+    # Without a branch on what is found: it is as good as random, and a wrong guess costs more than all else.
+    for i in range(size):
+        probe = &batch.probes[i]
+        line = &lines.lines[line_home(lines, probe.tag)]
+        found = places_of(line, probe.tag)
+        if line.passed != 0 or found & (found - 1) != 0:
+            status = _search_on(batch, probe, found)
+            if status != 0:
+                return status
+        else:
+            batch.probes[n] = probe[0]
+            batch.probes[n].block = line.refs[first_place(found | 1 << LINE_PLACES)] if found != 0 else 0
+            prefetch(&units[batch.probes[n].block])
+            prefetch(&units[batch.probes[n].block + 12])
+            n += found != 0
+    for i in range(n):
+        status = _search(batch, &batch.probes[i])
+        if status != 0:
+            return status
+    return 0
+
+
+cdef int _search_on(Batch* batch, const Probe* probe, uint32_t found) noexcept nogil:
+    """A line that passed something on, or has the tag twice (as two keys do, once in four thousand millions)."""
+    cdef const Lines* lines = &batch.buckets.table
+    cdef uint32_t at = line_home(lines, probe.tag)
+    cdef Probe one = probe[0]
+    cdef int status
+    while True:
+        while found != 0:
+            one.block = lines.lines[at].refs[first_place(found)]
+            status = _search(batch, &one)
+            if status != 0:
+                return status
+            found &= found - 1
+        if lines.lines[at].passed == 0:
+            return 0
+        at = line_after(lines, at)
+        found = places_of(&lines.lines[at], probe.tag)
+
+
+cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexcept nogil:
+    cdef Probe* probe = &batch.probes[batch.size]
+    probe.tag = line_tag(<uint32_t> (sum >> 32))
+    probe.c = c
+    probe.any = any
+    lines_prefetch(&batch.buckets.table, probe.tag)
+    batch.size += 1
+    return _flush(batch) if batch.size == batch.limit else 0
+
+
+cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
+    """The key of a class; of one with an any-place, a key for each word that may stand there."""
+    cdef const Classes* classes = batch.buckets.classes
+    cdef const Class* entry = &classes.classes[c]
+    cdef Topic* topic = batch.topic
+    cdef uint64_t sum = 0
+    cdef uint32_t literals = entry.literals - entry.any
+    cdef uint32_t i, j
+    cdef int status
+    for i in range(literals):
+        sum += batch.products[entry.place[i]]
+    if not entry.any:
+        return _ask(batch, c, sum, 0)
+    for j in range(batch.anys):
+        i = topic.anys[j]
+        if (word_row_bits(classes, topic.places[i], topic.rows[i], PLACE_ANY, c // 64) >> (c % 64)) & 1:
+            status = _ask(batch, c, sum + multipliers[PLACE_ANY] * topic.ids[i], topic.ids[i])
+            if status != 0:
+                return status
+    return 0
+
+
+cdef inline int _ask_classes(Batch* batch, uint64_t alive, uint32_t w) noexcept nogil:
+    cdef int status
+    while alive != 0:
+        status = _ask_class(batch, w * 64 + <uint32_t> lowest_place(alive))
+        if status != 0:
+            return status
+        alive &= alive - 1
+    return 0
+
+
+cdef int buckets_match(
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, uint32_t* hit
+) noexcept nogil:
+    cdef const Classes* classes = buckets.classes
+    cdef uint64_t[WIDTH_AT_MOST] alive
+    cdef uint64_t any = 0
+    cdef uint32_t w
+    cdef int status = 0
+    cdef Batch batch
+    batch.anys = 0
+    hit[0] = NONE
+    if (classes.used >> PLACE_ANY) & 1:
+        batch.anys = _find_anys(topic)
+    for w in range(classes.width):
+        alive[w] = _alive(classes, topic, &batch, w)
+        any |= alive[w]
+    if any == 0:
+        return 0
+    batch.buckets = buckets
+    batch.topic = topic
+    batch.found = found
+    batch.heap = heap
+    batch.size = 0
+    batch.limit = FEW if first_only else BATCH
+    batch.first_only = first_only
+    batch.hit = NONE
+    if first_only:
+        for w in range(classes.width):
+            if status == 0:
+                status = _ask_classes(&batch, alive[w] & classes.likely[w], w)
+                alive[w] &= ~classes.likely[w]
+    for w in range(classes.width):
+        if status == 0:
+            status = _ask_classes(&batch, alive[w], w)
+    if status == 0:
+        status = _flush(&batch)
+    hit[0] = batch.hit
+    return -1 if status < 0 else 0

@@ -1,0 +1,60 @@
+# Which tier a filter with wildcards lives in, and when it moves. (One without is in the exact tier: slots.pxd.)
+#
+#     fewer than SMALL filters        all in the pool: its rows are short, and nothing beats anding them
+#     from then on: the chance that a filter matches, as if the words of a topic were drawn as those of filters are
+#         chance > COMMON             the pool: a column costs the same however often it matches
+#         several MANYs, or rarer     the buckets
+#         a new class beyond 64       the pool, if the chance is not too small: one bitmap word is to be enough
+#     fewer than LEAST for the pool   the buckets for all: a second set of rows is not worth so few columns
+#     no room in the buckets          the pool
+#
+# The chance is the product, over the literals, of how many filters have this word there by how many have any
+# there. Counted by place: by word alone, fifty thousand filters over sixteen words at eight places all look
+# common. When the filters with wildcards have doubled, those in the pool are weighed again and move out if
+# they have become rare. Nothing moves into the pool: when LEAST common filters have gone to buckets it opens for
+# those that come.
+
+from libc.stdint cimport uint32_t
+
+from matchcore.buckets cimport Buckets
+from matchcore.classes cimport Classes
+from matchcore.heap cimport Heap
+from matchcore.pool cimport Pool
+from matchcore.slots cimport Slots
+from matchcore.words cimport Words
+
+cdef enum:
+    SMALL = 1536
+    LEAST = 256
+    COMMON = 512               # 1 in so many
+    COMMON_IN_A_NEW_CLASS = 8192
+    CLASSES_OF_ONE_WORD = 64
+
+
+cdef struct Tiers:
+    Heap* heap
+    Words words
+    Classes classes
+    Buckets buckets
+    Pool pool
+    Slots* slots
+    uint32_t wildcards     # filters here
+    uint32_t review_at     # when they are so many
+    bint small             # not yet reviewed
+    bint open              # common filters go to the pool
+    uint32_t waiting       # common filters that went to buckets since the last review
+    uint32_t small_most    # SMALL and LEAST, or what a test says
+    uint32_t pool_least
+
+
+cdef void tiers_init(Tiers* tiers, Heap* heap, Slots* slots) noexcept nogil
+cdef void tiers_free(Tiers* tiers) noexcept nogil
+
+# A slot's canonical filter, as word ids and wildcards; `flags` is NO_DOLLAR or 0. -1: no memory, and nothing
+# has changed. The references to its words are the caller's.
+cdef int tiers_add(
+    Tiers* tiers, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
+) noexcept nogil
+cdef void tiers_remove(
+    Tiers* tiers, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
+) noexcept nogil
