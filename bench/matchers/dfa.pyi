@@ -1,0 +1,3 @@
+from bench.matchers.trie_flat import FlatTrie
+
+class Automaton(FlatTrie): ...

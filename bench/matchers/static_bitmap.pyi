@@ -1,0 +1,3 @@
+from bench.matchers.naive import Naive
+
+class StaticBitmap(Naive): ...

@@ -1,0 +1,3 @@
+from bench.matchers.trie_string import StringTrie
+
+class Sublist(StringTrie): ...

@@ -1,0 +1,3 @@
+from bench.matchers.contender import Contender
+
+class FlatTrie(Contender): ...
