@@ -55,10 +55,10 @@ cdef inline bint _is_of(const Buckets* buckets, uint32_t block, const Key* key) 
 cdef uint32_t _find(const Buckets* buckets, const Key* key) noexcept nogil:
     """The block of the bucket with this key, or NONE."""
     cdef const Lines* lines = &buckets.table
-    cdef uint32_t at, found, block
+    cdef uint32_t home, at, found, block
     if lines.count == 0:
         return NONE
-    at = line_home(lines, key.tag)
+    at = home = line_home(lines, key.tag)
     while True:
         found = places_of(&lines.lines[at], key.tag)
         while found != 0:
@@ -69,6 +69,8 @@ cdef uint32_t _find(const Buckets* buckets, const Key* key) noexcept nogil:
         if lines.lines[at].passed == 0:
             return NONE
         at = line_after(lines, at)
+        if at == home:
+            return NONE  # every line passed something on once: see lines.pxd
 
 
 # ---- records ---------------------------------------------------------------------------------------

@@ -7,6 +7,11 @@
 # All tags of a line are compared at once. A line that is full sends what does not fit to the next one and
 # counts it in `passed`: a search goes on only where that is not 0, so that nothing need be moved on removal.
 # Any number of lines will do, so that it grows by half; up to five of seven places are in use.
+#
+# What ends: an addition, for two places in seven are empty (lines_reserve); a search for what is there, for its
+# line is reached from its home (lines_seek). A search for what may not be there ends at a line that passed nothing
+# on, or when it is HOME AGAIN: a line keeps its count as long as what it passed on lives, though it may have room
+# by now, so with a few lines all counts can be above 0 at once.
 
 from libc.stdint cimport uint32_t, uint64_t
 

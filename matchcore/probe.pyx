@@ -220,7 +220,8 @@ cdef int _flush(Batch* batch) noexcept nogil:
 cdef int _search_on(Batch* batch, const Probe* probe, uint32_t found) noexcept nogil:
     """A line that passed something on, or has the tag twice (as two keys do, once in four thousand millions)."""
     cdef const Lines* lines = &batch.buckets.table
-    cdef uint32_t at = line_home(lines, probe.tag)
+    cdef uint32_t home = line_home(lines, probe.tag)
+    cdef uint32_t at = home
     cdef Probe one = probe[0]
     cdef int status
     while True:
@@ -233,6 +234,8 @@ cdef int _search_on(Batch* batch, const Probe* probe, uint32_t found) noexcept n
         if lines.lines[at].passed == 0:
             return 0
         at = line_after(lines, at)
+        if at == home:
+            return 0  # every line passed something on once: see lines.pxd
         found = places_of(&lines.lines[at], probe.tag)
 
 
