@@ -1,4 +1,5 @@
 # cython: language_level=3, annotation_typing=False, cdivision=True
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """FilterIndex: topic filters in, a topic name asked, ids out. The picture is in filters.pxd.
 
 Here it is asked; what it holds, and how it changes, is in held.pyx.
@@ -13,19 +14,18 @@ Errors: InvalidFilter and InvalidTopic (ValueErrors, see errors.py), ValueError 
 0..2**32-1, TypeError for what is no str, bytes or int, MemoryError with the index as it was.
 """
 
-from cpython.long cimport PyLong_FromUnsignedLong
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy, memset
 
+from matchcore.ascending cimport FEW_IDS, make_few_ascending
 from matchcore.classes cimport classes_hit
 from matchcore.heap cimport numbers_push
+from matchcore.ids cimport tuple_of_ids
 from matchcore.probe cimport buckets_match
 from matchcore.reading cimport topic_read
 from matchcore.results cimport results_free, results_of_slots
 from matchcore.search cimport pool_match
 from matchcore.slots cimport slots_exact
-from matchcore.syntax cimport take_syntax, take_text, topic_error
+from matchcore.syntax cimport syntax_of, topic_error, view_of
 from matchcore.table cimport NONE, table_prefetch
 from matchcore.topic cimport Topic, topic_forget_words, topic_free, topic_init
 from matchcore.topics cimport Topics, take_topics
@@ -36,20 +36,7 @@ import numpy
 __all__ = ["FilterIndex"]
 
 cdef enum:
-    AT_HAND = 64        # ids of an answer that is copied to the stack
     KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
-
-
-cdef inline tuple _tuple_of(const uint32_t* ids, size_t count):
-    """Python may run meanwhile (a garbage collection, in 3.11): the ids are out of its reach."""
-    cdef tuple made = PyTuple_New(count)
-    cdef object id
-    cdef size_t i
-    for i in range(count):
-        id = PyLong_FromUnsignedLong(ids[i])
-        Py_INCREF(id)
-        PyTuple_SET_ITEM(made, i, id)
-    return made
 
 
 cdef class FilterIndex(HeldFilters):
@@ -111,8 +98,8 @@ cdef class FilterIndex(HeldFilters):
         cdef Fault fault
         cdef uint32_t hit
         cdef int status
-        take_text(topic, &view, syntax, False)
-        status = self.find(&view, syntax, first_only, &self.topic, &self.heap, &results.texts, &fault, &hit)
+        view_of(topic, &view, syntax, False)
+        status = self.find(&view, syntax, first_only, &self.topic, &self.heap, &results.slots, &fault, &hit)
         if status == INVALID:
             raise topic_error(&view, syntax, &self.limits, &fault, None)
         if status == NO_MEMORY:
@@ -128,36 +115,38 @@ cdef class FilterIndex(HeldFilters):
     cdef void _check_in(self, Results* results) noexcept nogil:
         # Whoever asked in the meantime has left a set of buffers of its own: one is enough.
         results_free(&self.heap, &self.results)
-        if results.ids.capacity > KEPT_IDS or results.texts.capacity > KEPT_IDS:
+        if results.ids.capacity > KEPT_IDS or results.slots.capacity > KEPT_IDS:
             results_free(&self.heap, results)
         self.results = results[0]
 
     def match(self, topic: str | bytes, *, syntax: str = "amqp") -> tuple:
         """The distinct ids of the filters that match, ascending."""
-        cdef uint32_t number = take_syntax(syntax)
-        cdef uint32_t[AT_HAND] few
+        cdef uint32_t[FEW_IDS] few
         cdef Results results
-        cdef size_t size
-        self._collect(topic, number, False, &self.results)
-        if self.results.texts.size == 0:
+        cdef size_t i
+        cdef size_t count
+        self._collect(topic, syntax_of(syntax), False, &self.results)
+        count = self.results.slots.size
+        if count == 0:
             return ()
+        if count <= FEW_IDS and self.slots.several == 0:
+            # The usual case: not many filters, each with one id.
+            for i in range(count):
+                few[i] = self.slots.ids[self.results.slots.items[i]]
+            return tuple_of_ids(few, make_few_ascending(few, count))
         if results_of_slots(&self.heap, &self.results, &self.slots, 0) < 0:
             raise MemoryError()
-        size = self.results.ids.size
-        if size <= AT_HAND:
-            memcpy(few, self.results.ids.items, size * sizeof(uint32_t))
-            return _tuple_of(few, size)
         self._check_out(&results)
         try:
-            return _tuple_of(results.ids.items, size)
+            return tuple_of_ids(results.ids.items, results.ids.size)
         finally:
             self._check_in(&results)
 
     def match_any(self, topic: str | bytes, *, syntax: str = "amqp") -> bool:
         """Whether any filter matches; stops at the first."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         self._collect(topic, number, True, &self.results)
-        return self.results.texts.size != 0
+        return self.results.slots.size != 0
 
     def match_many(self, topics, *, offsets=None, syntax: str = "amqp") -> tuple:
         """(offsets, ids): numpy int64 of one more than topics, and uint32; row i is ids[offsets[i]:offsets[i+1]].
@@ -167,7 +156,7 @@ cdef class FilterIndex(HeldFilters):
         meanwhile. The first invalid one raises InvalidTopic, whose `row` is its index. The search itself runs
         without the GIL, several beside each other; insert and remove wait for it.
         """
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef Topics given = take_topics(topics, offsets, number)
         cdef Results results
         cdef Heap heap
@@ -215,7 +204,7 @@ cdef class FilterIndex(HeldFilters):
             return NO_MEMORY
         while row[0] < given.count:
             view = given.at(row[0])
-            status = self.find(&view, syntax, False, &topic, heap, &results.texts, fault, &hit)
+            status = self.find(&view, syntax, False, &topic, heap, &results.slots, fault, &hit)
             if status == MATCHED and results_of_slots(heap, results, &self.slots, results.ids.size) < 0:
                 status = NO_MEMORY
             if status != MATCHED:
@@ -235,10 +224,10 @@ cdef class FilterIndex(HeldFilters):
 
     cdef list _matching(self, object topic, object syntax):
         """The slots that match."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef size_t i
         self._collect(topic, number, False, &self.results)
-        return [self.results.texts.items[i] for i in range(self.results.texts.size)]
+        return [self.results.slots.items[i] for i in range(self.results.slots.size)]
 
     def matching(self, topic: str | bytes, *, syntax: str = "amqp") -> list:
         """[(filter, syntax, id), ...] of the filters that match: what `explain` explains."""

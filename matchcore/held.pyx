@@ -1,4 +1,5 @@
 # cython: language_level=3, annotation_typing=False, cdivision=True
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The filters an index holds: inserted, removed, looked at. What asks them is FilterIndex.
 
 The invariants, as the design has them (and the files that keep each):
@@ -32,7 +33,7 @@ from matchcore.slots cimport (
 )
 from matchcore.syntax cimport (
     AMQP, Fault, LITERAL, MQTT, ONE, Token, View, canonical, filter_error, scan_filter, sum_tokens, syntax_name,
-    take_limits, take_syntax, take_text,
+    syntax_of, take_limits, view_of,
 )
 from matchcore.table cimport NONE
 from matchcore.tiers cimport tiers_add, tiers_free, tiers_init, tiers_remove
@@ -67,7 +68,7 @@ cdef class HeldFilters:
 
     def insert(self, filter: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (filter, syntax, id) is new. All or nothing: on MemoryError the index is unchanged."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
         cdef Fault fault
@@ -78,7 +79,7 @@ cdef class HeldFilters:
         cdef Token* tokens = self.topic.tokens
         cdef int count, i, added
         self._to_change()
-        take_text(filter, &view, number, True)
+        view_of(filter, &view, number, True)
         count = scan_filter(view.start, view.size, number, &self.limits, tokens, &fault)
         if count < 0:
             raise filter_error(&view, number, &self.limits, &fault)
@@ -151,7 +152,7 @@ cdef class HeldFilters:
 
     def remove(self, filter: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (filter, syntax, id) was there. Never needs memory."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
         cdef Fault fault
@@ -161,7 +162,7 @@ cdef class HeldFilters:
         cdef size_t held
         cdef int count
         self._to_change()
-        take_text(filter, &view, number, True)
+        view_of(filter, &view, number, True)
         count = scan_filter(view.start, view.size, number, &self.limits, self.topic.tokens, &fault)
         if count < 0:
             raise filter_error(&view, number, &self.limits, &fault)

@@ -1,4 +1,5 @@
 # cython: language_level=3, annotation_typing=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """NameIndex: topic names in, a filter asked, ids out; FilterIndex in the mirror.
 
 A broker asks it which cached topics a new filter touches, and which retained messages a new
@@ -6,20 +7,17 @@ subscriber gets. The picture is in names.pxd. Threads and errors are as in Filte
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.long cimport PyLong_FromUnsignedLong
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy, memset
 
 from matchcore.ascending cimport make_ascending
 from matchcore.descent cimport SLACK, descent_free, trie_ask
 from matchcore.heap cimport heap_give_back, heap_take, numbers_free
 from matchcore.holders cimport holders_add, holders_drop, holders_free, holders_gather, holders_ids, holders_init
-from matchcore.ids cimport take_id
+from matchcore.ids cimport take_id, tuple_of_ids
 from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
 from matchcore.syntax cimport (
-    LITERAL, MQTT, ONE, canonical, filter_error, scan_filter, scan_topic, syntax_name, take_limits, take_syntax,
-    take_text, topic_error,
+    LITERAL, MQTT, ONE, canonical, filter_error, scan_filter, scan_topic, syntax_name, syntax_of, take_limits,
+    topic_error, view_of,
 )
 from matchcore.table cimport NONE
 from matchcore.trie cimport (
@@ -65,7 +63,7 @@ cdef class NameIndex:
         """Into `tokens`; their number."""
         cdef Fault fault
         cdef int count
-        take_text(name, view, syntax, False)
+        view_of(name, view, syntax, False)
         count = scan_topic(view.start, view.size, syntax, &self.limits, self.tokens, &fault)
         if count < 0:
             raise topic_error(view, syntax, &self.limits, &fault, None)
@@ -73,7 +71,7 @@ cdef class NameIndex:
 
     def insert(self, name: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (name, syntax, id) is new. All or nothing: on MemoryError the index is unchanged."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
         cdef int count = self._scan_name(name, number, &view)
@@ -129,7 +127,7 @@ cdef class NameIndex:
 
     def remove(self, name: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
         """True if (name, syntax, id) was there. Never needs memory."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
         cdef uint32_t node = self._find(self._scan_name(name, number, &view))
@@ -162,29 +160,21 @@ cdef class NameIndex:
 
     def match(self, filter: str | bytes, *, syntax: str = "amqp") -> tuple:
         """The distinct ids of the names that the filter matches, ascending."""
-        cdef uint32_t number = take_syntax(syntax)
+        cdef uint32_t number = syntax_of(syntax)
         cdef View view
         cdef Fault fault
         cdef Answer answer = self.answer
-        cdef size_t i
-        cdef object id
-        cdef tuple found
         cdef int status
         memset(&self.answer, 0, sizeof(Answer))
         answer.ids.size = 0
         try:
-            take_text(filter, &view, number, True)
+            view_of(filter, &view, number, True)
             status = self._ask(&view, number, &answer.ids, &fault)
             if status == -1:
                 raise filter_error(&view, number, &self.limits, &fault)
-            if status == -2 or make_ascending(&self.heap, &answer.ids, &answer.spare) < 0:
+            if status == -2 or make_ascending(&self.heap, &answer.ids, 0, &answer.spare) < 0:
                 raise MemoryError()
-            found = PyTuple_New(answer.ids.size)
-            for i in range(answer.ids.size):
-                id = PyLong_FromUnsignedLong(answer.ids.items[i])
-                Py_INCREF(id)
-                PyTuple_SET_ITEM(found, i, id)
-            return found
+            return tuple_of_ids(answer.ids.items, answer.ids.size)
         finally:
             # Whoever asked in the meantime has left buffers of its own: one set is enough.
             self._free_answer()

@@ -6,9 +6,15 @@
 # A token points into the text it was read from and lives no longer than that. Whoever scans gives an
 # array of `limits.words` tokens; the grammar allocates nothing and cannot fail but by a Fault.
 
+from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from matchcore.hashing cimport fold
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    void* PyUnicode_1BYTE_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef enum Syntax:
     AMQP = 0
@@ -98,6 +104,25 @@ cdef uint64_t hash_tokens(const Token* tokens, int count) noexcept nogil
 
 cdef int take_syntax(object syntax) except -1
 cdef int take_text(object text, View* view, uint32_t syntax, bint is_filter) except -1
+
+# The same, the usual cases without a call: a literal of the caller's, a str in ASCII.
+cdef inline int syntax_of(object syntax) except -1:
+    if syntax is "amqp":
+        return AMQP
+    if syntax is "mqtt":
+        return MQTT
+    return take_syntax(syntax)
+
+
+cdef inline int view_of(object text, View* view, uint32_t syntax, bint is_filter) except -1:
+    if PyUnicode_Check(text) and PyUnicode_IS_COMPACT_ASCII(text):
+        view.start = <const char*> PyUnicode_1BYTE_DATA(text)
+        view.size = <size_t> PyUnicode_GET_LENGTH(text)
+        view.is_str = True
+        return 0
+    return take_text(text, view, syntax, is_filter)
+
+
 cdef int take_limits(object max_words, object max_bytes, Limits* limits) except -1
 cdef object syntax_name(uint32_t syntax)
 cdef object topic_error(const View* view, uint32_t syntax, const Limits* limits, const Fault* fault, object row)

@@ -4,7 +4,7 @@
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 
-from matchcore.syntax cimport take_text
+from matchcore.syntax cimport view_of
 
 import numpy
 
@@ -32,7 +32,7 @@ cdef Topics _from_sequence(object topics, uint32_t syntax):
     if made.views == NULL:
         raise MemoryError()
     for i in range(made.count):
-        take_text(made.held[i], &made.views[i], syntax, False)
+        view_of(made.held[i], &made.views[i], syntax, False)
     return made
 
 
