@@ -5,8 +5,11 @@
 #                                             ^ lists[size]                    top          capacity
 #
 # Who takes a block keeps its size. Blocks of up to 64 units have a list of free ones for each size, larger
-# ones come in sizes an eighth apart. Free blocks are not joined: when more is free than in use, the owner,
-# who knows where its numbers are kept, moves its blocks into a new arena (arena_is_sparse).
+# ones come in sizes an eighth apart. Free blocks are not joined, so what is free may be of sizes that nobody
+# wants any more: whenever a change leaves more than half as much free as is in use, the owner, who knows where
+# its numbers are kept, moves its blocks into a new arena (arena_is_sparse). So units in use and free are at most
+# one and a half times those in use (and 64 kB), whatever came and went; and as a pack copies at most twice
+# what was given back since the last one, a change pays for two units copied for each that it frees.
 
 from libc.stdint cimport uint32_t
 
@@ -58,4 +61,4 @@ cdef int arena_like(Arena* made, const Arena* arena) noexcept nogil
 
 
 cdef inline bint arena_is_sparse(const Arena* arena) noexcept nogil:
-    return arena.free > 16384 and arena.free > arena.top - arena.free
+    return arena.free > 16384 and arena.free > (arena.top - arena.free) // 2

@@ -81,14 +81,17 @@ cdef void arena_give_back(Arena* arena, uint32_t block, uint32_t size) noexcept 
         arena_free(arena)
 
 
+cdef inline uint32_t _largest(uint32_t size) noexcept nogil:
+    """The largest size of a block within `size` units."""
+    return size if size <= ARENA_EXACT else size & ~((<uint32_t> 1 << (highest_bit(size) - 3)) - 1)
+
+
 cdef void arena_shrink(Arena* arena, uint32_t block, uint32_t old, uint32_t size) noexcept nogil:
     cdef uint32_t end = block + arena_rounded(old)
     cdef uint32_t part
     block += arena_rounded(size)
     while block < end:
-        part = end - block
-        if part > ARENA_EXACT:
-            part = ARENA_EXACT
+        part = _largest(end - block)
         arena_give_back(arena, block, part)
         block += part
 

@@ -97,6 +97,16 @@ cdef inline uint32_t bag_take_out(Arena* arena, Bag* bag, uint32_t place) noexce
     return last
 
 
+# Its block into another arena, which has room.
+cdef inline void bag_move(const Arena* arena, Arena* into, Bag* bag) noexcept nogil:
+    cdef uint32_t block
+    if bag.room == 0:
+        return
+    block = arena_take(into, <uint32_t> 1 << bag.room)
+    memcpy(&into.units[block], &arena.units[bag.at], bag.size * sizeof(uint32_t))
+    bag.at = block
+
+
 # The rest is for bags that are kept ascending. Where the first number not below `item` is:
 cdef inline uint32_t bag_seek(const Arena* arena, const Bag* bag, uint32_t item) noexcept nogil:
     cdef const uint32_t* items = bag_items(arena, bag)

@@ -246,8 +246,6 @@ cdef int _split(Buckets* buckets, const Key* key, uint32_t classes_most) noexcep
     cdef uint32_t* tokens = NULL
     cdef const uint32_t* record
     cdef int status
-    if buckets.split.used > buckets.live + 1024:
-        table_free(buckets.heap, &buckets.split)  # hints of times gone by
     if table_reserve(buckets.heap, &buckets.split) < 0:
         return NO_MEMORY
     table_put(&buckets.split, key.tag, 0)
@@ -372,5 +370,10 @@ cdef void buckets_remove(Buckets* buckets, const Pattern* pattern, uint32_t c) n
     cdef uint32_t block
     cdef uint32_t at = buckets_locate(buckets, pattern, c, &key, &block)
     _cut(buckets, &key, block, at, record_units(&buckets.arena.units[block + at]), pattern)
+
+
+cdef void buckets_tidy(Buckets* buckets) noexcept nogil:
     if arena_is_sparse(&buckets.arena):
         _pack(buckets)
+    if buckets.split.used > buckets.live + 1024:
+        table_free(buckets.heap, &buckets.split)  # hints of times gone by

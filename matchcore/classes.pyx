@@ -79,6 +79,7 @@ cdef int classes_count(Classes* classes, uint32_t word, int place) noexcept nogi
     classes.words.entries[word].places |= bit
     classes.words.entries[word].rows = made
     classes.totals[place] += 1
+    _pack_if_sparse(classes)
     return 0
 
 
@@ -102,6 +103,10 @@ cdef void classes_uncount(Classes* classes, uint32_t word, int place) noexcept n
         arena_give_back(&classes.rows, rows, wide + 1)
     else:
         arena_shrink(&classes.rows, rows, n * (wide + 1), (n - 1) * (wide + 1))
+    _pack_if_sparse(classes)
+
+
+cdef void _pack_if_sparse(Classes* classes) noexcept nogil:
     if arena_is_sparse(&classes.rows):
         _pack(classes, classes.width)  # without memory for it the holes stay
 

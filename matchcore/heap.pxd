@@ -6,10 +6,12 @@
 #                   each would miss the processor's table of pages too. Grown by moving pages, not bytes.
 #
 # A call that cannot get memory returns NULL and leaves the old block as it was: the caller undoes its own
-# steps and raises MemoryError, and the index is unchanged.
+# steps and raises MemoryError, and the index is unchanged. A block made smaller so that it falls below 2 MiB
+# needs memory too, for it becomes malloc's: who shrinks keeps the old block, and its old size, when NULL comes.
+# Any other shrinking succeeds.
 #
-# `allowance` counts down the growths that still succeed (-1: no such limit). Only tests set it: that is
-# how each allocation of an insert is made to fail once.
+# `allowance` counts down the calls that need memory and still get it (-1: no such limit). Only tests set it:
+# that is how each allocation of an insert is made to fail once.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -61,7 +63,7 @@ cdef extern from *:
         if (size < MATCHCORE_HUGE) {
             at = (char *) malloc(size);
             if (at == NULL)
-                abort();  /* pages cannot be malloc's; and two megabytes were about to be given back */
+                return NULL;
             if (old != NULL)
                 memcpy(at, old, size);
             munmap(old, matchcore_held(old_size));
@@ -91,6 +93,10 @@ cdef extern from *:
         return at;
     }
 
+    static inline int matchcore_leaves_pages(size_t old_size, size_t size) {
+        return old_size >= MATCHCORE_HUGE && size < MATCHCORE_HUGE;
+    }
+
     static inline void matchcore_release(void *old, size_t size) {
         if (size < MATCHCORE_HUGE)
             free(old);
@@ -102,6 +108,11 @@ cdef extern from *:
     static inline void *matchcore_resize(void *old, size_t old_size, size_t size) {
         (void) old_size;
         return realloc(old, size);
+    }
+    static inline int matchcore_leaves_pages(size_t old_size, size_t size) {
+        (void) old_size;
+        (void) size;
+        return 0;
     }
     static inline void matchcore_release(void *old, size_t size) { (void) size; free(old); }
     #endif
@@ -123,6 +134,7 @@ cdef extern from *:
     """
     size_t heap_held "matchcore_held" (size_t size) noexcept nogil
     void* resize_block "matchcore_resize" (void* old, size_t old_size, size_t size) noexcept nogil
+    bint leaves_pages "matchcore_leaves_pages" (size_t old_size, size_t size) noexcept nogil
     void release_block "matchcore_release" (void* old, size_t size) noexcept nogil
     void clear_new_block "matchcore_clear" (void* block, size_t size) noexcept nogil
     void prefetch "matchcore_prefetch" (const void* at) noexcept nogil
@@ -133,7 +145,8 @@ cdef struct Heap:
     int64_t allowance
 
 
-# `old` (of `old_size` bytes, NULL when 0) made `new_size` bytes; new_size 0 gives it back.
+# `old` (of `old_size` bytes, NULL when 0) made `new_size` bytes; new_size 0 gives it back. NULL: no memory, and
+# the block is as it was.
 cdef inline void* heap_resize(Heap* heap, void* old, size_t old_size, size_t new_size) noexcept nogil:
     cdef void* block
     if new_size == 0:
@@ -141,15 +154,15 @@ cdef inline void* heap_resize(Heap* heap, void* old, size_t old_size, size_t new
             release_block(old, old_size)
         heap.bytes -= heap_held(old_size)
         return NULL
-    if new_size > old_size and heap.allowance >= 0:
+    if heap.allowance >= 0 and (new_size > old_size or leaves_pages(old_size, new_size)):
         if heap.allowance == 0:
             return NULL
         heap.allowance -= 1
     block = resize_block(old, old_size, new_size)
     if block == NULL:
-        if new_size > old_size:
+        if new_size > old_size or leaves_pages(old_size, new_size):
             return NULL
-        block = old  # shrinking in place always succeeds: the block is merely larger than it need be
+        block = old  # the allocator would not make it smaller: it is merely larger than it need be
     heap.bytes += heap_held(new_size)
     heap.bytes -= heap_held(old_size)
     return block

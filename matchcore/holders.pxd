@@ -7,6 +7,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
+from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag
 from matchcore.heap cimport Numbers
 from matchcore.trie cimport Trie
@@ -40,3 +41,6 @@ cdef uint32_t holders_ids(
 
 # Adds the ids of these nodes to `ids`. -1: no memory.
 cdef int holders_gather(const Holders* holders, const Numbers* nodes, Numbers* ids) noexcept nogil
+
+# Moves the blocks of ids into another arena, which has room.
+cdef void holders_move(Holders* holders, Arena* into) noexcept nogil

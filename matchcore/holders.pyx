@@ -3,7 +3,9 @@
 
 from libc.string cimport memcpy
 
-from matchcore.bag cimport bag_has, bag_init, bag_insert, bag_items, bag_remove, bag_reserve, bag_settle
+from matchcore.bag cimport (
+    bag_has, bag_init, bag_insert, bag_items, bag_move, bag_remove, bag_reserve, bag_settle,
+)
 from matchcore.heap cimport heap_give_back, heap_resize, numbers_reserve, prefetch
 from matchcore.syntax cimport AMQP, MQTT
 from matchcore.table cimport NONE
@@ -186,3 +188,10 @@ cdef int holders_gather(const Holders* holders, const Numbers* nodes, Numbers* i
             )
             ids.size += bag.size
     return 0
+
+
+cdef void holders_move(Holders* holders, Arena* into) noexcept nogil:
+    cdef uint32_t i, side
+    for i in range(holders.count):
+        for side in range(2):
+            bag_move(&holders.trie.arena, into, &holders.several[i].ids[side])

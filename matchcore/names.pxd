@@ -38,6 +38,7 @@ cdef class NameIndex:
         int _scan_name(self, object name, uint32_t syntax, View* view) except -1
         uint32_t _path(self, int count) noexcept nogil
         uint32_t _find(self, int count) noexcept nogil
+        void _pack_if_sparse(self) noexcept nogil
         int _ask(self, const View* view, uint32_t syntax, Numbers* ids, Fault* fault) noexcept nogil
         void _free_answer(self) noexcept nogil
         object _spell(self, uint32_t node, uint32_t syntax, bint is_str)

@@ -9,10 +9,13 @@ subscriber gets. The picture is in names.pxd. Threads and errors are as in Filte
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
+from matchcore.arena cimport Arena, arena_free, arena_is_sparse, arena_like
 from matchcore.ascending cimport make_ascending
 from matchcore.descent cimport SLACK, descent_free, trie_ask
 from matchcore.heap cimport heap_give_back, heap_take, numbers_free
-from matchcore.holders cimport holders_add, holders_drop, holders_free, holders_gather, holders_ids, holders_init
+from matchcore.holders cimport (
+    holders_add, holders_drop, holders_free, holders_gather, holders_ids, holders_init, holders_move,
+)
 from matchcore.ids cimport take_id, tuple_of_ids
 from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
 from matchcore.syntax cimport (
@@ -21,7 +24,8 @@ from matchcore.syntax cimport (
 )
 from matchcore.table cimport NONE
 from matchcore.trie cimport (
-    ROOT, node_depth, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_prune,
+    ROOT, node_depth, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_move,
+    trie_prune,
 )
 from matchcore.words cimport OTHER, Word, word_size, word_start, words_find, words_free, words_intern, words_release
 
@@ -83,6 +87,7 @@ cdef class NameIndex:
         if added < 0:
             trie_prune(&self.trie, node)
             raise MemoryError()
+        self._pack_if_sparse()
         self.version += added
         return added == 1
 
@@ -134,8 +139,21 @@ cdef class NameIndex:
         if node == NONE or not holders_drop(&self.holders, node, number, who):
             return False
         trie_prune(&self.trie, node)
+        self._pack_if_sparse()
         self.version += 1
         return True
+
+    cdef void _pack_if_sparse(self) noexcept nogil:
+        """All bags into a new arena, when more than half as much is free as is in use (arena.pxd)."""
+        cdef Arena made
+        if not arena_is_sparse(&self.trie.arena):
+            return
+        if arena_like(&made, &self.trie.arena) < 0:
+            return  # without memory for it the holes stay
+        trie_move(&self.trie, &made)
+        holders_move(&self.holders, &made)
+        arena_free(&self.trie.arena)
+        self.trie.arena = made
 
     cdef int _ask(self, const View* view, uint32_t syntax, Numbers* ids, Fault* fault) noexcept nogil:
         """Adds the ids to `ids`, in no order. -1 with `fault` filled in: an invalid filter; -2: no memory."""

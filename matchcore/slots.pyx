@@ -10,7 +10,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
-from matchcore.heap cimport heap_give_back, heap_resize, numbers_free
+from matchcore.heap cimport heap_give_back, heap_resize, heap_take, numbers_free
 from matchcore.syntax cimport AMQP, MQTT
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 
@@ -106,7 +106,8 @@ cdef int slots_exact(
 
 cdef int _reserve(Slots* slots) noexcept nogil:
     cdef size_t capacity
-    cdef void* block
+    cdef Slot* entries
+    cdef uint32_t* ids
     if slots.free != NONE or slots.count < slots.capacity:
         return 0
     # By a fifth once it is large, as in arena.pyx.
@@ -114,20 +115,21 @@ cdef int _reserve(Slots* slots) noexcept nogil:
     capacity += slots.capacity // 2 if capacity < 65536 else slots.capacity // 5
     if capacity > SLOTS_AT_MOST:
         return -1
-    block = heap_resize(slots.heap, slots.entries, slots.capacity * sizeof(Slot), capacity * sizeof(Slot))
-    if block == NULL:
+    # The ids in a new block: of two that grow in place the first could not always go back.
+    ids = <uint32_t*> heap_take(slots.heap, capacity * sizeof(uint32_t))
+    if ids == NULL:
         return -1
-    slots.entries = <Slot*> block
-    block = heap_resize(
-        slots.heap, slots.ids, slots.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
+    entries = <Slot*> heap_resize(
+        slots.heap, slots.entries, slots.capacity * sizeof(Slot), capacity * sizeof(Slot)
     )
-    if block == NULL:
-        # Back to what `capacity` says; shrinking cannot fail.
-        slots.entries = <Slot*> heap_resize(
-            slots.heap, slots.entries, capacity * sizeof(Slot), slots.capacity * sizeof(Slot)
-        )
+    if entries == NULL:
+        heap_give_back(slots.heap, ids, capacity * sizeof(uint32_t))
         return -1
-    slots.ids = <uint32_t*> block
+    if slots.count != 0:
+        memcpy(ids, slots.ids, slots.count * sizeof(uint32_t))
+    heap_give_back(slots.heap, slots.ids, slots.capacity * sizeof(uint32_t))
+    slots.entries = entries
+    slots.ids = ids
     slots.capacity = <uint32_t> capacity
     return 0
 

@@ -4,7 +4,7 @@
 from libc.string cimport memset
 
 from matchcore.buckets cimport (
-    ADDED, NO_ROOM, buckets_add, buckets_free, buckets_init, buckets_remove,
+    ADDED, NO_ROOM, buckets_add, buckets_free, buckets_init, buckets_remove, buckets_tidy,
 )
 from matchcore.classes cimport (
     CLASSES_AT_MOST, classes_count, classes_free, classes_init, classes_uncount,
@@ -98,10 +98,13 @@ cdef int _to_pool(Tiers* tiers, const Pattern* pattern) noexcept nogil:
 
 cdef int _to_buckets(Tiers* tiers, Pattern* pattern) noexcept nogil:
     cdef uint32_t most = CLASSES_AT_MOST
+    cdef int status
     if tiers.classes.live >= CLASSES_OF_ONE_WORD:
         if pattern_chance(pattern, &tiers.classes) * COMMON_IN_A_NEW_CLASS > 1:
             most = CLASSES_OF_ONE_WORD
-    return buckets_add(&tiers.buckets, pattern, 1, most)
+    status = buckets_add(&tiers.buckets, pattern, 1, most)
+    buckets_tidy(&tiers.buckets)
+    return status
 
 
 cdef int tiers_add(
@@ -141,6 +144,7 @@ cdef void tiers_remove(
     else:
         pattern_of(&pattern, &tiers.classes, slot, tokens, count, flags)
         buckets_remove(&tiers.buckets, &pattern, tier)
+        buckets_tidy(&tiers.buckets)
     _uncount(tiers, tokens, count, count)
     tiers.wildcards -= 1
     if tiers.wildcards == 0:

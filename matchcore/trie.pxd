@@ -64,6 +64,9 @@ cdef uint32_t trie_add(Trie* trie, uint32_t parent, uint32_t word, bint dollar) 
 # Removes the node and its parents upwards, as far as they have neither names nor children.
 cdef void trie_prune(Trie* trie, uint32_t node) noexcept nogil
 
+# Moves the blocks of children and postings into another arena, which has room; the owner makes it the trie's.
+cdef void trie_move(Trie* trie, Arena* into) noexcept nogil
+
 
 cdef inline uint32_t node_depth(const Trie* trie, uint32_t node) noexcept nogil:
     return trie.nodes[node].children.depth

@@ -5,7 +5,7 @@ The picture is in trie.pxd. All memory a new node needs is asked for before anyt
 """
 
 from matchcore.arena cimport arena_free, arena_init
-from matchcore.bag cimport bag_init, bag_push, bag_reserve, bag_take_out
+from matchcore.bag cimport bag_init, bag_move, bag_push, bag_reserve, bag_take_out
 from matchcore.hashing cimport hash_add, hash_secret
 from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.postings cimport (
@@ -166,3 +166,11 @@ cdef void trie_prune(Trie* trie, uint32_t n) noexcept nogil:
         n = parent
     if trie.live == 0 and (trie.count == 0 or not node_holds(trie, ROOT)):
         trie_free(trie)
+
+
+cdef void trie_move(Trie* trie, Arena* into) noexcept nogil:
+    cdef uint32_t i
+    for i in range(trie.count):
+        bag_move(&trie.arena, into, &trie.nodes[i].children)  # a free node has no block
+    for i in range(trie.postings.count):
+        bag_move(&trie.arena, into, &trie.postings.rows[i].nodes)

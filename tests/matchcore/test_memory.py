@@ -142,13 +142,14 @@ def test_coming_and_going_does_not_make_it_grow(make: Callable[[], Any]) -> None
     for i in range(1_000):
         index.insert(f"a.{i}.*", i)
     sizes = []
-    for round in range(20):
+    for round in range(60):
         for i in range(1_000):
             index.insert(f"{round}.{i}.b.*", i)
         for i in range(1_000):
             index.remove(f"{round}.{i}.b.*", i)
         sizes.append(index.nbytes)
-    assert sizes[-1] <= sizes[2] * 1.05
+    # Up and down as arenas are packed now and then, always between the same bounds.
+    assert max(sizes[30:]) <= max(sizes[:30]) * 1.05
 
 
 @pytest.mark.parametrize("shape", ["w{0}.*", "*.w{0}", "#.w{0}", "#.w{0}.#", "#.a.#.w{0}.#.b.*"])
