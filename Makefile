@@ -19,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench fuzz test-sanitize lint format dist image clean distclean
+.PHONY: help setup run test demo bench bench-matchers fuzz test-sanitize lint format dist image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -33,6 +33,7 @@ help:
 	@echo '  make setup          only the set-up: $(VENV)/bin/fanlightd and $(VENV)/bin/fanlight work from then on'
 	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
+	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
 	@echo '  make fuzz           random bytes into the decoders, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
 	@echo '  make dist           wheels and source distributions of both packages, into dist/'
@@ -95,6 +96,9 @@ demo: same-python $(STAMPS)/built
 
 bench: same-python $(STAMPS)/built
 	@exec $(BIN)/python -m bench $(ARGS)
+
+bench-matchers: same-python $(STAMPS)/built
+	@$(BIN)/python -m bench matchers --against $(ARGS) > /dev/null
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,17 @@
     snapshot_trie.pyx    matchbox: the concurrent subscription trie, copy on write
     libraries.py         what a Python user would reach for: paho-mqtt, hyperscan, pyroaring, `re`
     registry.py          all of them by name, with what each can hold
+    ours.py              matchcore's index behind the same interface
     workloads.py         the filters and topics they are asked about
-    __main__.py          `python -m bench.matchers`: the tables
+
+    measure.py           what is measured of a contender in a workload, and how
+    literature.py        the published experiments, made again
+    threads.py           several threads at one contender; aside.py: what else the bars ask
+    collect.py           one run of all of it: a report, as committed in results/
+    tables.py plots.py   a report shown; bars.py: judged; against.py: beside an earlier one
+    paper.py drawing.pyx the example on paper, from the rows in memory
+    document.py          docs/matching.md, whose tables and drawings are made
+    __main__.py          `python -m bench matchers`: the commands
 
 Every file of a contender opens with where it comes from and what was left out. The data types they are made
 of are here too (text.pxd, memory.pxd, interner.pxd, edges.pxd, slots.pxd), so that nothing of matchcore is

@@ -7,15 +7,17 @@ between figures of one run only.
 
 import dataclasses
 import random
-import threading
 from collections.abc import Callable, Iterable
-from time import perf_counter_ns, thread_time_ns
+from time import thread_time_ns
 
+from bench.matchers.ours import Ours
 from bench.matchers.protocol import Compiled, Matcher, Mixing
 from bench.matchers.registry import Contender
 from bench.matchers.workloads import SEED, Workload
 
 HOT_TOPICS = 1_000
+CHANGED = 20_000  # filters that take part in a mix's changes
+LEAST_MIXED = 200  # filters that a mix in C needs
 
 
 @dataclasses.dataclass(slots=True)
@@ -30,13 +32,19 @@ class Figures:
     found: float = 0  # ids a topic
     cold: float | None = None  # ns a match in C, of distinct topics
     hot: float | None = None  # the same thousand again and again
+    any: float | None = None  # ns in C to know whether any filter matches
     call: float | None = None  # ns a match as called from Python, distinct topics
+    half: float | None = None  # ns of the topic that half of the topics are quicker than, in C; p50
+    slow: float | None = None  # p99
+    slowest: float | None = None
     insert: float | None = None  # ns a call, from Python, beginning with none
     again: float | None = None  # ns to insert what was just removed, all the others being there
     remove: float | None = None  # ns a call, all the others being there
     bytes: float | None = None  # a filter
     mix_90_10: float | None = None  # ns an operation of 90 % matches, as called from Python
     mix_50_50: float | None = None
+    c_mix_90_10: float | None = None  # the same in C
+    c_mix_50_50: float | None = None
     to_trie_i: float | None = None  # how many times as fast as it, cold, in C
     to_trie_s: float | None = None
 
@@ -45,19 +53,21 @@ class Figures:
 class Effort:
     """How long a measurement may take: topics of a pass, passes, operations of a mix."""
 
-    topics: int = 20_000
+    topics: int = 60_000  # fewer than the static table can know
+    seconds_of_a_pass: float = 0.2  # slower contenders are asked about fewer topics
     passes: int = 5
     calls: int = 2_000
     operations: int = 4_000
+    spread: int = 4_000  # topics of the distribution
     seconds: float = 20.0  # of one contender's inserts; beyond it the rest of its filters is left out
 
 
-QUICK = Effort(topics=200, passes=1, calls=50, operations=200, seconds=2.0)
+QUICK = Effort(topics=200, passes=1, calls=50, operations=200, spread=100, seconds=2.0)
 
 
 def compare(work: Workload, contenders: Iterable[Contender], effort: Effort) -> list[Figures]:
     """The figures of each, in that order, of one workload."""
-    built: list[tuple[Figures, Matcher, Workload]] = []
+    built: list[Built] = []
     results = []
     changing = {}
     for contender in contenders:
@@ -72,16 +82,46 @@ def compare(work: Workload, contenders: Iterable[Contender], effort: Effort) -> 
         _fill(matcher, given, figures, effort.seconds)
         figures.skipped += len(work.filters) - len(given.filters)
         if not figures.reason:
-            built.append((figures, matcher, given))
-    for turn in range(effort.passes):
-        for figures, matcher, given in built:
-            _match(matcher, given, figures, effort, first=turn == 0)
-    for figures, matcher, given in built:
+            built.append(Built(figures, matcher, given, _topics(matcher, given, effort)))
+    for _ in range(effort.passes):
+        for one in built:
+            _match(one, effort)
+    for one in built:
+        figures, matcher, given = one.figures, one.matcher, one.given
+        if isinstance(matcher, Compiled):
+            _spread(matcher, one.topics[: effort.spread], figures, effort.passes)
         if changing[figures.contender] and not figures.skipped:
             figures.mix_90_10 = _mix(matcher, given, 900, effort.operations)
             figures.mix_50_50 = _mix(matcher, given, 500, effort.operations)
+            if isinstance(matcher, Mixing) and len(given.filters) > LEAST_MIXED:
+                ids, topics = range(len(given.filters)), given.topics[:HOT_TOPICS]
+                for _ in range(min(effort.passes, 3)):
+                    ns = [matcher.mix(topics, given.filters, ids, reads, 5 * effort.operations) for reads in (900, 500)]
+                    figures.c_mix_90_10 = least(figures.c_mix_90_10, ns[0])
+                    figures.c_mix_50_50 = least(figures.c_mix_50_50, ns[1])
     _ratios(results)
     return results
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Built:
+    """A contender that holds the filters it was given, and what it is asked."""
+
+    figures: Figures
+    matcher: Matcher
+    given: Workload
+    topics: list[bytes]
+
+
+def _topics(matcher: Matcher, given: Workload, effort: Effort) -> list[bytes]:
+    """As many as it can be asked about in the time of a pass, a thousand at least."""
+    matcher.match(given.topics[0])  # what is compiled at the first match is
+    if not isinstance(matcher, Compiled):
+        return given.topics[: effort.calls]
+    few = given.topics[:200]
+    each = matcher.bench(few, 2)[0]  # the second time: what learns topics has learnt them
+    most = max(HOT_TOPICS, int(effort.seconds_of_a_pass * 1e9 / max(each, 1)))
+    return given.topics[: min(effort.topics, most)]
 
 
 def _fill(matcher: Matcher, given: Workload, figures: Figures, seconds: float) -> None:
@@ -117,10 +157,8 @@ def _fill(matcher: Matcher, given: Workload, figures: Figures, seconds: float) -
     figures.again = (thread_time_ns() - start) / len(sample)
 
 
-def _match(matcher: Matcher, given: Workload, figures: Figures, effort: Effort, first: bool) -> None:
-    topics = given.topics[: effort.topics]
-    if first:
-        matcher.match(topics[0])  # what is compiled at the first match is
+def _match(built: Built, effort: Effort) -> None:
+    matcher, topics, figures = built.matcher, built.topics, built.figures
     if isinstance(matcher, Compiled):
         if hasattr(matcher, "forget"):
             matcher.forget()
@@ -131,11 +169,20 @@ def _match(matcher: Matcher, given: Workload, figures: Figures, effort: Effort, 
         figures.hot = least(figures.hot, matcher.bench(topics[:HOT_TOPICS], 5)[0])
         if hasattr(matcher, "forget"):
             matcher.forget()
+    if isinstance(matcher, Ours):
+        figures.any = least(figures.any, matcher.bench_any(topics, 1))
     called = topics[: effort.calls]
     start = thread_time_ns()
     for topic in called:
         matcher.match(topic)
     figures.call = least(figures.call, (thread_time_ns() - start) / len(called))
+
+
+def _spread(matcher: Compiled, topics: list[bytes], figures: Figures, passes: int) -> None:
+    each = sorted(matcher.spread(topics, passes))
+    figures.half = each[len(each) // 2]
+    figures.slow = each[len(each) * 99 // 100]
+    figures.slowest = each[-1]
 
 
 def least(known: float | None, new: float) -> float:
@@ -145,12 +192,10 @@ def least(known: float | None, new: float) -> float:
 def _mix(matcher: Matcher, given: Workload, reads: int, operations: int) -> float:
     """ns an operation: matches of hot topics, removals, and inserts of what was removed some time before."""
     dice = random.Random(SEED)
-    held = list(enumerate(given.filters))
-    out = dice.sample(held, min(64, len(held) // 2))
+    inside = dice.sample(list(enumerate(given.filters)), min(len(given.filters), CHANGED))
+    out = [inside.pop() for _ in range(min(64, len(inside) // 2))]
     for id, text in out:
         matcher.remove(text, id)
-    inside = sorted(set(held) - set(out))
-    dice.shuffle(inside)
     topics = given.topics[:HOT_TOPICS]
     steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
     for step in range(operations):
@@ -193,45 +238,3 @@ def translated(work: Workload) -> Workload:
 
     filters = [mqtt(text) for text in work.filters if b"#" not in text[:-1]]
     return Workload(work.name, "mqtt", filters, [mqtt(text) for text in work.topics])
-
-
-@dataclasses.dataclass(slots=True)
-class Shared:
-    """Operations a second, by the wall clock, of so many threads at once on one contender."""
-
-    matcher: Matcher
-    contender: str
-    threads: int
-    reads: int  # of 1,000 operations
-    per_second: float
-
-
-def shared(contender: Contender, work: Workload, threads: int, reads: int, operations: int) -> Shared:
-    """Each thread changes filters of its own and matches topics of all; the GIL is not held."""
-    matcher = contender.make(work.syntax)
-    for id, text in enumerate(work.filters):
-        matcher.insert(text, id)
-    if not isinstance(matcher, Mixing):
-        raise TypeError(f"{contender.name} has no loop without the GIL")
-    ids, topics = range(len(work.filters)), work.topics[:HOT_TOPICS]
-    ready = threading.Barrier(threads + 1)
-    failures: list[BaseException] = []
-
-    def one(part: int) -> None:
-        ready.wait()
-        try:
-            matcher.mix(topics, work.filters, ids, reads, operations, part + 1, part, threads)
-        except BaseException as error:
-            failures.append(error)
-
-    running = [threading.Thread(target=one, args=(part,)) for part in range(threads)]
-    for thread in running:
-        thread.start()
-    ready.wait()
-    start = perf_counter_ns()
-    for thread in running:
-        thread.join()
-    spent = perf_counter_ns() - start
-    if failures:
-        raise failures[0]
-    return Shared(matcher, contender.name, threads, reads, threads * operations / spent * 1e9)

@@ -1,7 +1,9 @@
 """matchcore's index behind the contenders' interface."""
 
+from collections.abc import Sequence
+
 from bench.matchers.protocol import Text
-from bench.micro.engine import match_ns
+from bench.micro import engine
 from matchcore import FilterIndex
 
 
@@ -23,8 +25,25 @@ class Ours:
         return self.index.match(topic, syntax=self.syntax)
 
     def bench(self, topics: list[bytes], passes: int) -> tuple[float, int]:
-        ns, each = match_ns(self.index, topics, syntax=self.syntax, passes=passes)
+        ns, each = engine.match_ns(self.index, topics, syntax=self.syntax, passes=passes)
         return ns, round(each * len(topics))
+
+    def bench_any(self, topics: list[bytes], passes: int) -> float:
+        """As `bench`, but for the first match only."""
+        return engine.match_ns(self.index, topics, syntax=self.syntax, passes=passes, any=True)[0]
+
+    def spread(self, topics: list[bytes], passes: int) -> list[int]:
+        return [int(ns) for ns in engine.spread_ns(self.index, topics, syntax=self.syntax, passes=passes)]
+
+    def mix(
+        self, topics: list[bytes], filters: list[bytes], ids: Sequence[int], reads: int, operations: int,
+        seed: int = 1, part: int = 0, parts: int = 1,
+    ) -> float:  # fmt: skip
+        """Matches in C; changes as Python calls them; the GIL is the lock between threads."""
+        return engine.mix(
+            self.index, topics, filters, ids,
+            reads=reads, operations=operations, seed=seed, part=part, parts=parts, syntax=self.syntax,
+        )  # fmt: skip
 
     @property
     def nbytes(self) -> int:

@@ -31,6 +31,9 @@ class Compiled(Protocol):
     def bench(self, topics: list[bytes], passes: int) -> tuple[float, int]:
         """(ns of thread CPU time a topic of the quickest pass, ids found in one)."""
 
+    def spread(self, topics: list[bytes], passes: int) -> list[int]:
+        """ns of each topic, the least of the passes."""
+
     @property
     def nbytes(self) -> int: ...
 

@@ -44,7 +44,7 @@ def make(name: str, filters: int | None = None) -> Workload:
     if name in REALISTIC:
         generator, count = REALISTIC[name]
         made = generator(dice, filters or count)
-        return _encoded(f"{name} {_short(filters or count)}", made.syntax, made.filters, made.topics)
+        return _encoded(name_of(name, filters or count), made.syntax, made.filters, made.topics)
     made_filters, made_topics = ADVERSARIAL[name](dice)
     return _encoded(name, "amqp", made_filters[:filters], made_topics)
 
@@ -129,6 +129,11 @@ def distinct(count: int, make: Callable[[], str]) -> list[str]:
 
 def _encoded(name: str, syntax: str, filters: list[str], topics: list[str]) -> Workload:
     return Workload(name, syntax, [text.encode() for text in filters], [text.encode() for text in topics])
+
+
+def name_of(name: str, count: int | None) -> str:
+    """ "W3 10k"; those of W4 have one size."""
+    return f"{name} {_short(count)}" if count is not None and name in REALISTIC else name
 
 
 def _short(count: int) -> str:

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from bench.matchers import workloads
-from bench.matchers.measure import QUICK, compare, shared
+from bench.matchers.measure import QUICK, compare
 from bench.matchers.registry import CONTENDERS
+from bench.matchers.threads import beside, shared
 from matchcore.reference import matches
 
 
@@ -51,7 +52,7 @@ def test_half_of_the_topics_of_w4f_end_as_a_filter_does() -> None:
     assert any(found[1::2])
 
 
-@pytest.mark.parametrize("name", ["mutex", "matchbox"])
+@pytest.mark.parametrize("name", ["fanlight", "mutex", "matchbox"])
 def test_threads_change_and_match_at_once_and_lose_nothing(name: str) -> None:
     work = workloads.make("W1v", 600)
     done = shared(CONTENDERS[name], work, threads=4, reads=500, operations=20_000)
@@ -61,3 +62,9 @@ def test_threads_change_and_match_at_once_and_lose_nothing(name: str) -> None:
         oracle.insert(text, id)
     for topic in work.topics[:300]:
         assert after.match(topic) == oracle.match(topic)
+
+
+def test_readers_and_a_writer_are_at_work_at_once() -> None:
+    did = beside(workloads.make("W3", 500), readers=2, batches=5)
+    assert did.topics_per_second > 0
+    assert did.changes_per_second > 0
