@@ -11,9 +11,10 @@ an inverted bitmap (pool.pxd draws it), exact ones in a hash table; all of it is
 memory. `matchcore.reference` has the same behaviour in plain Python.
 """
 
-from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
+from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidTopic, TopicError
 from matchcore.explain import Deciding, Explanation, why_not
 from matchcore.filters import FilterIndex
+from matchcore.frozen import FrozenIndex
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
 from matchcore.inclusion import covers
 from matchcore.names import NameIndex
@@ -26,7 +27,9 @@ __all__ = [
     "Explanation",
     "Filter",
     "FilterIndex",
+    "FrozenIndex",
     "InvalidFilter",
+    "InvalidFrozenIndex",
     "InvalidTopic",
     "NameIndex",
     "Subsumed",

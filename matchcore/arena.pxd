@@ -45,6 +45,14 @@ cdef inline uint32_t arena_rounded(uint32_t size) noexcept nogil:
     return (size + step - 1) & ~(step - 1)
 
 
+# The size of the free blocks in list `at`.
+cdef inline uint32_t arena_size_of_list(uint32_t at) noexcept nogil:
+    if at <= ARENA_EXACT:
+        return at
+    at -= ARENA_EXACT + 1
+    return (8 + (at & 7)) << (3 + at // 8)
+
+
 cdef void arena_init(Arena* arena, Heap* heap) noexcept nogil
 cdef void arena_free(Arena* arena) noexcept nogil
 

@@ -58,15 +58,18 @@ cdef int arena_reserve(Arena* arena, uint32_t size) noexcept nogil:
 
 cdef uint32_t arena_take(Arena* arena, uint32_t size) noexcept nogil:
     cdef uint32_t block, at
+    cdef uint32_t wanted = size
     size = arena_rounded(size)
     at = _list(size)
     block = arena.lists[at]
     if block != NONE:
         arena.lists[at] = arena.units[block]
         arena.free -= size
-        return block
-    block = arena.top
-    arena.top += size
+    else:
+        block = arena.top
+        arena.top += size
+    if size != wanted:  # nobody writes there, and what malloc left must not go out with a copy
+        memset(&arena.units[block + wanted], 0, (size - wanted) * sizeof(uint32_t))
     return block
 
 

@@ -219,7 +219,7 @@ cdef int buckets_add(Buckets* buckets, Pattern* pattern, uint32_t literals, uint
     if literals > depth:
         literals = depth
     while True:
-        key_of(&key, pattern, literals)
+        key_of(&key, pattern, literals, buckets.classes.multipliers)
         if literals < depth:
             if table_seek(&buckets.split, key.tag) != NONE:
                 literals += 1
@@ -352,13 +352,13 @@ cdef uint32_t buckets_locate(
     cdef uint32_t i, at
     key_of_class(key, pattern, &buckets.classes.classes[c])
     if not buckets.classes.classes[c].any:
-        key_tag(key)
+        key_tag(key, buckets.classes.multipliers)
         return _record_of(buckets, key, pattern.slot, block)
     # Which of the literals between MANYs is in the key was decided by what was rare then.
     for i in range(pattern.prefix, pattern.count - pattern.suffix):
         if pattern.tokens[i] < TOKEN_WILD:
             key.ids[key.literals - 1] = pattern.tokens[i]
-            key_tag(key)
+            key_tag(key, buckets.classes.multipliers)
             at = _record_of(buckets, key, pattern.slot, block)
             if at != 0:
                 return at

@@ -28,7 +28,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from matchcore.arena cimport Arena
 from matchcore.hashing cimport load64
 from matchcore.heap cimport Heap
-from matchcore.places cimport LENGTHS, PLACES, count_places
+from matchcore.places cimport LENGTHS, PLACE_ANY, PLACES, count_places, lowest_place
 from matchcore.table cimport Table
 from matchcore.words cimport Words
 
@@ -52,6 +52,7 @@ cdef struct Class:
 cdef struct Classes:
     Heap* heap
     Words* words
+    const uint64_t* multipliers  # of the keys' hashes: hashing.pxd
     Arena rows
     Table shared
     Class* classes
@@ -63,6 +64,17 @@ cdef struct Classes:
     uint64_t* lengths      # LENGTHS x width
     uint64_t* likely       # width: the classes match_any has found most in
     uint32_t[PLACES] totals  # literals at each place, of all filters with wildcards
+
+
+# The places of a class one by one.
+cdef inline void class_spell(Class* made, uint64_t places) noexcept nogil:
+    made.places = places
+    made.any = (places >> PLACE_ANY) & 1
+    made.literals = 0
+    while places != 0 and made.literals < KEY_LITERALS:
+        made.place[made.literals] = <uint8_t> lowest_place(places)
+        made.literals += 1
+        places &= places - 1
 
 
 cdef void classes_init(Classes* classes, Heap* heap, Words* words) noexcept nogil

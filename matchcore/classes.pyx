@@ -10,9 +10,9 @@ from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_rounded,
     arena_shrink, arena_take,
 )
-from matchcore.hashing cimport fold, hash_secret, store64
+from matchcore.hashing cimport fold, hash_multipliers, hash_secret, store64
 from matchcore.heap cimport heap_give_back, heap_take_zeros
-from matchcore.places cimport PLACE_ANY, length_row, lowest_place
+from matchcore.places cimport length_row
 from matchcore.table cimport NONE, table_drop, table_free, table_put, table_reserve_many, table_seek
 
 cdef const uint64_t* secret = hash_secret()
@@ -22,6 +22,7 @@ cdef void classes_init(Classes* classes, Heap* heap, Words* words) noexcept nogi
     memset(classes, 0, sizeof(Classes))
     classes.heap = heap
     classes.words = words
+    classes.multipliers = hash_multipliers()
     classes.width = 1
     arena_init(&classes.rows, heap)
 
@@ -201,7 +202,6 @@ cdef int _widen(Classes* classes, uint32_t width) noexcept nogil:
 cdef uint32_t classes_make(Classes* classes, uint64_t places) noexcept nogil:
     cdef uint32_t c = classes_find(classes, places)
     cdef uint32_t i
-    cdef uint64_t rest = places
     cdef Class* made
     if c != NONE:
         return c
@@ -215,12 +215,7 @@ cdef uint32_t classes_make(Classes* classes, uint64_t places) noexcept nogil:
             return NONE
     made = &classes.classes[c]
     memset(made, 0, sizeof(Class))
-    made.places = places
-    while rest != 0:
-        made.place[made.literals] = <uint8_t> lowest_place(rest)
-        made.literals += 1
-        rest &= rest - 1
-    made.any = (places >> PLACE_ANY) & 1
+    class_spell(made, places)
     for i in range(PLACES):
         if (places >> i) & 1:
             _clear(&classes.free_rows[i * classes.width], c)

@@ -5,7 +5,7 @@ input" need one `except`. Each carries its numbers: the text, its syntax, the 0-
 the fault, the reason and what to do about it.
 """
 
-__all__ = ["InvalidFilter", "InvalidTopic", "TopicError"]
+__all__ = ["InvalidFilter", "InvalidFrozenIndex", "InvalidTopic", "TopicError"]
 
 SHOWN_BYTES = 120  # of a text in a message: enough to recognise it, short enough for one log line
 
@@ -48,6 +48,22 @@ class InvalidFilter(TopicError):
     """A topic filter that its syntax does not allow, or that is beyond the limits."""
 
     kind = "filter"
+
+
+class InvalidFrozenIndex(ValueError):
+    """Bytes that are no FrozenIndex, or none that this version can read, or that have been damaged.
+
+    `source` is the path of the file, or None for bytes; `reason` what is wrong with them.
+    """
+
+    def __init__(self, source: str | None, reason: str) -> None:
+        super().__init__(source, reason)
+        self.source = source
+        self.reason = reason
+
+    def __str__(self) -> str:
+        what = "these bytes are" if self.source is None else f"{self.source!r} is"
+        return f"{what} no frozen index that can be read: {self.reason}"
 
 
 def shown(text: bytes) -> str:

@@ -60,7 +60,7 @@ cdef class FilterIndex(HeldFilters):
         cdef const Words* words = &self.tiers.words if self.tiers.words.live != 0 else NULL
         found.size = 0
         hit[0] = NONE
-        if topic_read(topic, words, view.start, view.size, syntax, &self.limits, fault) < 0:
+        if topic_read(topic, words, self.tiers.secret, view.start, view.size, syntax, &self.limits, fault) < 0:
             return INVALID
         if self.slots.exact != 0:
             table_prefetch(&self.slots.table, <uint32_t> (topic.hash >> 32))
@@ -219,6 +219,15 @@ cdef class FilterIndex(HeldFilters):
         if results.ids.size != 0:
             memcpy(&into[0], results.ids.items, results.ids.size * sizeof(uint32_t))
         return 0
+
+    def freeze(self):
+        """An immutable copy, a FrozenIndex (frozen.pyx): its own bytes, for readers beside who changes this index.
+
+        The index is held while its bytes are copied, as by match_many; what takes longer follows after that. Both
+        run without the GIL: call it in a worker thread, and the loop goes on. MemoryError leaves all as it was.
+        """
+        from matchcore.frozen import freeze
+        return freeze(self)
 
     # ---- looking in -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ cdef class HeldFilters:
         Tiers tiers           # the filters with wildcards
         Topic topic           # scratch of whoever holds the GIL
         uint32_t* word_ids    # scratch of a change: a canonical filter, limits.words of it
-        uint64_t version      # changes with every insert and removal that did something
+        readonly uint64_t version  # changes with every insert and removal that did something
         int readers           # calls of match_many that run without the GIL
         int writers           # changes that wait for them
         void* gate            # a lock: held while there are such readers

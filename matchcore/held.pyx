@@ -22,7 +22,7 @@ from cpython.pythread cimport (
 )
 
 from matchcore.buckets cimport buckets_locate
-from matchcore.hashing cimport hash_secret
+from matchcore.hashing cimport hash_secret, hash_word
 from matchcore.heap cimport heap_give_back, heap_take
 from matchcore.ids cimport take_id
 from matchcore.keys cimport Key, Pattern, pattern_of
@@ -246,13 +246,17 @@ cdef class HeldFilters:
         cdef Fault fault
         cdef size_t size
         cdef const char* start
-        cdef int count
+        cdef int count, i
+        cdef Token* token
         if tier == TIER_EXACT:
             return "exact", ()
         if tier == TIER_POOL:
             return "pool", ()
         start = slot_text(&self.slots, slot, &size)
         count = scan_filter(start, size, syntax, &self.limits, self.topic.tokens, &fault)
+        for i in range(count):  # a frozen copy has a secret of its own
+            token = &self.topic.tokens[i]
+            token.hash = hash_word(self.tiers.secret, token.start, token.size)
         count = self._known(count, &flags, syntax)
         pattern_of(&pattern, &self.tiers.classes, slot, self.word_ids, count, flags)
         buckets_locate(&self.tiers.buckets, &pattern, tier, &key, &block)

@@ -52,12 +52,14 @@ cdef uint32_t pattern_depth(const Pattern* pattern) noexcept nogil
 cdef void pattern_sort(Pattern* pattern, const Classes* classes) noexcept nogil
 
 # The key of the first `literals`.
-cdef void key_of(Key* key, const Pattern* pattern, uint32_t literals) noexcept nogil
+cdef void key_of(
+    Key* key, const Pattern* pattern, uint32_t literals, const uint64_t* multipliers
+) noexcept nogil
 
 # The key for the places of a class, as far as the pattern has one literal for each; the any literal, if the
 # class has one, is left to the caller (ids of PLACE_ANY is 0) and so is the tag: see key_tag.
 cdef void key_of_class(Key* key, const Pattern* pattern, const Class* entry) noexcept nogil
-cdef void key_tag(Key* key) noexcept nogil
+cdef void key_tag(Key* key, const uint64_t* multipliers) noexcept nogil
 
 # The probability that it matches a topic whose words are drawn like the filters' literals.
 cdef double pattern_chance(const Pattern* pattern, const Classes* classes) noexcept nogil

@@ -2,14 +2,11 @@
 """A filter's literals by rarity, and the access keys made of them. Drawn in keys.pxd."""
 
 from matchcore.classes cimport classes_frequency
-from matchcore.hashing cimport hash_multipliers
 from matchcore.table cimport NONE
 from matchcore.lines cimport line_tag
 from matchcore.places cimport (
     DEPTH, PLACE_ANY, PLACE_RIGHT, TOKEN_MANY, TOKEN_WILD, TO_VERIFY, Parts, parts_of,
 )
-
-cdef const uint64_t* multipliers = hash_multipliers()
 
 
 cdef inline void _literal(Pattern* pattern, uint32_t id, uint32_t place) noexcept nogil:
@@ -75,7 +72,7 @@ cdef uint32_t pattern_depth(const Pattern* pattern) noexcept nogil:
     return min(pattern.literals, <uint32_t> KEY_LITERALS)
 
 
-cdef void key_tag(Key* key) noexcept nogil:
+cdef void key_tag(Key* key, const uint64_t* multipliers) noexcept nogil:
     cdef uint64_t sum = 0
     cdef uint32_t i
     for i in range(key.literals):
@@ -83,7 +80,9 @@ cdef void key_tag(Key* key) noexcept nogil:
     key.tag = line_tag(<uint32_t> (sum >> 32))
 
 
-cdef void key_of(Key* key, const Pattern* pattern, uint32_t literals) noexcept nogil:
+cdef void key_of(
+    Key* key, const Pattern* pattern, uint32_t literals, const uint64_t* multipliers
+) noexcept nogil:
     cdef uint32_t i, j
     key.places = 0
     key.literals = literals
@@ -96,7 +95,7 @@ cdef void key_of(Key* key, const Pattern* pattern, uint32_t literals) noexcept n
         key.place[j] = pattern.place[i]
         key.ids[j] = pattern.ids[i]
         key.places |= <uint64_t> 1 << pattern.place[i]
-    key_tag(key)
+    key_tag(key, multipliers)
 
 
 cdef void key_of_class(Key* key, const Pattern* pattern, const Class* entry) noexcept nogil:

@@ -27,7 +27,9 @@ from matchcore.trie cimport (
     ROOT, node_depth, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_move,
     trie_prune,
 )
-from matchcore.words cimport OTHER, Word, word_size, word_start, words_find, words_free, words_intern, words_release
+from matchcore.words cimport (
+    OTHER, Word, word_size, word_start, words_find, words_free, words_init, words_intern, words_release,
+)
 
 __all__ = ["NameIndex"]
 
@@ -44,7 +46,7 @@ cdef class NameIndex:
 
     def __cinit__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
         self.heap.allowance = -1
-        self.words.heap = &self.heap
+        words_init(&self.words, &self.heap)
         trie_init(&self.trie, &self.heap, &self.words)
         holders_init(&self.holders, &self.trie)
         self.descent.slack = SLACK
@@ -237,7 +239,7 @@ cdef class NameIndex:
             word = &self.words.entries[self.trie.nodes[at].word]
             length = word_size(word)
             end -= length
-            memcpy(end, word_start(word), length)
+            memcpy(end, word_start(&self.words, word), length)
             at = self.trie.nodes[at].parent
             if at != ROOT:
                 end -= 1

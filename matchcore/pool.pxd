@@ -26,6 +26,7 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from matchcore.arena cimport Arena
 from matchcore.bitmap cimport Row
 from matchcore.heap cimport Heap
 from matchcore.places cimport (
@@ -37,7 +38,7 @@ from matchcore.words cimport Words
 
 
 cdef struct Column:
-    uint32_t* tokens   # word ids, TOKEN_ONE, TOKEN_MANY: the canonical filter; NULL when free
+    uint32_t tokens    # block in Pool.tokens: word ids, TOKEN_ONE, TOKEN_MANY, the canonical filter; NONE when free
     uint32_t slot      # whose filter it is; of a free column: the next free one
     uint16_t count     # tokens
     uint16_t prefix    # tokens before the first MANY, or all
@@ -45,6 +46,7 @@ cdef struct Column:
     uint16_t least     # words it takes at least, or exactly
     uint16_t sought    # index of the token in the any row, 0 none
     uint8_t flags
+    uint8_t unused
 
 
 # The rows of one word: bit p of `places` is set when it has a row for place p, and rows lie in the
@@ -59,6 +61,7 @@ cdef struct Pool:
     Words* words
     Table table            # slot -> column
     Column* columns
+    Arena tokens
     uint32_t count         # columns ever used
     uint32_t capacity
     uint32_t free          # first free column, NONE none
@@ -86,6 +89,10 @@ cdef uint32_t pool_add(
     Pool* pool, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
 ) noexcept nogil
 cdef void pool_remove(Pool* pool, uint32_t column) noexcept nogil
+
+
+cdef inline const uint32_t* column_tokens(const Pool* pool, const Column* column) noexcept nogil:
+    return &pool.tokens.units[column.tokens]
 
 
 # The row of a word for a place, NULL when there is none.

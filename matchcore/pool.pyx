@@ -8,9 +8,12 @@ search.pyx.
 
 from libc.string cimport memcpy, memset
 
+from matchcore.arena cimport (
+    arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
+)
 from matchcore.bitmap cimport row_clear, row_copy, row_free, row_set
 from matchcore.hashing cimport fold, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take
+from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.places cimport Parts, length_row, parts_of
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 from matchcore.words cimport OTHER
@@ -26,6 +29,7 @@ cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil:
     pool.heap = heap
     pool.words = words
     pool.free = NONE
+    arena_init(&pool.tokens, heap)
 
 
 cdef void pool_free(Pool* pool) noexcept nogil:
@@ -36,9 +40,7 @@ cdef void _forget_columns(Pool* pool) noexcept nogil:
     """Everything given back but the scratch: the pool is as new."""
     cdef uint32_t i
     cdef int j
-    for i in range(pool.count):
-        if pool.columns[i].tokens != NULL:
-            heap_give_back(pool.heap, pool.columns[i].tokens, pool.columns[i].count * sizeof(uint32_t))
+    arena_free(&pool.tokens)
     heap_give_back(pool.heap, pool.columns, pool.capacity * sizeof(Column))
     pool.columns = NULL
     pool.count = pool.capacity = 0
@@ -200,7 +202,7 @@ cdef int _deepen(Pool* pool, Row* free_rows, uint32_t* depth, uint32_t wanted) n
 cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     """Sets every bit of the column; -1 with some of them set."""
     cdef const Column* column = &pool.columns[c]
-    cdef const uint32_t* tokens = column.tokens
+    cdef const uint32_t* tokens = column_tokens(pool, column)
     cdef Heap* heap = pool.heap
     cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
     cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
@@ -243,7 +245,7 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
 cdef void _take_out(Pool* pool, uint32_t c) noexcept nogil:
     """Clears every bit of the column, set or not."""
     cdef const Column* column = &pool.columns[c]
-    cdef const uint32_t* tokens = column.tokens
+    cdef const uint32_t* tokens = column_tokens(pool, column)
     cdef Heap* heap = pool.heap
     cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
     cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
@@ -270,12 +272,31 @@ cdef void _take_out(Pool* pool, uint32_t c) noexcept nogil:
 
 cdef void _free_column(Pool* pool, uint32_t c) noexcept nogil:
     cdef Column* column = &pool.columns[c]
-    heap_give_back(pool.heap, column.tokens, column.count * sizeof(uint32_t))
-    column.tokens = NULL
+    arena_give_back(&pool.tokens, column.tokens, column.count)
+    column.tokens = NONE
     column.slot = pool.free
     pool.free = c
     if pool.live.bits == 0:
         _forget_columns(pool)
+    elif arena_is_sparse(&pool.tokens):
+        _pack(pool)
+
+
+cdef void _pack(Pool* pool) noexcept nogil:
+    """All tokens into a new arena; without memory for it the holes stay."""
+    cdef Arena made
+    cdef Column* column
+    cdef uint32_t c, block
+    if arena_like(&made, &pool.tokens) < 0:
+        return
+    for c in range(pool.count):
+        column = &pool.columns[c]
+        if column.tokens != NONE:
+            block = arena_take(&made, column.count)
+            memcpy(&made.units[block], &pool.tokens.units[column.tokens], column.count * sizeof(uint32_t))
+            column.tokens = block
+    arena_free(&pool.tokens)
+    pool.tokens = made
 
 
 cdef uint32_t pool_add(
@@ -283,13 +304,10 @@ cdef uint32_t pool_add(
 ) noexcept nogil:
     cdef Column* column
     cdef uint32_t c
-    cdef uint32_t* copy
     if _reserve(pool, tokens, count) < 0:
         return NONE
-    copy = <uint32_t*> heap_take(pool.heap, count * sizeof(uint32_t))
-    if copy == NULL:
+    if arena_reserve(&pool.tokens, count) < 0:
         return NONE
-    memcpy(copy, tokens, count * sizeof(uint32_t))
     if pool.free != NONE:
         c = pool.free
         pool.free = pool.columns[c].slot
@@ -297,8 +315,10 @@ cdef uint32_t pool_add(
         c = pool.count
         pool.count += 1
     column = &pool.columns[c]
-    column.tokens = copy
+    column.tokens = arena_take(&pool.tokens, count)
+    memcpy(&pool.tokens.units[column.tokens], tokens, count * sizeof(uint32_t))
     column.flags = <uint8_t> flags
+    column.unused = 0
     column.slot = slot
     _describe(pool, column, tokens, count)
     if _put(pool, c) < 0:

@@ -21,7 +21,7 @@ from matchcore.buckets cimport (
     bucket_units, record_units,
 )
 from matchcore.classes cimport Class, Classes, WIDTH_AT_MOST, word_row_bits
-from matchcore.hashing cimport hash_multipliers, load64
+from matchcore.hashing cimport load64
 from matchcore.heap cimport numbers_reserve, prefetch
 from matchcore.lines cimport LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of
 from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
@@ -32,8 +32,6 @@ cdef enum:
     BATCH = 64
     FEW = 4              # probes at a time, when one match is enough
     RECORDS_OF_ONE = 128   # no bucket has more
-
-cdef const uint64_t* multipliers = hash_multipliers()
 
 
 cdef struct Probe:
@@ -104,7 +102,7 @@ cdef inline uint64_t _alive(const Classes* classes, const Topic* topic, Batch* b
         row = free_rows[place * width]
         i = _index(place, count)
         if i < count:
-            batch.products[place] = multipliers[place] * topic.ids[i]
+            batch.products[place] = classes.multipliers[place] * topic.ids[i]
             places = topic.places[i]
             bit = <uint64_t> 1 << place
             if places & bit:
@@ -265,7 +263,7 @@ cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
     for j in range(batch.anys):
         i = topic.anys[j]
         if (word_row_bits(classes, topic.places[i], topic.rows[i], PLACE_ANY, c // 64) >> (c % 64)) & 1:
-            status = _ask(batch, c, sum + multipliers[PLACE_ANY] * topic.ids[i], topic.ids[i])
+            status = _ask(batch, c, sum + classes.multipliers[PLACE_ANY] * topic.ids[i], topic.ids[i])
             if status != 0:
                 return status
     return 0

@@ -11,8 +11,8 @@ from matchcore.topic cimport Topic
 from matchcore.words cimport Words
 
 # Fills in ids, places, rows, count, dollar and hash; their number, or -1 with `fault` filled in. Without
-# `words` (NULL) only count and hash.
+# `words` (NULL) only count and hash. `secret` is that under which the words are kept.
 cdef int topic_read(
-    Topic* topic, const Words* words, const char* text, size_t size, uint32_t syntax, const Limits* limits,
-    Fault* fault
+    Topic* topic, const Words* words, const uint64_t* secret, const char* text, size_t size, uint32_t syntax,
+    const Limits* limits, Fault* fault
 ) noexcept nogil

@@ -4,7 +4,7 @@
 What is wrong with a topic is found out here and said there: an invalid one is scanned again, slowly.
 """
 
-from matchcore.hashing cimport hash_long, hash_secret, hash_short
+from matchcore.hashing cimport hash_long, hash_short, hash_word
 from matchcore.scan cimport Tail, cut_word, separators, tail_of
 from matchcore.syntax cimport AMQP, MQTT, scan_topic, sum_begin, sum_end, sum_next, sum_tokens
 from matchcore.table cimport table_prefetch
@@ -14,12 +14,10 @@ from matchcore.words cimport Word, words_seek
 cdef enum:
     WORDS = 128          # of a topic that is read at once
 
-cdef const uint64_t* secret = hash_secret()
-
 
 cdef int _slowly(
-    Topic* topic, const Words* words, const char* text, size_t size, uint32_t syntax, const Limits* limits,
-    Fault* fault
+    Topic* topic, const Words* words, const uint64_t* secret, const char* text, size_t size, uint32_t syntax,
+    const Limits* limits, Fault* fault
 ) noexcept nogil:
     cdef int count = scan_topic(text, size, syntax, limits, topic.tokens, fault)
     cdef int i
@@ -28,6 +26,8 @@ cdef int _slowly(
     topic.count = count
     topic.bloom = 0
     topic.dollar = count != 0 and topic.tokens[0].size != 0 and text[0] == c"$"
+    for i in range(count):  # under this secret: the scan hashes under that of the process
+        topic.tokens[i].hash = hash_word(secret, topic.tokens[i].start, topic.tokens[i].size)
     topic.hash = sum_tokens(secret, topic.tokens, count)
     if words != NULL:
         for i in range(count):
@@ -51,8 +51,8 @@ cdef inline void _look_up(
 
 
 cdef int topic_read(
-    Topic* topic, const Words* words, const char* text, size_t size, uint32_t syntax, const Limits* limits,
-    Fault* fault
+    Topic* topic, const Words* words, const uint64_t* secret, const char* text, size_t size, uint32_t syntax,
+    const Limits* limits, Fault* fault
 ) noexcept nogil:
     cdef uint32_t[WORDS] stops
     cdef uint64_t[WORDS] hashes
@@ -66,13 +66,13 @@ cdef int topic_read(
     cdef int count, i
     cdef Tail tail
     if size == 0 or size > limits.bytes:
-        return _slowly(topic, words, text, size, syntax, limits, fault)
+        return _slowly(topic, words, secret, text, size, syntax, limits, fault)
     count = separators(
         text, size, c"." if syntax == AMQP else c"/", syntax == MQTT, stops,
         limits.words - 1 if limits.words < WORDS else WORDS - 1,
     )
     if count < 0:
-        return _slowly(topic, words, text, size, syntax, limits, fault)
+        return _slowly(topic, words, secret, text, size, syntax, limits, fault)
     stops[count] = <uint32_t> size
     count += 1
     tail = tail_of(text, size)

@@ -17,7 +17,7 @@ from matchcore.bitmap cimport (
 )
 from matchcore.heap cimport numbers_reserve
 from matchcore.places cimport DEPTH, HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
-from matchcore.pool cimport Column, word_row
+from matchcore.pool cimport Column, column_tokens, word_row
 from matchcore.table cimport NONE
 from matchcore.topic cimport Group
 from matchcore.verify cimport tokens_take
@@ -138,7 +138,7 @@ cdef int pool_match(
                 bits &= bits - 1
                 column = &pool.columns[c]
                 if column.flags & TO_VERIFY and not tokens_take(
-                    column.tokens, column.count, column.prefix, column.suffix, column.flags & HAS_MANY,
+                    column_tokens(pool, column), column.count, column.prefix, column.suffix, column.flags & HAS_MANY,
                     topic.ids, topic.count,
                 ):
                     continue

@@ -6,14 +6,16 @@
 #     ids       [ 7 | 9 | list 0 | ... ]            the id, or the list of several          4
 #     entries   [ text -> 0, tier, flags | ... ]                                            8
 #     arena     [ 7, "forex.*" | 4, "a.*b" | ... ]  sizes and bytes                         4 + the text
-#     lists     [ {3, 4, 12} | ... ]                ids of slots that have several
+#     lists     [ at 0, size 3 | ... ]              of slots that have several: bags (bag.pxd), ascending
+#               [ 3, 4, 12, . | ... ]               and their ids, in an arena of its own
 #
 # A match ends in slots; the ids lie by themselves, so that they are few cache lines.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from matchcore.arena cimport Arena
-from matchcore.heap cimport Heap, Numbers
+from matchcore.bag cimport Bag, bag_items
+from matchcore.heap cimport Heap
 from matchcore.table cimport NONE, Table
 
 cdef enum:
@@ -32,6 +34,7 @@ cdef struct Slot:
     uint32_t text      # block in the arena: size in bytes, then the bytes
     uint16_t tier
     uint8_t flags
+    uint8_t unused
 
 
 cdef struct Slots:
@@ -40,7 +43,8 @@ cdef struct Slots:
     Arena arena
     Slot* entries
     uint32_t* ids
-    Numbers* lists
+    Bag* lists         # `mark`: free, and `at` is the next free one
+    Arena ids_of_lists
     uint32_t count     # slots ever used
     uint32_t capacity
     uint32_t free      # first free slot, NONE none
@@ -48,7 +52,7 @@ cdef struct Slots:
     uint32_t exact     # of them without wildcards
     uint32_t list_count
     uint32_t list_capacity
-    uint32_t free_list   # first free list, NONE none; its `size` is the next
+    uint32_t free_list   # first free list, NONE none
     uint32_t several   # slots with several ids
     size_t pairs       # (text, id) pairs held
 
@@ -83,7 +87,7 @@ cdef inline const uint32_t* slot_ids(const Slots* slots, uint32_t slot, size_t* 
         count[0] = 1
         return &slots.ids[slot]
     count[0] = slots.lists[slots.ids[slot]].size
-    return slots.lists[slots.ids[slot]].items
+    return bag_items(&slots.ids_of_lists, &slots.lists[slots.ids[slot]])
 
 
 cdef inline const char* slot_text(const Slots* slots, uint32_t slot, size_t* size) noexcept nogil:

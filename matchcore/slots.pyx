@@ -5,12 +5,15 @@ The layout is drawn in slots.pxd. Identity is (bytes, syntax); a `str` and the `
 are one text.
 """
 
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take, numbers_free
+from matchcore.bag cimport (
+    bag_has, bag_init, bag_insert, bag_items, bag_move, bag_push, bag_remove, bag_reserve, bag_settle,
+)
+from matchcore.heap cimport heap_give_back, heap_resize, heap_take
 from matchcore.syntax cimport AMQP, MQTT
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 
@@ -23,16 +26,14 @@ cdef void slots_init(Slots* slots, Heap* heap) noexcept nogil:
     slots.heap = heap
     slots.free = slots.free_list = NONE
     arena_init(&slots.arena, heap)
+    arena_init(&slots.ids_of_lists, heap)
 
 
 cdef void slots_free(Slots* slots) noexcept nogil:
-    cdef uint32_t i
-    for i in range(slots.count):
-        if slots.entries[i].flags & SLOT_LIST:
-            numbers_free(slots.heap, &slots.lists[slots.ids[i]])
     heap_give_back(slots.heap, slots.entries, slots.capacity * sizeof(Slot))
     heap_give_back(slots.heap, slots.ids, slots.capacity * sizeof(uint32_t))
-    heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Numbers))
+    heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Bag))
+    arena_free(&slots.ids_of_lists)
     arena_free(&slots.arena)
     table_free(slots.heap, &slots.table)
     slots_init(slots, slots.heap)
@@ -165,6 +166,7 @@ cdef uint32_t slots_add(
     block[0] = <uint32_t> size
     memcpy(block + 1, start, size)
     entry.tier = <uint16_t> tier
+    entry.unused = 0
     entry.flags = (SLOT_MQTT if syntax == MQTT else 0) | (SLOT_STR if is_str else 0)
     slots.ids[i] = id
     table_put(&slots.table, <uint32_t> (hash >> 32), i)
@@ -215,120 +217,108 @@ cdef void slots_drop(Slots* slots, uint32_t slot, uint64_t hash) noexcept nogil:
 
 # ---- ids -------------------------------------------------------------------------------------------
 
-cdef inline size_t _seek(const uint32_t* ids, size_t count, uint32_t id) noexcept nogil:
-    cdef size_t low = 0
-    cdef size_t middle
-    if count != 0 and ids[count - 1] < id:
-        return count  # ids mostly come ascending
-    while low < count:
-        middle = low + (count - low) // 2
-        if ids[middle] < id:
-            low = middle + 1
-        else:
-            count = middle
-    return low
-
-
 cdef bint slots_has_id(const Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
-    cdef size_t count
-    cdef const uint32_t* ids = slot_ids(slots, slot, &count)
-    cdef size_t at = _seek(ids, count, id)
-    return at < count and ids[at] == id
+    if not slots.entries[slot].flags & SLOT_LIST:
+        return slots.ids[slot] == id
+    return bag_has(&slots.ids_of_lists, &slots.lists[slots.ids[slot]], id)
 
 
 cdef uint32_t _new_list(Slots* slots) noexcept nogil:
+    """An empty one."""
     cdef size_t capacity
     cdef uint32_t list
-    cdef Numbers* lists
+    cdef Bag* lists
     if slots.free_list != NONE:
         list = slots.free_list
-        slots.free_list = <uint32_t> slots.lists[list].size
-        slots.lists[list].size = 0
-        return list
-    if slots.list_count == slots.list_capacity:
-        capacity = <size_t> slots.list_capacity + slots.list_capacity // 2 + 4
-        lists = <Numbers*> heap_resize(
-            slots.heap, slots.lists, slots.list_capacity * sizeof(Numbers), capacity * sizeof(Numbers)
-        )
-        if lists == NULL:
-            return NONE
-        slots.lists = lists
-        slots.list_capacity = <uint32_t> capacity
-    list = slots.list_count
-    slots.list_count += 1
-    memset(&slots.lists[list], 0, sizeof(Numbers))
+        slots.free_list = slots.lists[list].at
+    else:
+        if slots.list_count == slots.list_capacity:
+            capacity = <size_t> slots.list_capacity + slots.list_capacity // 2 + 4
+            lists = <Bag*> heap_resize(
+                slots.heap, slots.lists, slots.list_capacity * sizeof(Bag), capacity * sizeof(Bag)
+            )
+            if lists == NULL:
+                return NONE
+            slots.lists = lists
+            slots.list_capacity = <uint32_t> capacity
+        list = slots.list_count
+        slots.list_count += 1
+    bag_init(&slots.lists[list])
+    slots.several += 1
     return list
 
 
 cdef void _free_list(Slots* slots, uint32_t list) noexcept nogil:
-    numbers_free(slots.heap, &slots.lists[list])
-    slots.lists[list].size = slots.free_list
+    cdef Bag* bag = &slots.lists[list]
+    bag.size = 0
+    bag_settle(&slots.ids_of_lists, bag)
+    bag.mark = True
+    bag.at = slots.free_list
     slots.free_list = list
     slots.several -= 1
     if slots.several == 0:
-        heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Numbers))
+        heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Bag))
         slots.lists = NULL
         slots.list_count = slots.list_capacity = 0
         slots.free_list = NONE
+    elif arena_is_sparse(&slots.ids_of_lists):
+        _pack_lists(slots)
+
+
+cdef void _pack_lists(Slots* slots) noexcept nogil:
+    """All lists into a new arena; without memory for it the holes stay."""
+    cdef Arena made
+    cdef Bag* bag
+    cdef uint32_t i
+    if arena_like(&made, &slots.ids_of_lists) < 0:
+        return
+    for i in range(slots.list_count):
+        bag = &slots.lists[i]
+        if not bag.mark:
+            bag_move(&slots.ids_of_lists, &made, bag)
+    arena_free(&slots.ids_of_lists)
+    slots.ids_of_lists = made
 
 
 cdef int slots_add_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
-    cdef size_t count, at, capacity
-    cdef const uint32_t* ids = slot_ids(slots, slot, &count)
     cdef uint32_t list
-    cdef Numbers* numbers
-    at = _seek(ids, count, id)
-    if at < count and ids[at] == id:
+    cdef Bag* bag
+    if slots_has_id(slots, slot, id):
         return 0
-    if not slots.entries[slot].flags & SLOT_LIST:
+    if slots.entries[slot].flags & SLOT_LIST:
+        bag = &slots.lists[slots.ids[slot]]
+        if bag_reserve(&slots.ids_of_lists, bag) < 0:
+            return -1
+    else:
         list = _new_list(slots)
         if list == NONE:
             return -1
-        slots.several += 1
-        if _grow(slots, &slots.lists[list], 4) < 0:
+        bag = &slots.lists[list]
+        bag_push(&slots.ids_of_lists, bag, slots.ids[slot])
+        if bag_reserve(&slots.ids_of_lists, bag) < 0:
             _free_list(slots, list)
             return -1
-        slots.lists[list].items[0] = slots.ids[slot]
-        slots.lists[list].size = 1
         slots.ids[slot] = list
         slots.entries[slot].flags |= SLOT_LIST
-    numbers = &slots.lists[slots.ids[slot]]
-    if numbers.size == numbers.capacity and _grow(slots, numbers, numbers.size + numbers.size // 2) < 0:
-        return -1
-    memmove(&numbers.items[at + 1], &numbers.items[at], (count - at) * sizeof(uint32_t))
-    numbers.items[at] = id
-    numbers.size += 1
+    bag_insert(&slots.ids_of_lists, bag, id)
     slots.pairs += 1
+    if arena_is_sparse(&slots.ids_of_lists):
+        _pack_lists(slots)
     return 1
-
-
-cdef int _grow(Slots* slots, Numbers* numbers, size_t capacity) noexcept nogil:
-    cdef uint32_t* items = <uint32_t*> heap_resize(
-        slots.heap, numbers.items, numbers.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
-    )
-    if items == NULL:
-        return -1
-    numbers.items = items
-    numbers.capacity = capacity
-    return 0
 
 
 cdef void slots_drop_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
     # Not for the last id: then the whole slot goes.
     cdef uint32_t list = slots.ids[slot]
-    cdef Numbers* numbers = &slots.lists[list]
-    cdef size_t at = _seek(numbers.items, numbers.size, id)
-    cdef uint32_t one
-    numbers.size -= 1
+    cdef Bag* bag = &slots.lists[list]
+    bag_remove(&slots.ids_of_lists, bag, id)
     slots.pairs -= 1
-    memmove(&numbers.items[at], &numbers.items[at + 1], (numbers.size - at) * sizeof(uint32_t))
-    if numbers.size == 1:
-        one = numbers.items[0]
+    if bag.size == 1:
         slots.entries[slot].flags &= ~<uint8_t> SLOT_LIST
-        slots.ids[slot] = one
+        slots.ids[slot] = bag_items(&slots.ids_of_lists, bag)[0]
         _free_list(slots, list)
-    elif numbers.capacity > 8 and numbers.size * 4 < numbers.capacity:
-        _grow(slots, numbers, numbers.capacity // 2)  # smaller; without memory for it it stays
+    elif arena_is_sparse(&slots.ids_of_lists):
+        _pack_lists(slots)
 
 
 cdef object slot_object(const Slots* slots, uint32_t slot):

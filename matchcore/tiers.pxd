@@ -14,7 +14,7 @@
 # they have become rare. Nothing moves into the pool: when LEAST common filters have gone to buckets it opens for
 # those that come.
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.buckets cimport Buckets
 from matchcore.classes cimport Classes
@@ -33,6 +33,7 @@ cdef enum:
 
 cdef struct Tiers:
     Heap* heap
+    const uint64_t* secret # under which topics and their words are hashed
     Words words
     Classes classes
     Buckets buckets

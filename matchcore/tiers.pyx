@@ -9,19 +9,21 @@ from matchcore.buckets cimport (
 from matchcore.classes cimport (
     CLASSES_AT_MOST, classes_count, classes_free, classes_init, classes_uncount,
 )
+from matchcore.hashing cimport hash_secret
 from matchcore.keys cimport Pattern, pattern_chance, pattern_of
 from matchcore.places cimport DEPTH, NO_DOLLAR, PLACE_ANY, PLACE_RIGHT, TOKEN_WILD, Parts, parts_of
-from matchcore.pool cimport pool_add, pool_find, pool_free, pool_init, pool_remove
+from matchcore.pool cimport column_tokens, pool_add, pool_find, pool_free, pool_init, pool_remove
 from matchcore.slots cimport TIER_POOL
 from matchcore.table cimport NONE
-from matchcore.words cimport words_free
+from matchcore.words cimport words_free, words_init
 
 
 cdef void tiers_init(Tiers* tiers, Heap* heap, Slots* slots) noexcept nogil:
     memset(tiers, 0, sizeof(Tiers))
     tiers.heap = heap
     tiers.slots = slots
-    tiers.words.heap = heap
+    tiers.secret = hash_secret()
+    words_init(&tiers.words, heap)
     classes_init(&tiers.classes, heap, &tiers.words)
     buckets_init(&tiers.buckets, heap, &tiers.classes, slots)
     pool_init(&tiers.pool, heap, &tiers.words)
@@ -155,7 +157,7 @@ cdef void tiers_remove(
 
 cdef void _pattern_of_column(const Tiers* tiers, Pattern* pattern, uint32_t c) noexcept nogil:
     pattern_of(
-        pattern, &tiers.classes, tiers.pool.columns[c].slot, tiers.pool.columns[c].tokens,
+        pattern, &tiers.classes, tiers.pool.columns[c].slot, column_tokens(&tiers.pool, &tiers.pool.columns[c]),
         tiers.pool.columns[c].count, tiers.pool.columns[c].flags & NO_DOLLAR,
     )
 
@@ -171,7 +173,7 @@ cdef void _review(Tiers* tiers) noexcept nogil:
     tiers.small = False
     tiers.waiting = 0
     for c in range(last):
-        if tiers.pool.columns[c].tokens != NULL:
+        if tiers.pool.columns[c].tokens != NONE:
             _pattern_of_column(tiers, &pattern, c)
             if _is_common(tiers, &pattern):
                 common += 1
@@ -179,7 +181,7 @@ cdef void _review(Tiers* tiers) noexcept nogil:
     for c in range(last):
         if c >= tiers.pool.count:
             break  # it became empty, and began anew
-        if tiers.pool.columns[c].tokens == NULL:
+        if tiers.pool.columns[c].tokens == NONE:
             continue
         _pattern_of_column(tiers, &pattern, c)
         is_common = _is_common(tiers, &pattern)

@@ -2,8 +2,10 @@
 #
 #     table   hash tag -> id
 #     entries [0: "other"] [1: "forex" | size, places | rows -> 40 | refs 3] [2: free -> 7] ...
-#              32 bytes each: a word of up to 16 bytes lies in its entry, a longer one in a block of its own,
-#              and then the entry has its address and its size
+#              32 bytes each: a word of up to 16 bytes lies in its entry
+#     long     [ "a-word-of-more-than-16-bytes" | ... ]     the others: their blocks in an arena
+#
+# Nothing in it is an address, so that it can be copied as it is (frozen_layout.pxd).
 #
 # `places` and `rows` belong to the class bitmap (classes.pxd): where, in the filters with wildcards, the word
 # is a literal. They are here because a match that has found a word needs them next.
@@ -15,6 +17,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
+from matchcore.arena cimport Arena
 from matchcore.heap cimport Heap
 from matchcore.table cimport NONE, Table
 
@@ -26,7 +29,7 @@ cdef enum:
 
 
 cdef struct Word:
-    uint64_t low       # the word, padded with zeros; of a long one the address of its bytes
+    uint64_t low       # the word, padded with zeros; of a long one its block in Words.long
     uint64_t high      #                              and its size
     uint64_t places    # bits 0..48: places; from bit 56 the size
     uint32_t rows
@@ -36,6 +39,7 @@ cdef struct Word:
 cdef struct Words:
     Heap* heap
     Table table
+    Arena long
     Word* entries
     uint32_t count     # entries ever used; ids are below it
     uint32_t capacity
@@ -48,9 +52,9 @@ cdef inline uint32_t word_size(const Word* word) noexcept nogil:
     return <uint32_t> (word.high if size == LONG_WORD else size)
 
 
-cdef inline const char* word_start(const Word* word) noexcept nogil:
+cdef inline const char* word_start(const Words* words, const Word* word) noexcept nogil:
     if word.places >> SIZE_SHIFT == LONG_WORD:
-        return <const char*> <size_t> word.low
+        return <const char*> &words.long.units[word.low]
     return <const char*> &word.low
 
 
@@ -73,10 +77,12 @@ cdef inline uint32_t words_seek(
                 if word.low == low and word.high == high and word.places >> SIZE_SHIFT == size:
                     return <uint32_t> cell - 1
             elif word.places >> SIZE_SHIFT == LONG_WORD and word.high == size:
-                if memcmp(<const char*> <size_t> word.low, start, size) == 0:
+                if memcmp(&words.long.units[word.low], start, size) == 0:
                     return <uint32_t> cell - 1
         i = (i + 1) & words.table.mask
 
+
+cdef void words_init(Words* words, Heap* heap) noexcept nogil
 
 cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil
 

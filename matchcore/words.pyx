@@ -4,10 +4,13 @@
 Found by keyed hash, compared by bytes, counted by reference; the layout is drawn in words.pxd.
 """
 
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from matchcore.arena cimport (
+    arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
+)
 from matchcore.hashing cimport hash_secret, hash_word, load_word
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take
+from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.table cimport table_drop, table_free, table_put, table_reserve
 
 cdef enum:
@@ -15,6 +18,16 @@ cdef enum:
 
 
 cdef const uint64_t* secret = hash_secret()
+
+
+cdef void words_init(Words* words, Heap* heap) noexcept nogil:
+    memset(words, 0, sizeof(Words))
+    words.heap = heap
+    arena_init(&words.long, heap)
+
+
+cdef inline uint32_t _units(size_t size) noexcept nogil:
+    return <uint32_t> ((size + 3) // 4)
 
 
 cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil:
@@ -52,17 +65,14 @@ cdef int _reserve_entry(Words* words) noexcept nogil:
 
 cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil:
     cdef uint32_t id = words_find(words, start, size, hash)
-    cdef char* outside = NULL
     cdef Word* word
     if id != OTHER:
         words.entries[id].refs += 1
         return id
     if _reserve_entry(words) < 0 or table_reserve(words.heap, &words.table) < 0:
         return OTHER
-    if size > INLINE_BYTES:
-        outside = <char*> heap_take(words.heap, size)
-        if outside == NULL:
-            return OTHER
+    if size > INLINE_BYTES and arena_reserve(&words.long, _units(size)) < 0:
+        return OTHER
     if words.free != OTHER:
         id = words.free
         words.free = words.entries[id].rows
@@ -72,9 +82,10 @@ cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint6
     word = &words.entries[id]
     word.refs = 1
     word.rows = 0
-    if outside != NULL:
-        memcpy(outside, start, size)
-        word.low = <size_t> outside
+    if size > INLINE_BYTES:
+        word.low = arena_take(&words.long, _units(size))
+        words.long.units[word.low + _units(size) - 1] = 0
+        memcpy(&words.long.units[word.low], start, size)
         word.high = size
         word.places = <uint64_t> LONG_WORD << SIZE_SHIFT
     else:
@@ -89,17 +100,17 @@ cdef void words_keep(Words* words, uint32_t id) noexcept nogil:
     words.entries[id].refs += 1
 
 
-cdef inline bint _is_outside(const Word* word) noexcept nogil:
+cdef inline bint _is_long(const Word* word) noexcept nogil:
     return word.places >> SIZE_SHIFT == LONG_WORD
 
 
 cdef void _drop(Words* words, uint32_t id) noexcept nogil:
     cdef Word* word = &words.entries[id]
-    cdef const char* start = word_start(word)
+    cdef const char* start = word_start(words, word)
     cdef size_t size = word_size(word)
     table_drop(words.heap, &words.table, <uint32_t> (hash_word(secret, start, size) >> 32), id)
-    if _is_outside(word):
-        heap_give_back(words.heap, <void*> <size_t> word.low, size)
+    if _is_long(word):
+        arena_give_back(&words.long, <uint32_t> word.low, _units(size))
 
 
 cdef void words_release(Words* words, uint32_t id) noexcept nogil:
@@ -113,14 +124,30 @@ cdef void words_release(Words* words, uint32_t id) noexcept nogil:
     words.live -= 1
     if words.live == 0:
         words_free(words)  # nothing refers to any id: begin anew
+    elif arena_is_sparse(&words.long):
+        _pack(words)
+
+
+cdef void _pack(Words* words) noexcept nogil:
+    """All long words into a new arena; without memory for it the holes stay."""
+    cdef Arena made
+    cdef Word* word
+    cdef uint32_t id, block
+    if arena_like(&made, &words.long) < 0:
+        return
+    for id in range(1, words.count):
+        word = &words.entries[id]
+        if word.refs != 0 and _is_long(word):
+            block = arena_take(&made, _units(word.high))
+            memcpy(&made.units[block], &words.long.units[word.low], _units(word.high) * sizeof(uint32_t))
+            word.low = block
+    arena_free(&words.long)
+    words.long = made
 
 
 cdef void words_free(Words* words) noexcept nogil:
-    cdef uint32_t id
-    for id in range(1, words.count):
-        if words.entries[id].refs != 0 and _is_outside(&words.entries[id]):
-            heap_give_back(words.heap, <void*> <size_t> words.entries[id].low, words.entries[id].high)
     heap_give_back(words.heap, words.entries, words.capacity * sizeof(Word))
     words.entries = NULL
     words.count = words.capacity = words.free = words.live = 0
     table_free(words.heap, &words.table)
+    arena_free(&words.long)

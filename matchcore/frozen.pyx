@@ -1,0 +1,230 @@
+# cython: language_level=3, annotation_typing=False, cdivision=True
+"""FrozenIndex: an immutable copy of a FilterIndex, for readers beside whoever changes it.
+
+    writer      index.insert(...)   index.remove(...)   copy = index.freeze()      published by assigning it
+    readers     copy.match(...)     copy.match_many(...)                           never wait, never see half a change
+
+All it holds is numbers in one piece of memory: a header, then the arrays the search reads, as they lie. So it
+is written to a file as it is, mapped from there by any number of processes without rebuilding anything, sent
+as bytes, put into shared memory. Opening costs the same for ten filters and for ten millions, but for the
+checksum (`verify=False` leaves it out). The picture is in frozen.pxd, the bytes are in frozen_layout.pxd and in
+docs/frozen-format.md.
+
+It is a FilterIndex that nobody can change: insert and remove raise TypeError, all else is as there, and so is
+the search, to the line. `version` is the index's at the moment of the copy: two copies of one index with the
+same version hold the same. Its hash tables are made under a secret of its own, so a file gives nothing away
+about the process it comes from.
+
+Threads: match_many, of any number of threads, runs without the GIL and waits for nobody.
+
+Trust: a file that was cut off, or in which something was overwritten, is told by its sizes or its checksum,
+and InvalidFrozenIndex is raised. That is no defence against a forger: open a frozen index only from whom
+you would take code. And a file that is mapped must not be changed in place; `save` writes another one
+and gives it the old one's name, so that who has the old one mapped keeps it.
+"""
+
+import os
+from mmap import ACCESS_READ, mmap
+from pickle import PickleBuffer
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
+
+from matchcore.bag cimport Bag
+from matchcore.bitmap cimport Block
+from matchcore.frozen_layout cimport CHECKED_FROM, Header, LEAST_ALIGNED, PoolRow, PoolWord
+from matchcore.frozen_read cimport header_fault, opened_free, opened_init
+from matchcore.frozen_write cimport Draft, checksum, draft_copy, draft_finish
+from matchcore.hashing cimport MULTIPLIERS
+from matchcore.heap cimport heap_give_back
+from matchcore.lines cimport Line
+from matchcore.pool cimport Column
+from matchcore.slots cimport Slot
+from matchcore.words cimport Word
+
+from matchcore.errors import InvalidFrozenIndex
+
+__all__ = ["FrozenIndex"]
+
+# What docs/frozen-format.md says of the structs that are in the file as they are.
+if (
+    sizeof(Header), sizeof(Word), sizeof(Line), sizeof(Slot), sizeof(Bag), sizeof(Column), sizeof(Block),
+    sizeof(PoolRow), sizeof(PoolWord),
+) != (992, 32, 64, 8, 12, 20, 64, 16, 16):
+    raise ImportError("matchcore.frozen: a struct is not what the frozen format says")
+
+
+@cython.no_gc
+cdef class FrozenIndex(FilterIndex):
+    """An immutable copy of a FilterIndex in one piece of memory, which threads and processes may share.
+
+    Made by `FilterIndex.freeze`, `FrozenIndex.open` and `FrozenIndex.from_buffer`. It has the buffer protocol:
+    `bytes(frozen)`, `memoryview(frozen)`, or given to whatever takes a buffer.
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("a FrozenIndex is made by FilterIndex.freeze, FrozenIndex.open or FrozenIndex.from_buffer")
+
+    def __dealloc__(self) -> None:
+        if self.is_opened:
+            opened_free(&self.opened, &self.slots, &self.tiers, &self.heap)
+        heap_give_back(&self.heap, self.own, self.own_size)
+
+    cdef int _open(self, const Header* header) except -1:
+        """Takes these bytes, which live as long as it does, for its own."""
+        self.is_opened = True
+        self.header = header
+        self.version = header.version
+        if opened_init(&self.opened, header, &self.slots, &self.tiers, &self.heap) < 0:
+            raise MemoryError()
+        return 0
+
+    cdef int _to_change(self) except -1:
+        raise TypeError("a FrozenIndex does not change: change the FilterIndex it comes from, and freeze that again")
+
+    @classmethod
+    def from_buffer(cls, buffer, *, verify: bool = True):
+        """The index in these bytes: anything contiguous with the buffer protocol, from an address that is a multiple
+        of 8 (better 64). They are used where they are, not copied, and kept alive; they must not change.
+
+        Raises InvalidFrozenIndex for what is no frozen index, or is cut off or damaged; with `verify=False` it is not
+        looked at but for its header.
+        """
+        return _from_buffer(cls, buffer, verify, None)
+
+    @classmethod
+    def open(cls, path, *, verify: bool = True):
+        """The index in a file that `save` wrote: mapped, for reading, and shared with all who map it. The rest is as
+        in from_buffer. Raises OSError for what cannot be opened.
+        """
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise InvalidFrozenIndex(os.fspath(path), "it is empty")
+            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+        return _from_buffer(cls, mapped, verify, os.fspath(path))
+
+    def save(self, path) -> None:
+        """Writes it to a file: beside, then renamed, so that there is never half a file under this name."""
+        beside = f"{os.fspath(path)}.{os.urandom(8).hex()}"
+        try:
+            with open(beside, "xb") as file:
+                file.write(self)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            if os.path.exists(beside):
+                os.unlink(beside)
+            raise
+
+    def to_bytes(self) -> bytes:
+        """A copy of the bytes; `memoryview(self)` is none."""
+        return PyBytes_FromStringAndSize(<const char*> self.header, <Py_ssize_t> self.header.size)
+
+    def freeze(self):
+        """Itself: it cannot change."""
+        return self
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*> self.header, <Py_ssize_t> self.header.size, 1, flags)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the index, wherever they lie, and of this object with all that it has of its own."""
+        cdef size_t others = 0 if self.own != NULL else <size_t> self.header.size
+        return self.heap.bytes + others + <size_t> type(self).__basicsize__
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        """Pickled as its bytes; with protocol 5 a buffer_callback gets them without a copy."""
+        return _opened, (type(self), PickleBuffer(self) if protocol >= 5 else self.to_bytes())
+
+
+def _opened(cls, buffer):
+    """For pickle."""
+    return cls.from_buffer(buffer)
+
+
+cdef object _from_buffer(object cls, object buffer, bint verify, object source):
+    cdef object octets = memoryview(buffer).cast("B")
+    cdef const Py_buffer* view = PyMemoryView_GET_BUFFER(octets)
+    cdef const Header* header = <const Header*> view.buf
+    cdef const char* fault
+    cdef uint64_t sum
+    cdef FrozenIndex made
+    if <size_t> view.buf % LEAST_ALIGNED != 0:
+        raise InvalidFrozenIndex(source, f"it begins at an address that is no multiple of {LEAST_ALIGNED}")
+    fault = header_fault(header, <size_t> view.len)
+    if fault != NULL:
+        raise InvalidFrozenIndex(source, fault.decode())
+    if verify:
+        with nogil:
+            sum = checksum(<const char*> header + CHECKED_FROM, <size_t> header.size - CHECKED_FROM)
+        if sum != header.checksum:
+            raise InvalidFrozenIndex(source, "its checksum is another one: it has been damaged")
+    made = cls.__new__(cls, header.words_most, header.bytes_most)
+    made.owner = octets
+    made._open(header)
+    return made
+
+
+def freeze(FilterIndex index):
+    """FilterIndex.freeze."""
+    cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
+    cdef Draft draft
+    cdef int status
+    memset(&draft, 0, sizeof(Draft))
+    _draw(&draft)
+    draft.heap = &made.heap
+    if index.writers != 0:
+        _begin(index, &draft)
+        status = draft_copy(&draft)
+    else:
+        index._begin_reading()
+        try:
+            _begin(index, &draft)
+            with nogil:
+                status = draft_copy(&draft)
+        finally:
+            index._end_reading()
+    if status == 0:
+        with nogil:
+            status = draft_finish(&draft)
+    if status < 0:
+        raise MemoryError()
+    made.own = draft.block
+    made.own_size = draft.block_size
+    made._open(draft.header)
+    return made
+
+
+cdef int _draw(Draft* draft) except -1:
+    """Odd numbers, as in hashing.pyx."""
+    cdef bytes drawn = os.urandom(sizeof(draft.secret) + sizeof(draft.multipliers))
+    cdef size_t i
+    memcpy(draft.secret, <const char*> drawn, sizeof(draft.secret))
+    memcpy(draft.multipliers, <const char*> drawn + sizeof(draft.secret), sizeof(draft.multipliers))
+    for i in range(4):
+        draft.secret[i] |= 1
+    for i in range(MULTIPLIERS):
+        draft.multipliers[i] |= 1
+    return 0
+
+
+cdef void _begin(FilterIndex index, Draft* draft) noexcept:
+    """With the GIL, and from here on nobody changes the index."""
+    draft.slots = &index.slots
+    draft.tiers = &index.tiers
+    draft.limits = index.limits
+    draft.version = index.version
+    if index.tiers.classes.likely != NULL:
+        memcpy(draft.likely, index.tiers.classes.likely, index.tiers.classes.width * sizeof(uint64_t))

@@ -1,0 +1,439 @@
+# cython: language_level=3, cdivision=True
+"""Making the bytes of a FrozenIndex: frozen_layout.pxd draws them.
+
+    copy      every array as it is: nothing in them is an address, so a memcpy each. Only the pool's rows are
+              gathered one by one, and the buckets' blocks noted; both are read in order.
+    finish    the three tables of hashes (words, buckets, exact filters) under the copy's own secret; then what
+              removed filters and words have left in holes is cleared, so that the same filters, whatever else was
+              there once, give nothing else away.
+
+Slots, words and blocks keep their numbers: no record is rewritten, and holes are copied along (an arena packs
+itself before they are half of it).
+"""
+
+from libc.string cimport memchr, memcpy, memset
+
+from matchcore.arena cimport ARENA_LISTS, arena_size_of_list
+from matchcore.bag cimport Bag
+from matchcore.bitmap cimport Block, Row
+from matchcore.buckets cimport bucket_class
+from matchcore.classes cimport CLASSES_AT_MOST, Class, class_spell
+from matchcore.frozen_layout cimport (
+    ALIGNED, BUCKETS, BYTE_ORDER, CHECKED_FROM, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS,
+    IDS, IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
+    ROW_LIVE, ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS,
+    SECTIONS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items, section_of,
+)
+from matchcore.hashing cimport fold, hash_word, load64
+from matchcore.heap cimport heap_give_back, heap_take, heap_take_zeros, prefetch
+from matchcore.lines cimport LINE_PLACES, Line, Lines, line_tag, lines_prefetch, lines_put
+from matchcore.places cimport DEPTH, LENGTHS, PLACES, count_places
+from matchcore.pool cimport Column, Pool
+from matchcore.slots cimport SLOT_FREE, SLOT_MQTT, TIER_EXACT, Slot
+from matchcore.syntax cimport sum_begin, sum_end, sum_next
+from matchcore.table cimport NONE, Table, table_put
+from matchcore.words cimport Word, word_size
+
+cdef enum:
+    AHEAD = 32           # buckets whose cache lines are asked for together
+    A_LINE_FOR = 4       # buckets, of seven places: few lines pass anything on
+
+
+# ---- sizes -----------------------------------------------------------------------------------------
+
+cdef uint64_t _cells(uint32_t used) noexcept nogil:
+    """Of a table.pxd table for so many."""
+    cdef uint64_t cells = 8
+    if used == 0:
+        return 0
+    while <uint64_t> used * 8 > cells * 5:
+        cells *= 2
+    return cells
+
+
+cdef void _count_rows(const Pool* pool, uint64_t* words, uint64_t* rows, uint64_t* blocks) noexcept nogil:
+    cdef const Row* row
+    cdef uint32_t i
+    cdef int j
+    for i in range(pool.word_capacity):
+        if pool.word_rows[i].places != 0:
+            words[0] += 1
+            for j in range(count_places(pool.word_rows[i].places)):
+                rows[0] += 1
+                blocks[0] += pool.word_rows[i].rows[j].size
+    for i in range(ROWS_FIXED):
+        row = _fixed_row(pool, i)
+        rows[0] += 1
+        blocks[0] += row.size
+
+
+cdef const Row* _fixed_row(const Pool* pool, uint32_t i) noexcept nogil:
+    if i < ROWS_FREE_RIGHT:
+        return &pool.free_left[i - ROWS_FREE_LEFT]
+    if i < ROWS_LENGTHS:
+        return &pool.free_right[i - ROWS_FREE_RIGHT]
+    if i < ROW_FREE_ANY:
+        return &pool.lengths[i - ROWS_LENGTHS]
+    if i == ROW_FREE_ANY:
+        return &pool.free_any
+    return &pool.no_dollar if i == ROW_NO_DOLLAR else &pool.live
+
+
+cdef size_t _lay_out(const Draft* draft, Header* header) noexcept nogil:
+    """Fills in the sections; the size of all."""
+    cdef const Slots* slots = draft.slots
+    cdef const Tiers* tiers = draft.tiers
+    cdef uint64_t[SECTIONS] sizes
+    cdef uint64_t words = 0
+    cdef uint64_t rows = 0
+    cdef uint64_t blocks = 0
+    cdef uint64_t at = sizeof(Header)
+    cdef int i
+    cdef bint pooled = tiers.pool.live.bits != 0
+    cdef bint bucketed = tiers.buckets.live != 0
+    memset(sizes, 0, sizeof(sizes))
+    if tiers.words.live != 0:
+        sizes[WORD_ENTRIES] = tiers.words.count * <uint64_t> sizeof(Word)
+        sizes[LONG_WORDS] = tiers.words.long.top * <uint64_t> 4
+        sizes[WORD_TABLE] = _cells(tiers.words.live) * 8
+        sizes[WORD_ROWS] = tiers.classes.rows.top * <uint64_t> 4
+    if bucketed:
+        sizes[CLASS_PLACES] = tiers.classes.count * <uint64_t> 8
+        sizes[FREE_ROWS] = tiers.classes.width * <uint64_t> PLACES * 8
+        sizes[LENGTH_ROWS] = tiers.classes.width * <uint64_t> LENGTHS * 8
+        sizes[LIKELY] = tiers.classes.width * <uint64_t> 8
+        sizes[LINES] = (tiers.buckets.live // A_LINE_FOR + 1) * <uint64_t> sizeof(Line)
+        sizes[BUCKETS] = tiers.buckets.arena.top * <uint64_t> 4
+    if slots.live != 0:
+        sizes[SLOTS] = slots.count * <uint64_t> sizeof(Slot)
+        sizes[IDS] = slots.count * <uint64_t> 4
+        sizes[LISTS] = slots.list_count * <uint64_t> sizeof(Bag)
+        sizes[IDS_OF_LISTS] = slots.ids_of_lists.top * <uint64_t> 4
+        sizes[TEXTS] = slots.arena.top * <uint64_t> 4
+        sizes[EXACT_TABLE] = _cells(slots.exact) * 8
+    if pooled:
+        _count_rows(&tiers.pool, &words, &rows, &blocks)
+        sizes[COLUMNS] = tiers.pool.count * <uint64_t> sizeof(Column)
+        sizes[TOKENS] = tiers.pool.tokens.top * <uint64_t> 4
+        sizes[ROWS] = rows * sizeof(PoolRow)
+        sizes[ROW_NUMBERS] = blocks * 4
+        sizes[ROW_BLOCKS] = blocks * sizeof(Block)
+        sizes[ROW_WORDS] = words * sizeof(PoolWord)
+    for i in range(SECTIONS):
+        at = (at + ALIGNED - 1) // ALIGNED * ALIGNED
+        header.sections[i].offset = at
+        header.sections[i].size = sizes[i]
+        at += sizes[i]
+    return <size_t> ((at + ALIGNED - 1) // ALIGNED * ALIGNED)
+
+
+# ---- copying ---------------------------------------------------------------------------------------
+
+cdef inline void* _section(Draft* draft, int section) noexcept nogil:
+    return <void*> section_of(draft.header, section)
+
+
+cdef inline void _put(Draft* draft, int section, const void* source) noexcept nogil:
+    if draft.header.sections[section].size != 0:
+        memcpy(_section(draft, section), source, <size_t> draft.header.sections[section].size)
+
+
+cdef void _copy_row(Draft* draft, const Row* row, uint32_t i, uint32_t* blocks) noexcept nogil:
+    cdef PoolRow* into = &(<PoolRow*> _section(draft, ROWS))[i]
+    into.first = blocks[0]
+    into.size = row.size
+    into.bits = row.bits
+    if row.size != 0:
+        memcpy(&(<uint32_t*> _section(draft, ROW_NUMBERS))[blocks[0]], row.numbers, row.size * sizeof(uint32_t))
+        memcpy(&(<Block*> _section(draft, ROW_BLOCKS))[blocks[0]], row.blocks, row.size * sizeof(Block))
+    blocks[0] += row.size
+
+
+cdef void _copy_rows(Draft* draft, const Pool* pool) noexcept nogil:
+    cdef PoolWord* word = <PoolWord*> _section(draft, ROW_WORDS)
+    cdef uint32_t rows = 0
+    cdef uint32_t blocks = 0
+    cdef uint32_t i
+    cdef int j
+    for i in range(ROWS_FIXED):
+        _copy_row(draft, _fixed_row(pool, i), rows, &blocks)
+        rows += 1
+    for i in range(pool.word_capacity):
+        if pool.word_rows[i].places == 0:
+            continue
+        word.places = pool.word_rows[i].places
+        word.word = i
+        word.first = rows
+        word += 1
+        for j in range(count_places(pool.word_rows[i].places)):
+            _copy_row(draft, &pool.word_rows[i].rows[j], rows, &blocks)
+            rows += 1
+
+
+cdef void _note_buckets(Draft* draft, const Lines* lines) noexcept nogil:
+    cdef uint32_t n = 0
+    cdef uint32_t i
+    cdef int j
+    for i in range(lines.count):
+        for j in range(LINE_PLACES):
+            if lines.lines[i].tags[j] != 0:
+                draft.buckets[n] = lines.lines[i].refs[j]
+                n += 1
+
+
+cdef int draft_copy(Draft* draft) noexcept nogil:
+    cdef const Slots* slots = draft.slots
+    cdef const Tiers* tiers = draft.tiers
+    cdef Header header
+    cdef uint64_t* places
+    cdef uint32_t i
+    memset(&header, 0, sizeof(Header))
+    header.size = _lay_out(draft, &header)
+    draft.block_size = <size_t> header.size + ALIGNED
+    draft.block = heap_take_zeros(draft.heap, draft.block_size)
+    draft.buckets = NULL
+    if draft.block == NULL:
+        return -1
+    if tiers.buckets.live != 0:
+        draft.buckets = <uint32_t*> heap_take(draft.heap, tiers.buckets.live * sizeof(uint32_t))
+        if draft.buckets == NULL:
+            heap_give_back(draft.heap, draft.block, draft.block_size)
+            return -1
+        _note_buckets(draft, &tiers.buckets.table)
+    memcpy(header.magic, b"mcfrozen", 8)
+    header.format = FORMAT
+    header.byte_order = BYTE_ORDER
+    header.version = draft.version
+    header.pairs = slots.pairs
+    header.words_most = draft.limits.words
+    header.bytes_most = draft.limits.bytes
+    header.texts = slots.live
+    header.exact = slots.exact
+    header.wildcards = tiers.wildcards
+    header.several = slots.several
+    header.words = tiers.words.live
+    header.buckets = tiers.buckets.live
+    header.records = tiers.buckets.records
+    header.width = tiers.classes.width
+    header.left_depth = tiers.pool.left_depth
+    header.right_depth = tiers.pool.right_depth
+    draft.header = <Header*> ((<size_t> draft.block + ALIGNED - 1) // ALIGNED * ALIGNED)
+    memcpy(header.secret, draft.secret, sizeof(header.secret))
+    memcpy(header.multipliers, draft.multipliers, sizeof(header.multipliers))
+    draft.header[0] = header
+    _put(draft, WORD_ENTRIES, tiers.words.entries)
+    _put(draft, LONG_WORDS, tiers.words.long.units)
+    _put(draft, FREE_ROWS, tiers.classes.free_rows)
+    _put(draft, LENGTH_ROWS, tiers.classes.lengths)
+    _put(draft, LIKELY, draft.likely)
+    _put(draft, WORD_ROWS, tiers.classes.rows.units)
+    _put(draft, BUCKETS, tiers.buckets.arena.units)
+    _put(draft, SLOTS, slots.entries)
+    _put(draft, IDS, slots.ids)
+    _put(draft, LISTS, slots.lists)
+    _put(draft, IDS_OF_LISTS, slots.ids_of_lists.units)
+    _put(draft, TEXTS, slots.arena.units)
+    _put(draft, COLUMNS, tiers.pool.columns)
+    _put(draft, TOKENS, tiers.pool.tokens.units)
+    places = <uint64_t*> _section(draft, CLASS_PLACES)
+    for i in range(section_items(draft.header, CLASS_PLACES, 8)):
+        if tiers.classes.classes[i].buckets != 0:
+            places[i] = tiers.classes.classes[i].places | <uint64_t> 1 << CLASS_IN_USE
+    if header.sections[COLUMNS].size != 0:
+        _copy_rows(draft, &tiers.pool)
+    draft.arenas[0] = tiers.words.long
+    draft.arenas[1] = tiers.classes.rows
+    draft.arenas[2] = tiers.buckets.arena
+    draft.arenas[3] = slots.ids_of_lists
+    draft.arenas[4] = slots.arena
+    draft.arenas[5] = tiers.pool.tokens
+    draft.slots = NULL
+    draft.tiers = NULL
+    return 0
+
+
+# ---- hashes ----------------------------------------------------------------------------------------
+
+cdef inline Table _table(Draft* draft, int section) noexcept nogil:
+    cdef Table table
+    table.cells = <uint64_t*> _section(draft, section)
+    table.mask = <uint32_t> section_items(draft.header, section, 8) - 1
+    table.used = 0
+    return table
+
+
+cdef inline const char* _word(Draft* draft, const Word* word, uint32_t* size) noexcept nogil:
+    size[0] = word_size(word)
+    if size[0] <= 16:
+        return <const char*> &word.low
+    return <const char*> &(<uint32_t*> _section(draft, LONG_WORDS))[word.low]
+
+
+cdef void _hash_words(Draft* draft) noexcept nogil:
+    cdef Word* words = <Word*> _section(draft, WORD_ENTRIES)
+    cdef Table table = _table(draft, WORD_TABLE)
+    cdef uint32_t i, size
+    cdef const char* start
+    for i in range(1, section_items(draft.header, WORD_ENTRIES, sizeof(Word))):
+        if words[i].refs == 0:
+            memset(&words[i], 0, sizeof(Word))
+            continue
+        start = _word(draft, &words[i], &size)
+        table_put(&table, <uint32_t> (hash_word(draft.header.secret, start, size) >> 32), i)
+
+
+cdef uint64_t _hash_of_text(const uint64_t* secret, const char* start, size_t size, char separator) noexcept nogil:
+    """As reading.pyx has it."""
+    cdef const char* end = start + size
+    cdef const char* stop
+    cdef uint64_t state, place
+    cdef uint64_t count = 0
+    sum_begin(secret, 0, &state, &place)
+    if size != 0 or separator == c"/":
+        while True:
+            stop = <const char*> memchr(start, separator, end - start)
+            if stop == NULL:
+                stop = end
+            sum_next(hash_word(secret, start, stop - start), &state, &place)
+            count += 1
+            if stop == end:
+                break
+            start = stop + 1
+    return sum_end(secret, state + count)
+
+
+cdef void _hash_exact(Draft* draft) noexcept nogil:
+    cdef Slot* slots = <Slot*> _section(draft, SLOTS)
+    cdef uint32_t* ids = <uint32_t*> _section(draft, IDS)
+    cdef const uint32_t* texts = <const uint32_t*> _section(draft, TEXTS)
+    cdef Table table = _table(draft, EXACT_TABLE)
+    cdef uint64_t hash
+    cdef size_t i
+    for i in range(section_items(draft.header, SLOTS, sizeof(Slot))):
+        if slots[i].flags & SLOT_FREE:
+            memset(&slots[i], 0, sizeof(Slot))
+            slots[i].flags = SLOT_FREE
+            ids[i] = 0
+        elif slots[i].tier == TIER_EXACT:
+            hash = _hash_of_text(
+                draft.header.secret, <const char*> &texts[slots[i].text + 1], texts[slots[i].text],
+                c"/" if slots[i].flags & SLOT_MQTT else c".",
+            )
+            table_put(&table, <uint32_t> (hash >> 32), <uint32_t> i)
+
+
+cdef void _hash_buckets(Draft* draft, Class* classes) noexcept nogil:
+    """The header of each bucket is one miss and its line another: AHEAD of them at a time."""
+    cdef const uint32_t* units = <const uint32_t*> _section(draft, BUCKETS)
+    cdef const uint64_t* places = <const uint64_t*> _section(draft, CLASS_PLACES)
+    cdef const uint64_t* multipliers = draft.header.multipliers
+    cdef uint32_t count = draft.header.buckets
+    cdef uint32_t[AHEAD] tags
+    cdef Lines lines
+    cdef const Class* entry
+    cdef const uint32_t* block
+    cdef uint64_t sum
+    cdef uint32_t j, k, n
+    cdef size_t i
+    for i in range(section_items(draft.header, CLASS_PLACES, 8)):
+        class_spell(&classes[i], places[i] & ~(<uint64_t> 1 << CLASS_IN_USE))
+    lines.lines = <Line*> _section(draft, LINES)
+    lines.count = <uint32_t> section_items(draft.header, LINES, sizeof(Line))
+    lines.used = 0
+    i = 0
+    while i < count:
+        n = <uint32_t> min(<size_t> AHEAD, count - i)
+        for j in range(n):
+            if i + AHEAD + j < count:
+                prefetch(&units[draft.buckets[i + AHEAD + j]])
+            block = &units[draft.buckets[i + j]]
+            entry = &classes[bucket_class(block[0])]
+            sum = 0
+            for k in range(entry.literals):
+                sum += multipliers[entry.place[k]] * block[1 + k]
+            tags[j] = line_tag(<uint32_t> (sum >> 32))
+            lines_prefetch(&lines, tags[j])
+        for j in range(n):
+            lines_put(&lines, tags[j], draft.buckets[i + j])
+        i += AHEAD
+
+
+# ---- holes -----------------------------------------------------------------------------------------
+
+cdef void _clear_holes(Draft* draft, int section, const Arena* arena) noexcept nogil:
+    """The arena's free blocks, in the copy."""
+    cdef uint32_t* units = <uint32_t*> _section(draft, section)
+    cdef uint32_t block, after
+    cdef uint32_t at
+    if draft.header.sections[section].size == 0:
+        return
+    for at in range(ARENA_LISTS):
+        block = arena.lists[at]
+        while block != NONE:
+            after = units[block]
+            memset(&units[block], 0, arena_size_of_list(at) * sizeof(uint32_t))
+            block = after
+
+
+cdef void _clear_lists(Draft* draft) noexcept nogil:
+    """Free lists, and what lies behind the ids of others."""
+    cdef Bag* lists = <Bag*> _section(draft, LISTS)
+    cdef uint32_t* units = <uint32_t*> _section(draft, IDS_OF_LISTS)
+    cdef size_t i
+    for i in range(section_items(draft.header, LISTS, sizeof(Bag))):
+        if lists[i].mark:
+            memset(&lists[i], 0, sizeof(Bag))
+        elif lists[i].room != 0:
+            memset(
+                &units[lists[i].at + lists[i].size], 0,
+                ((<size_t> 1 << lists[i].room) - lists[i].size) * sizeof(uint32_t),
+            )
+
+
+cdef void _clear_columns(Draft* draft) noexcept nogil:
+    cdef Column* columns = <Column*> _section(draft, COLUMNS)
+    cdef size_t i
+    for i in range(section_items(draft.header, COLUMNS, sizeof(Column))):
+        if columns[i].tokens == NONE:
+            memset(&columns[i], 0, sizeof(Column))
+
+
+cdef uint64_t checksum(const void* start, size_t size) noexcept nogil:
+    cdef const char* at = <const char*> start
+    cdef const char* end = at + size
+    cdef uint64_t even = 0x9E3779B97F4A7C15ULL
+    cdef uint64_t odd = 0xC2B2AE3D27D4EB4FULL
+    while at < end:
+        even = fold(load64(at) ^ 0xA0761D6478BD642FULL, load64(at + 8) ^ even)
+        odd = fold(load64(at + 16) ^ 0xE7037ED1A0B428DBULL, load64(at + 24) ^ odd)
+        at += 32
+    return fold(even ^ 0x8EBC6AF09C88C6E3ULL, odd ^ size)
+
+
+cdef int draft_finish(Draft* draft) noexcept nogil:
+    """-1: no memory; the draft is then given back."""
+    cdef Class* classes = NULL
+    cdef Header* header = draft.header
+    if header.buckets != 0:
+        classes = <Class*> heap_take(draft.heap, CLASSES_AT_MOST * sizeof(Class))
+        if classes == NULL:
+            heap_give_back(draft.heap, draft.buckets, header.buckets * sizeof(uint32_t))
+            heap_give_back(draft.heap, draft.block, draft.block_size)
+            return -1
+        _hash_buckets(draft, classes)
+        heap_give_back(draft.heap, classes, CLASSES_AT_MOST * sizeof(Class))
+        heap_give_back(draft.heap, draft.buckets, header.buckets * sizeof(uint32_t))
+    if header.words != 0:
+        _hash_words(draft)
+    if header.texts != 0:
+        _hash_exact(draft)
+    _clear_holes(draft, LONG_WORDS, &draft.arenas[0])
+    _clear_holes(draft, WORD_ROWS, &draft.arenas[1])
+    _clear_holes(draft, BUCKETS, &draft.arenas[2])
+    _clear_holes(draft, IDS_OF_LISTS, &draft.arenas[3])
+    _clear_holes(draft, TEXTS, &draft.arenas[4])
+    _clear_holes(draft, TOKENS, &draft.arenas[5])
+    _clear_lists(draft)
+    _clear_columns(draft)
+    header.checksum = checksum(<const char*> header + CHECKED_FROM, <size_t> header.size - CHECKED_FROM)
+    return 0
