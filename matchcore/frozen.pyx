@@ -17,10 +17,12 @@ about the process it comes from.
 
 Threads: match_many, of any number of threads, runs without the GIL and waits for nobody.
 
-Trust: a file that was cut off, or in which something was overwritten, is told by its sizes or its checksum,
-and InvalidFrozenIndex is raised. That is no defence against a forger: open a frozen index only from whom
-you would take code. And a file that is mapped must not be changed in place; `save` writes another one
-and gives it the old one's name, so that who has the old one mapped keeps it.
+Trust: a file that was cut off, or in which something was overwritten, is told by its sizes or its checksum, and
+what a forger who knows how to make a checksum can write is looked through before it is believed: a search
+never reads outside the bytes, though its answers may be wrong. InvalidFrozenIndex is raised for both. With
+`verify=False` neither is done: then open only what you would take code from. Nothing helps against bytes
+that change while they are in use: `save` never changes a file in place, it writes another one and gives it the
+old one's name, so that who has the old one mapped keeps it.
 """
 
 import os
@@ -36,7 +38,8 @@ from libc.string cimport memcpy, memset
 
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
-from matchcore.frozen_layout cimport CHECKED_FROM, Header, LEAST_ALIGNED, PoolRow, PoolWord
+from matchcore.frozen_check cimport sections_fault
+from matchcore.frozen_layout cimport ALIGNED, CHECKED_FROM, Header, LEAST_ALIGNED, PoolRow, PoolWord
 from matchcore.frozen_read cimport header_fault, opened_free, opened_init
 from matchcore.frozen_write cimport Draft, checksum, draft_copy, draft_finish
 from matchcore.hashing cimport MULTIPLIERS
@@ -171,20 +174,25 @@ cdef object _from_buffer(object cls, object buffer, bint verify, object source):
             sum = checksum(<const char*> header + CHECKED_FROM, <size_t> header.size - CHECKED_FROM)
         if sum != header.checksum:
             raise InvalidFrozenIndex(source, "its checksum is another one: it has been damaged")
+        with nogil:
+            fault = sections_fault(header)
+        if fault != NULL:
+            raise InvalidFrozenIndex(source, fault.decode())
     made = cls.__new__(cls, header.words_most, header.bytes_most)
     made.owner = octets
     made._open(header)
     return made
 
 
-def freeze(FilterIndex index):
-    """FilterIndex.freeze."""
+def freeze(FilterIndex index, allocations: int = -1):
+    """FilterIndex.freeze; for tests, as if there were memory for so many allocations only."""
     cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
     cdef Draft draft
     cdef int status
     memset(&draft, 0, sizeof(Draft))
     _draw(&draft)
     draft.heap = &made.heap
+    made.heap.allowance = allocations
     if index.writers != 0:
         _begin(index, &draft)
         status = draft_copy(&draft)
@@ -204,7 +212,16 @@ def freeze(FilterIndex index):
     made.own = draft.block
     made.own_size = draft.block_size
     made._open(draft.header)
+    made.heap.allowance = -1
     return made
+
+
+def checksum_of(octets: bytes) -> int:
+    """The checksum that these bytes of a frozen index should have, for who writes or checks them elsewhere."""
+    cdef const unsigned char[::1] all = octets
+    if len(octets) < <Py_ssize_t> sizeof(Header) or len(octets) % ALIGNED != 0:
+        raise ValueError("these are not the bytes of a frozen index")
+    return checksum(&all[CHECKED_FROM], <size_t> len(octets) - CHECKED_FROM)
 
 
 cdef int _draw(Draft* draft) except -1:

@@ -244,16 +244,17 @@ cdef class HeldFilters:
         cdef Pattern pattern
         cdef Key key
         cdef Fault fault
-        cdef size_t size
-        cdef const char* start
+        cdef View view
         cdef int count, i
         cdef Token* token
         if tier == TIER_EXACT:
             return "exact", ()
         if tier == TIER_POOL:
             return "pool", ()
-        start = slot_text(&self.slots, slot, &size)
-        count = scan_filter(start, size, syntax, &self.limits, self.topic.tokens, &fault)
+        view.start = slot_text(&self.slots, slot, &view.size)
+        count = scan_filter(view.start, view.size, syntax, &self.limits, self.topic.tokens, &fault)
+        if count < 0:
+            raise filter_error(&view, syntax, &self.limits, &fault)
         for i in range(count):  # a frozen copy has a secret of its own
             token = &self.topic.tokens[i]
             token.hash = hash_word(self.tiers.secret, token.start, token.size)

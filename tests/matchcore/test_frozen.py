@@ -1,0 +1,528 @@
+"""FrozenIndex: a copy that stays as it was, wherever its bytes lie and whoever asks it."""
+
+import copy
+import gc
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from multiprocessing import shared_memory
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matchcore
+from matchcore import FilterIndex, FrozenIndex, InvalidFrozenIndex, InvalidTopic
+from matchcore.frozen import checksum_of, freeze
+from matchcore.reference import ReferenceFilterIndex
+from tests.matchcore.test_against_reference import TUNINGS, ids, texts, told, tuned
+from tests.matchcore.test_tiers import device_filters, device_topics
+
+HEADER = 1_024  # bytes up to the first section
+HEAD = 32  # of them, those before what the checksum is of
+
+
+def filled(filters: list[str], syntax: str = "mqtt", **tuning: int) -> FilterIndex:
+    index = FilterIndex()
+    if tuning:
+        index._tune(**tuning)
+    for id, text in enumerate(filters):
+        index.insert(text, id, syntax=syntax)
+    return index
+
+
+def of_all_kinds() -> FilterIndex:
+    """A small one with something in every section."""
+    index = FilterIndex()
+    index._tune(split=2, small=5, pool_least=4)
+    for i in range(12):
+        index.insert(f"dev.{i}.*.temp", i)
+        index.insert(f"*.{'a' * 20}.{i}.#", i)
+        index.insert(f"exact.{i}.one", i)
+    for text in ("*.*.#", "#.temp", "#", "#.x.#.y", "*.b", "+.c.*"):
+        index.insert(text, 77)
+        index.insert(text, 78)
+    index.insert("site/+/floor/#", 5, syntax="mqtt")
+    index.insert("+/#", 6, syntax="mqtt")
+    assert min(index._tiers().values()) > 0
+    return index
+
+
+TOPICS = [
+    "dev.3.x.temp", "dev.11.y.temp", f"q.{'a' * 20}.7.z.z", "exact.4.one", "exact.99.one", "a.b", "a.x.b.y", "",
+    "dev.3", "nobody.knows.it", "+.c.d", "$sys.b", "site.1.floor.2",
+]  # fmt: skip
+
+
+def answers(index: FilterIndex) -> list[Any]:
+    told = [index.match(topic) for topic in TOPICS]
+    told += [index.match_any(topic) for topic in TOPICS]
+    return [*told, index.match("site/1/floor/2", syntax="mqtt"), index.match("$sys/a", syntax="mqtt")]
+
+
+# ---- the same answers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+@given(
+    held=st.lists(st.tuples(texts(wildcards=True), ids), max_size=30),
+    gone=st.sets(st.integers(0, 29)),
+    later=st.lists(st.tuples(texts(wildcards=True), ids), max_size=8),
+    topics=st.lists(texts(wildcards=False), max_size=12),
+)
+@settings(deadline=None, max_examples=60)
+def test_a_copy_answers_as_the_index_did_whatever_becomes_of_it(
+    tuning: str, held: Any, gone: Any, later: Any, topics: Any
+) -> None:
+    index, oracle = tuned(tuning), ReferenceFilterIndex()
+    for (text, syntax), id in held:
+        told(index.insert, text, id, syntax=syntax)
+        told(oracle.insert, text, id, syntax=syntax)
+    for i in gone:
+        if i < len(held):
+            (text, syntax), id = held[i]
+            told(index.remove, text, id, syntax=syntax)
+            told(oracle.remove, text, id, syntax=syntax)
+    frozen = index.freeze()
+    expected = [told(oracle.match, text, syntax=syntax) for text, syntax in topics]
+    filters = set(index.filters())
+    for round in range(2):
+        for (text, syntax), answer in zip(topics, expected, strict=True):
+            assert told(frozen.match, text, syntax=syntax) == told(index.match, text, syntax=syntax) or round == 1
+            if isinstance(answer[0] if answer else None, int) or answer == ():
+                assert frozen.match(text, syntax=syntax) == answer
+                assert frozen.match_any(text, syntax=syntax) == bool(answer)
+                assert [tuple(one.tolist()) for one in frozen.match_many([text], syntax=syntax)] == [
+                    (0, len(answer)), answer,
+                ]  # fmt: skip
+                found = {(one.filter, one.syntax, one.id) for one in frozen.explain(text, syntax=syntax)}
+                assert found == set(frozen.matching(text, syntax=syntax)) <= filters
+        assert set(frozen.filters()) == filters
+        assert len(frozen) == len(filters)
+        if round == 0:
+            for (text, syntax), id in later:
+                told(index.insert, text, id, syntax=syntax)
+            for text, syntax, id in filters:
+                index.remove(text, id, syntax=syntax)
+
+
+@pytest.mark.parametrize("tuning", [{}, {"split": 1, "small": 0, "pool_least": 1_000_000}])
+def test_a_copy_of_many_devices_answers_as_the_index(tuning: dict[str, int]) -> None:
+    dice = random.Random(4)
+    index = filled(device_filters(4_000, dice), **tuning)
+    frozen = index.freeze()
+    topics = device_topics(3_000, dice)
+    for one in (frozen, FrozenIndex.from_buffer(frozen.to_bytes())):
+        for mine, theirs in zip(
+            one.match_many(topics, syntax="mqtt"), index.match_many(topics, syntax="mqtt"), strict=True
+        ):
+            assert (mine == theirs).all()
+    assert frozen._tiers() == index._tiers()
+
+
+def test_of_a_removed_filter_nothing_is_in_the_bytes() -> None:
+    index = of_all_kinds()
+    secret = "confidential-" * 30  # in an arena's large blocks
+    for text in (f"{secret}.*", f"{secret}", "hush-hush.#", "hush-hush"):
+        for id in range(40):
+            index.insert(text, 0xBADC0DE + id)
+    for text in (f"{secret}.*", f"{secret}", "hush-hush.#", "hush-hush"):
+        for id in range(40):
+            index.remove(text, 0xBADC0DE + id)
+    data = index.freeze().to_bytes()
+    assert b"confidential-" not in data
+    assert b"hush" not in data
+    for id in range(40):
+        assert (0xBADC0DE + id).to_bytes(4, "little") not in data
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [],
+        ["a.b"],
+        ["a.*"],
+        ["#"],
+        [""],
+        ["a.b", "b.c", "c.d"],
+        ["a.*", "#.b"],
+        ["x" * 40 + ".*"],
+        [".".join("a" * 128)],
+    ],
+)
+@pytest.mark.parametrize("small", [0, 1536])
+def test_small_ones_of_every_kind(filters: list[str], small: int) -> None:
+    index = FilterIndex()
+    index._tune(small=small)
+    for id, text in enumerate(filters):
+        index.insert(text, id)
+    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    assert set(frozen.filters()) == set(index.filters())
+    for topic in ("", "a", "a.b", "b", "x" * 40 + ".y", ".".join("a" * 128)):
+        assert frozen.match(topic) == index.match(topic)
+    assert frozen.match("a/b", syntax="mqtt") == index.match("a/b", syntax="mqtt")
+    assert frozen._tiers() == index._tiers()
+
+
+def test_limits_go_along() -> None:
+    index = FilterIndex(max_words=1_024, max_bytes=5_000)
+    index.insert("#." + ".".join("a" * 1_023), 1)
+    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    assert frozen.match(".".join("a" * 1_024)) == (1,)
+    with pytest.raises(InvalidTopic, match="limit is 1024"):
+        frozen.match(".".join("a" * 1_025))
+    with pytest.raises(InvalidTopic, match="limit is 5000"):
+        frozen.match("a" * 5_001)
+    with pytest.raises(InvalidTopic):
+        frozen.match("a/+", syntax="mqtt")
+
+
+def test_several_ids_of_one_filter() -> None:
+    index = FilterIndex()
+    for id in range(1_000, 0, -1):
+        index.insert("a.*", id)
+        index.insert("a.b", 2 * id)
+    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    assert frozen.match("a.b") == index.match("a.b") == tuple(sorted({*range(1, 1_001), *range(2, 2_001, 2)}))
+    assert len(frozen) == 2_000
+
+
+# ---- what it is ------------------------------------------------------------------------------------------
+
+
+def test_nobody_changes_it() -> None:
+    frozen = of_all_kinds().freeze()
+    before = frozen.to_bytes()
+    for change in (frozen.insert, frozen.remove):
+        with pytest.raises(TypeError, match="does not change"):
+            change("a.b", 1)
+    with pytest.raises(TypeError, match="does not change"):
+        FilterIndex.insert(frozen, "a.b", 1)
+    with pytest.raises(TypeError, match=r"FilterIndex\.freeze"):
+        FrozenIndex()
+    assert memoryview(frozen).readonly
+    assert frozen.freeze() is copy.copy(frozen) is copy.deepcopy(frozen) is frozen
+    answers(frozen)  # match_any learns which classes are likely, but not in the bytes
+    assert frozen.to_bytes() == bytes(frozen) == before
+
+
+def test_the_version_is_that_of_the_index() -> None:
+    index = FilterIndex()
+    assert index.version == 0
+    assert index.insert("a.*", 1)
+    assert not index.insert("a.*", 1)
+    assert index.version == 1
+    first = index.freeze()
+    index.insert("a.*", 2)
+    index.remove("a.*", 1)
+    assert (first.version, index.version, index.freeze().version) == (1, 3, 3)
+    assert pickle.loads(pickle.dumps(first)).version == 1
+
+
+def test_two_copies_have_secrets_of_their_own() -> None:
+    index = of_all_kinds()
+    one, other = index.freeze(), index.freeze()
+    assert one.to_bytes() != other.to_bytes()
+    assert answers(one) == answers(other) == answers(index)
+
+
+def test_nbytes_counts_the_bytes_once() -> None:
+    index = filled(device_filters(3_000, random.Random(1)))
+    frozen = index.freeze()
+    size = len(memoryview(frozen))
+    opened = FrozenIndex.from_buffer(frozen)
+    assert size < frozen.nbytes < size + 60_000
+    assert abs(opened.nbytes - frozen.nbytes) < 200
+    assert size < index.nbytes
+
+
+def test_no_memory_and_nothing_has_happened() -> None:
+    index = of_all_kinds()
+    answers(index)  # with what a match keeps for the next one
+    held = index.nbytes
+    frozen = None
+    for allowed in range(40):
+        try:
+            frozen = freeze(index, allowed)
+            break
+        except MemoryError:
+            continue
+    assert frozen is not None
+    assert allowed > 3
+    assert answers(frozen) == answers(index)
+    assert index.nbytes == held
+
+
+# ---- where its bytes lie -----------------------------------------------------------------------------------
+
+
+def test_saved_and_opened(tmp_path: Path) -> None:
+    index = of_all_kinds()
+    path = tmp_path / "filters.frozen"
+    index.freeze().save(path)
+    opened = FrozenIndex.open(path)
+    assert answers(opened) == answers(index)
+    index.insert("dev.3.#", 500)
+    index.freeze().save(str(path))  # over the old one, which stays for who has it open
+    assert answers(opened) != answers(index) == answers(FrozenIndex.open(str(path)))
+    assert [file.name for file in tmp_path.iterdir()] == ["filters.frozen"]
+    path.unlink()
+    assert opened.match("exact.4.one") == (4, 6, 77, 78)
+
+
+def test_what_cannot_be_saved_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        of_all_kinds().freeze().save(tmp_path / "taken")
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+    with pytest.raises(FileNotFoundError):
+        FrozenIndex.open(tmp_path / "missing")
+
+
+def test_any_buffer_will_do_and_is_kept_alive() -> None:
+    index = of_all_kinds()
+    expected = answers(index)
+    data = index.freeze().to_bytes()
+    room = bytearray(data)
+    opened = [
+        FrozenIndex.from_buffer(data),
+        FrozenIndex.from_buffer(room),
+        FrozenIndex.from_buffer(memoryview(b"12345678" + data)[8:]),
+        FrozenIndex.from_buffer(numpy.frombuffer(data, dtype=numpy.uint8).copy()),
+        FrozenIndex.from_buffer(numpy.frombuffer(data, dtype=numpy.int64)),
+        FrozenIndex.from_buffer(index.freeze(), verify=False),
+    ]
+    del data
+    gc.collect()
+    assert [answers(one) for one in opened] == [expected] * len(opened)
+    with pytest.raises(BufferError):
+        room.clear()
+    del opened
+    room.clear()
+
+
+def test_a_buffer_that_is_not_aligned_or_not_in_one_piece_is_refused() -> None:
+    data = of_all_kinds().freeze().to_bytes()
+    with pytest.raises(InvalidFrozenIndex, match="multiple of 8"):
+        FrozenIndex.from_buffer(memoryview(b"1" + data)[1:])
+    with pytest.raises(TypeError):
+        FrozenIndex.from_buffer(memoryview(data)[::2])
+    with pytest.raises(TypeError):
+        FrozenIndex.from_buffer("text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickled(protocol: int) -> None:
+    index = of_all_kinds()
+    assert answers(pickle.loads(pickle.dumps(index.freeze(), protocol))) == answers(index)
+
+
+def test_pickled_without_a_copy() -> None:
+    frozen = of_all_kinds().freeze()
+    buffers: list[pickle.PickleBuffer] = []
+    told = pickle.dumps(frozen, 5, buffer_callback=buffers.append)
+    assert len(told) < 200
+    assert answers(pickle.loads(told, buffers=buffers)) == answers(frozen)
+
+
+ELSEWHERE = """
+import pickle, sys
+from multiprocessing import resource_tracker, shared_memory
+from matchcore import FrozenIndex
+path, name, topics = sys.argv[1], sys.argv[2], sys.argv[3:]
+shared = shared_memory.SharedMemory(name)
+resource_tracker.unregister(shared._name, "shared_memory")  # or, before 3.13, this process would remove it
+indexes = [pickle.load(sys.stdin.buffer), FrozenIndex.open(path), FrozenIndex.from_buffer(shared.buf)]
+print([[index.match(topic) for topic in topics] for index in indexes], [index.version for index in indexes])
+del indexes
+shared.close()
+"""
+
+
+def test_asked_in_another_process(tmp_path: Path) -> None:
+    """By pickle, by file and by shared memory."""
+    index = of_all_kinds()
+    frozen = index.freeze()
+    path = tmp_path / "filters.frozen"
+    frozen.save(path)
+    size = len(memoryview(frozen))
+    shared = shared_memory.SharedMemory(create=True, size=size)
+    try:
+        shared.buf[:size] = memoryview(frozen)
+        done = subprocess.run(
+            [sys.executable, "-c", ELSEWHERE, str(path), shared.name, *TOPICS],
+            input=pickle.dumps(frozen), capture_output=True, timeout=60, check=True,
+            env=os.environ | {"PYTHONPATH": str(Path(matchcore.__file__).parent.parent)},
+        )  # fmt: skip
+        expected = [index.match(topic) for topic in TOPICS]
+        assert done.stdout.decode().strip() == f"{[expected] * 3} {[index.version] * 3}"
+    finally:
+        shared.close()
+        shared.unlink()
+
+
+def test_topics_as_arrow_has_them() -> None:
+    index = of_all_kinds()
+    frozen = index.freeze()
+    data = "".join(TOPICS).encode()
+    offsets = numpy.cumsum([0, *map(len, TOPICS)], dtype=numpy.int32)
+    ends, found = frozen.match_many(data, offsets=offsets)
+    assert [tuple(found[ends[i] : ends[i + 1]].tolist()) for i in range(len(TOPICS))] == [
+        index.match(t) for t in TOPICS
+    ]
+
+
+# ---- what is no index --------------------------------------------------------------------------------------
+
+
+def test_what_is_no_frozen_index_is_named_so(tmp_path: Path) -> None:
+    data = of_all_kinds().freeze().to_bytes()
+    empty = tmp_path / "empty"
+    empty.touch()
+    other = tmp_path / "other"
+    other.write_bytes(b"PAR1" * 1_000)
+    with pytest.raises(InvalidFrozenIndex, match=r"empty.*it is empty") as caught:
+        FrozenIndex.open(empty)
+    assert (caught.value.source, caught.value.reason) == (str(empty), "it is empty")
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(InvalidFrozenIndex, match=r"other.*does not begin"):
+        FrozenIndex.open(other)
+    for at, change, reason in [
+        (8, (2).to_bytes(4, "little"), "format"),
+        (12, bytes([1, 2, 3, 4]), "byte order"),
+        (16, (len(data) + 64).to_bytes(8, "little"), "shorter or longer"),
+        (24, b"12345678", "checksum"),
+    ]:
+        with pytest.raises(InvalidFrozenIndex, match=reason):
+            FrozenIndex.from_buffer(data[:at] + change + data[at + len(change) :])
+
+
+def test_cut_off_anywhere_it_is_told() -> None:
+    data = of_all_kinds().freeze().to_bytes()
+    for size in [*range(HEADER), *range(HEADER, len(data), 61)]:
+        for verify in (True, False):
+            with pytest.raises(InvalidFrozenIndex):
+                FrozenIndex.from_buffer(data[:size], verify=verify)
+    with pytest.raises(InvalidFrozenIndex):
+        FrozenIndex.from_buffer(data + bytes(64))
+
+
+def test_a_byte_that_was_changed_is_told() -> None:
+    data = bytearray(of_all_kinds().freeze().to_bytes())
+    dice = random.Random(3)
+    for at in [*range(HEADER), *range(HEADER, len(data), 7)]:
+        was = data[at]
+        data[at] ^= dice.randrange(1, 256)
+        with pytest.raises(InvalidFrozenIndex):
+            FrozenIndex.from_buffer(data)
+        data[at] = was
+    FrozenIndex.from_buffer(data)
+
+
+def test_forged_bytes_lead_no_search_astray() -> None:
+    """A byte or a number changed and the checksum made to fit: refused, or answered with whatever."""
+    dice = random.Random(5)
+    data = bytearray(of_all_kinds().freeze().to_bytes())
+    taken = 0
+    for _ in range(2_500):
+        at = dice.randrange(HEAD + 8, len(data) - 4)
+        if dice.random() < 0.2:
+            at = dice.randrange(HEAD + 8, 128) // 4 * 4
+        size = dice.choice([1, 1, 2, 4])
+        was = data[at : at + size]
+        data[at : at + size] = dice.choice([bytes(size), b"\xff" * size, dice.randbytes(size), b"\x01\0\0\0"[:size]])
+        forged = bytes(data)
+        data[at : at + size] = was
+        forged = forged[:24] + checksum_of(forged).to_bytes(8, "little") + forged[32:]
+        try:
+            index = FrozenIndex.from_buffer(forged)
+        except InvalidFrozenIndex:
+            continue
+        taken += 1
+        for topic in TOPICS:
+            with suppress(matchcore.TopicError):
+                index.match(topic)
+                index.match_any(topic)
+        with suppress(matchcore.TopicError):
+            index.match_many(TOPICS)
+    assert 100 < taken < 2_500
+
+
+# ---- beside a writer ---------------------------------------------------------------------------------------
+
+
+def test_readers_beside_a_writer_see_whole_moments() -> None:
+    dice = random.Random(8)
+    filters = device_filters(300, dice)
+    topics = device_topics(8, dice)
+    index = FilterIndex()
+    index._tune(small=40, pool_least=10)
+    moments: dict[int, list[tuple[int, ...]]] = {0: [()] * len(topics)}  # version -> the oracle's then
+    published = [index.freeze()]
+    problems: list[object] = []
+    seen: set[int] = set()
+    done = threading.Event()
+    before = sys.getswitchinterval()
+
+    def write() -> None:
+        oracle = ReferenceFilterIndex()
+        for _ in range(40):
+            for id in dice.sample(range(len(filters)), 8):
+                change = "insert" if dice.random() < 0.6 else "remove"
+                getattr(index, change)(filters[id], id, syntax="mqtt")
+                getattr(oracle, change)(filters[id], id, syntax="mqtt")
+            moments[index.version] = [oracle.match(topic, syntax="mqtt") for topic in topics]
+            published[0] = index.freeze()
+
+    def read(number: int) -> None:
+        last = 0
+        while not done.is_set():
+            frozen = published[0]
+            if frozen.version < last:
+                problems.append((frozen.version, last))
+            last = frozen.version
+            seen.add(last)
+            ends, found = frozen.match_many(topics, syntax="mqtt")
+            got = [tuple(found[ends[i] : ends[i + 1]].tolist()) for i in range(len(topics))]
+            if got != moments[last]:
+                problems.append((last, got))
+            index.match_many(topics, syntax="mqtt")  # and beside readers of the index itself
+            if frozen.match(topics[number], syntax="mqtt") != moments[last][number]:
+                problems.append(last)
+
+    def guarded(call: Any, *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except BaseException as error:
+            problems.append(error)
+
+    sys.setswitchinterval(1e-5)
+    try:
+        readers = [threading.Thread(target=guarded, args=(read, number)) for number in range(2)]
+        writer = threading.Thread(target=guarded, args=(write,))
+        for thread in [*readers, writer]:
+            thread.start()
+        writer.join()
+        done.set()
+        for thread in readers:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert problems == []
+    assert len(moments) > 20
+    assert seen <= moments.keys()
+
+
+def test_copies_that_come_and_go_leave_no_memory() -> None:
+    index = of_all_kinds()
+    held = index.nbytes
+    sizes = {index.freeze().nbytes for _ in range(50)}
+    assert len(sizes) == 1
+    assert index.nbytes == held
