@@ -1,9 +1,9 @@
 # Ids put in ascending order, each once: what an answer promises.
 #
-#     up to 8 and 16   each id's place is how many are less: counted for all at once, without a branch to guess
-#     up to 32         insertion
-#     more             by digits of eight bits from the lowest, as often as the ids differ there: for a thousand
-#                      ids ten times as quick as comparing, and with no bad case
+#     up to 8    a network of comparisons: the same steps whatever the ids and their number, with no branch to guess
+#     up to 32   the same, and the others inserted
+#     more       by digits of eight bits from the lowest, as often as the ids differ there: for a thousand
+#                ids ten times as quick as comparing, and with no bad case
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
@@ -15,43 +15,46 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    /* Up to LANES ids in their order; 0 and nothing done: two are equal. Biased, for vectors compare signed. */
-    #define MATCHCORE_RANK(LANES)                                                                   \
-        static inline int matchcore_rank_##LANES(uint32_t *ids, size_t count) {                     \
-            int32_t biased[LANES], rank[LANES];                                                     \
-            size_t i, j, sum = 0;                                                                   \
-            for (i = 0; i < LANES; i++) {                                                           \
-                biased[i] = i < count ? (int32_t) (ids[i] ^ 0x80000000u) : INT32_MAX;               \
-                rank[i] = 0;                                                                        \
-            }                                                                                       \
-            for (j = 0; j < count; j++) {                                                           \
-                int32_t one = biased[j];                                                            \
-                for (i = 0; i < LANES; i++)                                                         \
-                    rank[i] += biased[i] > one;                                                     \
-            }                                                                                       \
-            for (i = 0; i < count; i++)                                                             \
-                sum += (size_t) rank[i];                                                            \
-            if (sum != count * (count - 1) / 2)                                                     \
-                return 0;                                                                           \
-            for (i = 0; i < count; i++)                                                             \
-                ids[rank[i]] = (uint32_t) biased[i] ^ 0x80000000u;                                  \
-            return 1;                                                                               \
-        }
+    #define MATCHCORE_PAIR(a, b)                            \
+        do {                                                \
+            uint32_t less = a < b ? a : b;                  \
+            b = a < b ? b : a;                              \
+            a = less;                                       \
+        } while (0)
 
-    MATCHCORE_RANK(8)
-    MATCHCORE_RANK(16)
+    /* Beyond the last, the highest. */
+    #define MATCHCORE_ID(n) (table[at[count > (n) ? (n) : 0]] | (count > (n) ? 0 : UINT32_MAX))
+
+    /* One to eight ids into ids[0:8], by a network of comparisons. Nonzero: there are equal ones. */
+    static inline uint32_t matchcore_gather_8(
+        uint32_t *ids, const uint32_t *table, const uint32_t *at, size_t count
+    ) {
+        uint32_t a = MATCHCORE_ID(0), b = MATCHCORE_ID(1), c = MATCHCORE_ID(2), d = MATCHCORE_ID(3);
+        uint32_t e = MATCHCORE_ID(4), f = MATCHCORE_ID(5), g = MATCHCORE_ID(6), h = MATCHCORE_ID(7);
+        MATCHCORE_PAIR(a, c); MATCHCORE_PAIR(b, d); MATCHCORE_PAIR(e, g); MATCHCORE_PAIR(f, h);
+        MATCHCORE_PAIR(a, e); MATCHCORE_PAIR(b, f); MATCHCORE_PAIR(c, g); MATCHCORE_PAIR(d, h);
+        MATCHCORE_PAIR(a, b); MATCHCORE_PAIR(c, d); MATCHCORE_PAIR(e, f); MATCHCORE_PAIR(g, h);
+        MATCHCORE_PAIR(c, e); MATCHCORE_PAIR(d, f);
+        MATCHCORE_PAIR(b, e); MATCHCORE_PAIR(d, g);
+        MATCHCORE_PAIR(b, c); MATCHCORE_PAIR(d, e); MATCHCORE_PAIR(f, g);
+        ids[0] = a, ids[1] = b, ids[2] = c, ids[3] = d, ids[4] = e, ids[5] = f, ids[6] = g, ids[7] = h;
+        return ((a == b) | (b == c) << 1 | (c == d) << 2 | (d == e) << 3 | (e == f) << 4 | (f == g) << 5
+                | (g == h) << 6) & ((1u << (count - 1)) - 1);
+    }
     """
-    bint rank_8 "matchcore_rank_8" (uint32_t* ids, size_t count) noexcept nogil
-    bint rank_16 "matchcore_rank_16" (uint32_t* ids, size_t count) noexcept nogil
+    uint32_t gather_8 "matchcore_gather_8" (
+        uint32_t* ids, const uint32_t* table, const uint32_t* at, size_t count
+    ) noexcept nogil
 
 cdef enum:
     FEW_IDS = 32
 
 
-cdef inline void sort_few(uint32_t* ids, size_t count) noexcept nogil:
+# By insertion; the first `done` are in order.
+cdef inline void sort_few(uint32_t* ids, size_t done, size_t count) noexcept nogil:
     cdef size_t i, j
     cdef uint32_t id
-    for i in range(1, count):
+    for i in range(done, count):
         id = ids[i]
         j = i
         while j > 0 and ids[j - 1] > id:
@@ -70,19 +73,19 @@ cdef inline size_t drop_doubles(uint32_t* ids, size_t count) noexcept nogil:
     return kept
 
 
-# Up to FEW_IDS of them; how many are left.
-cdef inline size_t make_few_ascending(uint32_t* ids, size_t count) noexcept nogil:
-    cdef uint32_t first
-    if count < 2:
+# ids = table[at[0:count]], count up to FEW_IDS, for which there must be room; how many are left.
+cdef inline size_t gather_few(
+    uint32_t* ids, const uint32_t* table, const uint32_t* at, size_t count
+) noexcept nogil:
+    cdef size_t i
+    if count == 0:
+        return 0
+    if gather_8(ids, table, at, count if count < 8 else 8) == 0 and count <= 8:
         return count
-    if count == 2:
-        first = ids[0]
-        ids[0] = first if first < ids[1] else ids[1]
-        ids[1] = ids[1] if first < ids[1] else first
-        return 2 if ids[0] != ids[1] else 1
-    if (count <= 8 and rank_8(ids, count)) or (8 < count <= 16 and rank_16(ids, count)):
-        return count
-    sort_few(ids, count)
+    if count > 8:
+        for i in range(8, count):
+            ids[i] = table[at[i]]
+        sort_few(ids, 8, count)
     return drop_doubles(ids, count)
 
 
@@ -104,7 +107,7 @@ cdef inline void sort_by_digit(
         starts[ids[i] >> shift & 255] += 1
 
 
-# ids[base:], with `spare` as scratch. -1: no memory.
+# numbers[base:], with `spare` as scratch. -1: no memory.
 cdef inline int make_ascending(Heap* heap, Numbers* numbers, size_t base, Numbers* spare) noexcept nogil:
     cdef size_t count = numbers.size - base
     cdef uint32_t* ids = numbers.items + base
@@ -114,13 +117,12 @@ cdef inline int make_ascending(Heap* heap, Numbers* numbers, size_t base, Number
     cdef bint ascending = True
     cdef int shift = 0
     cdef size_t i
-    if count <= FEW_IDS:
-        numbers.size = base + make_few_ascending(ids, count)
-        return 0
     for i in range(1, count):
         differing |= ids[i] ^ ids[0]
         ascending = ascending and ids[i - 1] <= ids[i]
-    if not ascending:
+    if not ascending and count <= FEW_IDS:
+        sort_few(ids, 1, count)
+    elif not ascending:
         if numbers_reserve(heap, spare, count) < 0:
             return -1
         out = spare.items

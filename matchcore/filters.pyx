@@ -16,7 +16,7 @@ Errors: InvalidFilter and InvalidTopic (ValueErrors, see errors.py), ValueError 
 
 from libc.string cimport memcpy, memset
 
-from matchcore.ascending cimport FEW_IDS, make_few_ascending
+from matchcore.ascending cimport FEW_IDS, gather_few
 from matchcore.classes cimport classes_hit
 from matchcore.heap cimport numbers_push
 from matchcore.ids cimport tuple_of_ids
@@ -123,7 +123,6 @@ cdef class FilterIndex(HeldFilters):
         """The distinct ids of the filters that match, ascending."""
         cdef uint32_t[FEW_IDS] few
         cdef Results results
-        cdef size_t i
         cdef size_t count
         self._collect(topic, syntax_of(syntax), False, &self.results)
         count = self.results.slots.size
@@ -131,9 +130,7 @@ cdef class FilterIndex(HeldFilters):
             return ()
         if count <= FEW_IDS and self.slots.several == 0:
             # The usual case: not many filters, each with one id.
-            for i in range(count):
-                few[i] = self.slots.ids[self.results.slots.items[i]]
-            return tuple_of_ids(few, make_few_ascending(few, count))
+            return tuple_of_ids(few, gather_few(few, self.slots.ids, self.results.slots.items, count))
         if results_of_slots(&self.heap, &self.results, &self.slots, 0) < 0:
             raise MemoryError()
         self._check_out(&results)

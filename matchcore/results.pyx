@@ -4,7 +4,7 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
-from matchcore.ascending cimport make_ascending
+from matchcore.ascending cimport FEW_IDS, gather_few, make_ascending
 from matchcore.heap cimport numbers_free, numbers_reserve
 from matchcore.slots cimport slot_ids
 
@@ -23,13 +23,16 @@ cdef int results_of_slots(Heap* heap, Results* results, const Slots* slots, size
     cdef const uint32_t* ids
     cdef size_t i, count
     results.ids.size = base
-    # One id each: the usual case.
-    if numbers_reserve(heap, &results.ids, base + n) < 0:
+    if numbers_reserve(heap, &results.ids, base + (n if n > FEW_IDS else FEW_IDS)) < 0:
         return -1
     if slots.several == 0:
+        # One id each: the usual case.
+        if n <= FEW_IDS:
+            results.ids.size += gather_few(results.ids.items + base, slots.ids, found, n)
+            return 0
         for i in range(n):
             results.ids.items[base + i] = slots.ids[found[i]]
-        results.ids.size = base + n
+        results.ids.size += n
     else:
         for i in range(n):
             ids = slot_ids(slots, found[i], &count)

@@ -36,6 +36,17 @@ def test_filters_with_one_id_each_answer_in_order(count: int) -> None:
     assert index.match_many([TOPIC, TOPIC])[1].tolist() == sorted(ids) * 2
 
 
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 7, 8, 9, 12])
+def test_few_ids_are_put_in_order_whatever_theirs_was(count: int) -> None:
+    dice = random.Random(count)
+    for _ in range(100):
+        index = FilterIndex()
+        ids = dice.sample(range(20), count) if dice.random() < 0.5 else dice.choices(range(20), k=count)
+        for i, id in enumerate(ids):
+            index.insert(filter_of(i), id)
+        assert index.match(TOPIC) == tuple(sorted(set(ids)))
+
+
 @pytest.mark.parametrize("count", SIZES)
 def test_an_id_under_several_filters_is_answered_once(count: int) -> None:
     index = FilterIndex()
