@@ -64,10 +64,15 @@ cdef inline void sort_few(uint32_t* ids, size_t done, size_t count) noexcept nog
 
 
 cdef inline size_t drop_doubles(uint32_t* ids, size_t count) noexcept nogil:
-    cdef size_t kept = 0
+    cdef uint32_t equal = 0
+    cdef size_t kept = 1
     cdef size_t i
-    for i in range(count):
-        if kept == 0 or ids[i] != ids[kept - 1]:
+    for i in range(1, count):  # a loop of vectors, and the usual end
+        equal |= ids[i] == ids[i - 1]
+    if not equal:
+        return count
+    for i in range(1, count):
+        if ids[i] != ids[kept - 1]:
             ids[kept] = ids[i]
             kept += 1
     return kept
@@ -92,9 +97,10 @@ cdef inline size_t gather_few(
 cdef inline void sort_by_digit(
     const uint32_t* ids, uint32_t* out, size_t count, int shift
 ) noexcept nogil:
-    cdef size_t[256] starts
-    cdef size_t i, n
-    cdef size_t start = 0
+    cdef uint32_t[256] starts
+    cdef uint32_t start = 0
+    cdef uint32_t n
+    cdef size_t i
     memset(starts, 0, sizeof(starts))
     for i in range(count):
         starts[ids[i] >> shift & 255] += 1
@@ -114,18 +120,27 @@ cdef inline int make_ascending(Heap* heap, Numbers* numbers, size_t base, Number
     cdef uint32_t* source = ids
     cdef uint32_t* out
     cdef uint32_t differing = 0
-    cdef bint ascending = True
+    cdef size_t falls = 0
+    cdef size_t fall = 0
     cdef int shift = 0
     cdef size_t i
     for i in range(1, count):
         differing |= ids[i] ^ ids[0]
-        ascending = ascending and ids[i - 1] <= ids[i]
-    if not ascending and count <= FEW_IDS:
+        if ids[i] < ids[i - 1]:
+            falls += 1
+            fall = i
+    if falls != 0 and count <= FEW_IDS:
         sort_few(ids, 1, count)
-    elif not ascending:
+    elif falls != 0:
         if numbers_reserve(heap, spare, count) < 0:
             return -1
         out = spare.items
+        if falls == 1 and ids[count - 1] <= ids[0]:
+            # As the pool answers when it began in the middle.
+            memcpy(out, ids + fall, (count - fall) * sizeof(uint32_t))
+            memcpy(out + count - fall, ids, fall * sizeof(uint32_t))
+            source = out
+            shift = 32
         while shift < 32:
             if differing >> shift & 255:
                 sort_by_digit(source, out, count, shift)
