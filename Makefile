@@ -34,7 +34,7 @@ help:
 	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
-	@echo '  make fuzz           random bytes into the decoders, FUZZ_SECONDS=60 each'
+	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
 	@echo '  make dist           wheels and source distributions of both packages, into dist/'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzz each target for FUZZ_SECONDS; see tests/fuzz/__main__.py.
+# Fuzz each target for FUZZ_SECONDS: the decoders (tests/fuzz/__main__.py), then the matcher (tests/fuzz/machines.py).
 #
 #   fuzz.sh PYTHON      the interpreter with the `fuzz` dependency group
 #
@@ -15,4 +15,6 @@ for target in native topics; do
   echo "--- fuzzing $target for ${FUZZ_SECONDS:-60} s"
   (cd "$root/build/fuzz" && PYTHONPATH=$root "$python" -m tests.fuzz "$target" "${FUZZ_SECONDS:-60}" "$corpus") || status=1
 done
+echo "--- fuzzing matchcore for ${FUZZ_SECONDS:-60} s"
+(cd "$root" && PYTHONPATH=$root "$python" -m tests.fuzz.machines "${FUZZ_SECONDS:-60}") || status=1
 exit $status
