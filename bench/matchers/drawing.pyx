@@ -12,6 +12,7 @@ from matchcore.classes cimport Class, Classes, word_row_bits
 from matchcore.filters cimport FilterIndex
 from matchcore.places cimport LENGTHS, PLACE_ANY, PLACE_RIGHT, PLACES
 from matchcore.pool cimport Pool, word_row
+from matchcore.table cimport NONE
 from matchcore.words cimport Word, Words, word_size, word_start
 
 
@@ -39,7 +40,7 @@ cdef list _words(const Words* words):
     """(id, word) of all that are held; ids begin at 1."""
     cdef uint32_t id
     return [
-        (id, word_start(&words.entries[id])[:word_size(&words.entries[id])])
+        (id, word_start(words, &words.entries[id])[:word_size(&words.entries[id])])
         for id in range(1, words.count)
         if words.entries[id].refs != 0
     ]
@@ -55,7 +56,7 @@ def pool_rows(FilterIndex index):
     cdef uint32_t i, id
     cdef int place
     columns = [
-        None if pool.columns[i].tokens == NULL else index._triples(pool.columns[i].slot)[0][0]
+        None if pool.columns[i].tokens == NONE else index._triples(pool.columns[i].slot)[0][0]
         for i in range(pool.count)
     ]
     rows = []
