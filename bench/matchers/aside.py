@@ -68,6 +68,25 @@ def pauses(work: workloads.Workload) -> dict[str, float]:
     return {"filters": len(work.filters), **longest}
 
 
+def frozen(work: workloads.Workload, effort: Effort) -> dict[str, float]:
+    """ns of a freeze; of a match in C by the index, and by its frozen copy, in turns."""
+    index = FilterIndex()
+    for id, text in enumerate(work.filters):
+        index.insert(text, id, syntax=work.syntax)
+    copy = index.freeze()
+    spent = []
+    for _ in range(effort.passes):
+        start = thread_time_ns()
+        index.freeze()
+        spent.append(thread_time_ns() - start)
+    topics = work.topics[: effort.topics]
+    asked: dict[str, list[float]] = {"index": [], "copy": []}
+    for _ in range(effort.passes):
+        for name, one in (("index", index), ("copy", copy)):
+            asked[name].append(engine.match_ns(one, topics, syntax=work.syntax, passes=1)[0])
+    return {"filters": len(work.filters), "freeze": min(spent), **{name: min(ns) for name, ns in asked.items()}}
+
+
 def process(name: str, filters: int) -> dict[str, float]:
     """Bytes a filter, by `nbytes` and by the growth of a process that does nothing else."""
     command = [sys.executable, "-m", "bench.matchers.aside", name, str(filters)]

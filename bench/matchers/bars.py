@@ -149,6 +149,9 @@ def _besides(report: Report) -> Iterator[Bar]:
     called = report.get("boundary")
     over = None if called is None else called["call"] - called["floor"] - called["c"]
     yield Bar("W1", "an empty answer, above a call and the match in C", 15, True, "ns", over)
+    frozen = report.get("frozen", {})
+    spent = frozen.get("freeze")
+    yield Bar("W3 100k", "freeze", 20, True, "ms", None if spent is None else spent / 1e6)
     asked = report.get("names", {})
     for question, what, most in (
         ("ten", "filter that matches ten names", 20.0),

@@ -6,7 +6,7 @@
     stream      [Figures ...]       Treat's stream of messages
     threads     [Shared ...]        threads.py: mixes by several threads
     beside      [Beside ...]        readers beside a writer
-    names       a NameIndex asked; boundary, pauses, process: aside.py
+    names       a NameIndex asked; boundary, frozen, pauses, process: aside.py
 
 `quick` says that the filters were few and asked once: every table is there, and says nothing.
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.matchers import aside, literature, threads
 from bench.matchers.measure import QUICK, Effort, compare
-from bench.matchers.registry import CONTENDERS
+from bench.matchers.registry import ALL, CONTENDERS, Contender
 from bench.matchers.workloads import make, name_of
 
 Report = dict[str, Any]
@@ -47,6 +47,7 @@ class Asked:
     contenders: tuple[str, ...]
 
 
+# hyperscan compiles ten thousand expressions in half a minute.
 PUBLISHED = (
     Asked("W1", 1_000, EVERYBODY),
     Asked("W1v", 1_000, EVERYBODY),
@@ -102,9 +103,15 @@ def collect_workloads(plan: Iterable[Asked], effort: Effort) -> list[dict[str, A
         filters = min(asked.filters or 300, 300) if effort is QUICK else asked.filters
         work = dataclasses.replace(make(asked.workload, filters), name=name_of(asked.workload, asked.filters))
         _say(f"{work.name}, {len(work.filters):,} filters")
-        chosen = [CONTENDERS[name] for name in asked.contenders if name in CONTENDERS]
+        chosen = [
+            dataclasses.replace(one, filters_max=ALL) for one in _installed(asked.contenders)
+        ]  # the plan is the limit
         rows += [_row(figures) for figures in compare(work, chosen, effort)]
     return rows
+
+
+def _installed(names: Iterable[str]) -> list[Contender]:
+    return [CONTENDERS[name] for name in names if name in CONTENDERS]
 
 
 def collect_needed(effort: Effort) -> Report:
@@ -122,6 +129,7 @@ def collect_aside(effort: Effort) -> Report:
     _say("the call, single changes, memory, names")
     return {
         "boundary": _rounded(aside.boundary(effort)),
+        "frozen": _rounded(aside.frozen(make("W3", 500 if quick else 100_000), effort)),
         "pauses": aside.pauses(make("W3", 500 if quick else 100_000)),
         "process": [_rounded(aside.process("W3", count)) for count in ([500] if quick else [100_000, 1_000_000])],
         "names": aside.named(2_000 if quick else 1_000_000, 1 if quick else 3),
@@ -143,7 +151,7 @@ def collect_literature(effort: Effort) -> Report:
     """The published experiments, and several threads."""
     quick = effort is QUICK
     _say("Treat's subscribe, unsubscribe and look-up, and his stream of messages")
-    asked = [CONTENDERS[name] for name in EVERYBODY if name in CONTENDERS]
+    asked = _installed(EVERYBODY)
     treated = [literature.treat(contender, hot, effort) for hot in (False, True) for contender in asked]
     stream = compare(literature.stream(), asked, effort)
     _say("several threads")
@@ -162,7 +170,11 @@ def collect_literature(effort: Effort) -> Report:
             {"contender": one.contender, "threads": one.threads, "reads": one.reads, "per_second": one.per_second}
             for one in mixed
         ],
-        "beside": [_row(threads.beside(work, readers, 5 if quick else 400)) for readers in counts],
+        "beside": [
+            _row(threads.beside(work, readers, 5 if quick else 400, frozen))
+            for frozen in (False, True)
+            for readers in counts
+        ],
     }
 
 

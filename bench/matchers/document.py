@@ -194,11 +194,10 @@ def _threads(report: Report) -> list[str]:
 
 
 def _beside(report: Report) -> list[str]:
-    cells: Table = [("readers", "topics/s, all readers", "changes/s of the writer")]
+    cells: Table = [("asked", "readers", "topics/s, all readers", "changes/s of the writer")]
     for row in report["beside"]:
-        cells.append(
-            (str(row["readers"]), f"{row['topics_per_second']:,.0f}", f"{row.get('changes_per_second', 0):,.0f}")
-        )
+        speeds = (f"{row['topics_per_second']:,.0f}", f"{row.get('changes_per_second', 0):,.0f}")
+        cells.append((row["asked"], str(row["readers"]), *speeds))
     return marked(cells)
 
 

@@ -5,7 +5,8 @@ C where the contender is for several threads (the mutex trie, matchbox). Ours is
 used: each match and each change is atomic because it holds the GIL, so its threads take turns.
 
 `beside` is how matchcore lets threads work at once: readers ask match_many, which searches without the GIL, while
-a thread changes the index as fast as it is let. A change waits for the batches that run.
+a thread changes the index as fast as it is let. Asked is the index itself, and then a change waits for the batches
+that run; or a frozen copy, and then neither waits, and readers get a new copy every PUBLISHED changes.
 """
 
 import dataclasses
@@ -20,6 +21,7 @@ from bench.matchers.workloads import Workload
 from matchcore import FilterIndex
 
 BATCH = 1_000  # topics of a match_many
+PUBLISHED = 10_000  # changes after which readers are handed a new copy
 
 
 @dataclasses.dataclass(slots=True)
@@ -61,24 +63,26 @@ def shared(contender: Contender, work: Workload, threads: int, reads: int, opera
 class Beside:
     """What readers of match_many and one writer did at the same time, by the wall clock."""
 
+    asked: str  # "FilterIndex" or "FrozenIndex"
     readers: int
     topics_per_second: float  # of all readers
     changes_per_second: float
 
 
-def beside(work: Workload, readers: int, batches: int) -> Beside:
+def beside(work: Workload, readers: int, batches: int, frozen: bool = False) -> Beside:
     """Each reader matches so many batches; the writer takes filters out and puts them in until all are done."""
     index = FilterIndex()
     for id, text in enumerate(work.filters):
         index.insert(text, id, syntax=work.syntax)
     asked = work.topics[:BATCH]
+    current = [index.freeze() if frozen else index]  # what readers ask: replaced in one step
     ready = threading.Barrier(readers + 2)
     done = threading.Event()
 
     def read() -> None:
         ready.wait()
         for _ in range(batches):
-            index.match_many(asked, syntax=work.syntax)
+            current[0].match_many(asked, syntax=work.syntax)
 
     def write() -> int:
         ready.wait()
@@ -88,6 +92,8 @@ def beside(work: Workload, readers: int, batches: int) -> Beside:
             change = index.insert if changes % 2 else index.remove
             change(work.filters[id], id, syntax=work.syntax)
             changes += 1
+            if frozen and changes % PUBLISHED == 0:
+                current[0] = index.freeze()
         if changes % 2:
             index.insert(work.filters[id], id, syntax=work.syntax)
         return changes
@@ -103,4 +109,6 @@ def beside(work: Workload, readers: int, batches: int) -> Beside:
         finally:
             done.set()
         spent = (perf_counter_ns() - start) / 1e9
-        return Beside(readers, readers * batches * len(asked) / spent, writer.result() / spent)
+        return Beside(
+            type(current[0]).__name__, readers, readers * batches * len(asked) / spent, writer.result() / spent
+        )

@@ -64,7 +64,9 @@ def test_threads_change_and_match_at_once_and_lose_nothing(name: str) -> None:
         assert after.match(topic) == oracle.match(topic)
 
 
-def test_readers_and_a_writer_are_at_work_at_once() -> None:
-    did = beside(workloads.make("W3", 500), readers=2, batches=5)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_readers_and_a_writer_are_at_work_at_once(frozen: bool) -> None:
+    did = beside(workloads.make("W3", 500), readers=2, batches=5, frozen=frozen)
+    assert did.asked == ("FrozenIndex" if frozen else "FilterIndex")
     assert did.topics_per_second > 0
     assert did.changes_per_second > 0
