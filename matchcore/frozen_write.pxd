@@ -38,5 +38,8 @@ cdef struct Draft:
 cdef int draft_copy(Draft* draft) noexcept nogil
 cdef int draft_finish(Draft* draft) noexcept nogil
 
+# Of one that was copied and will not be finished.
+cdef void draft_free(Draft* draft) noexcept nogil
+
 # Of `size` bytes from `start`, a multiple of 32.
 cdef uint64_t checksum(const void* start, size_t size) noexcept nogil

@@ -410,6 +410,11 @@ cdef uint64_t checksum(const void* start, size_t size) noexcept nogil:
     return fold(even ^ 0x8EBC6AF09C88C6E3ULL, odd ^ size)
 
 
+cdef void draft_free(Draft* draft) noexcept nogil:
+    heap_give_back(draft.heap, draft.buckets, draft.header.buckets * sizeof(uint32_t))
+    heap_give_back(draft.heap, draft.block, draft.block_size)
+
+
 cdef int draft_finish(Draft* draft) noexcept nogil:
     """-1: no memory; the draft is then given back."""
     cdef Class* classes = NULL
@@ -417,8 +422,7 @@ cdef int draft_finish(Draft* draft) noexcept nogil:
     if header.buckets != 0:
         classes = <Class*> heap_take(draft.heap, CLASSES_AT_MOST * sizeof(Class))
         if classes == NULL:
-            heap_give_back(draft.heap, draft.buckets, header.buckets * sizeof(uint32_t))
-            heap_give_back(draft.heap, draft.block, draft.block_size)
+            draft_free(draft)
             return -1
         _hash_buckets(draft, classes)
         heap_give_back(draft.heap, classes, CLASSES_AT_MOST * sizeof(Class))

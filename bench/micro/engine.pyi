@@ -13,6 +13,7 @@ def match_ns(
 def spread_ns(
     index: FilterIndex, topics: Sequence[str | bytes], *, syntax: str = "amqp", passes: int = 9
 ) -> NDArray[numpy.int64]: ...
+def held_ns(index: FilterIndex, *, passes: int = 5) -> float: ...
 def mix(
     index: FilterIndex,
     topics: Sequence[str | bytes],

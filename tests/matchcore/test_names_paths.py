@@ -148,9 +148,7 @@ def test_a_name_in_both_syntaxes_keeps_the_ids_of_each() -> None:
         assert index.insert(b"a/b", id + 1, syntax="mqtt")
     assert index.insert("a.b", 3) is index.remove("a.b", 4) is index.remove("a/b", 3, syntax="mqtt") is False
     assert index.match("a.b") == (3, 4, 5, 6, 9, 10)
-    assert set(index.names()) == {("a.b", "amqp", id) for id in (3, 5, 9)} | {
-        (b"a/b", "mqtt", id) for id in (4, 6, 10)
-    }
+    assert set(index.names()) == {("a.b", "amqp", id) for id in (3, 5, 9)} | {(b"a/b", "mqtt", id) for id in (4, 6, 10)}
     for id in (3, 5, 9):
         assert index.remove("a.b", id)
     assert index.match("#") == (4, 6, 10)
