@@ -65,7 +65,7 @@ def _tables(options: argparse.Namespace, effort: Effort) -> int:
     report: dict[str, Any] = {"machine": collect.machine(), "workloads": [dataclasses.asdict(row) for row in figures]}
     if options.literature:
         report |= collect.collect_literature(effort)
-        for made in ("treat", "threads", "beside"):
+        for made in ("published", "goal", "conventional", "treat", "threads", "beside"):
             _tell([f"bench: {made}", *document.TABLES[made](report)])
     return _print(report)
 

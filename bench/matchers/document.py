@@ -62,27 +62,34 @@ def _machine(report: Report) -> list[str]:
 
 
 def _cold(report: Report) -> list[str]:
-    return marked(_by_workload(report, DESIGNS, "cold", best=True))
+    return marked(_by_workload(report, DESIGNS, "cold"))
 
 
 def _hot(report: Report) -> list[str]:
-    return marked(_by_workload(report, REMEMBERING, "hot", best=True))
+    return marked(_by_workload(report, REMEMBERING, "hot"))
 
 
 def _calls(report: Report) -> list[str]:
-    table = _by_workload(report, LIBRARIES, "call", best=True)
+    table = _by_workload(report, LIBRARIES, "call")
     return marked([row for row in table if any(row[1:-1])])
 
 
-def _by_workload(report: Report, contenders: Sequence[str], name: str, best: bool = False) -> Table:
+def _by_workload(report: Report, contenders: Sequence[str], name: str) -> Table:
+    """The least in bold; of who could hold only some of the filters in brackets."""
     figured = Figured(report)
     cells: Table = [("", *contenders)]
     for workload in WORKLOADS:
         values = [figured(workload, contender, name) for contender in contenders]
-        least = min((value for value in values if value is not None), default=None)
-        if least is None:
+        partly = [bool(figured(workload, contender, "skipped")) for contender in contenders]
+        whole = [value for value, part in zip(values, partly, strict=True) if value is not None and not part]
+        if not whole:
             continue
-        shown = [f"**{number(value)}**" if best and value == least else number(value) for value in values]
+        shown = [
+            "" if value is None else f"({number(value)})" if part else number(value)
+            for value, part in zip(values, partly, strict=True)
+        ]
+        best = next(i for i, value in enumerate(values) if value == min(whole) and not partly[i])
+        shown[best] = f"**{shown[best]}**"
         cells.append((workload, *shown))
     return cells
 
