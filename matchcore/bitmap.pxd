@@ -5,7 +5,7 @@
 #
 # A row costs 68 bytes for each block that has a bit in it, so a million filters of distinct words take
 # memory in proportion, while a dense row is scanned at 512 columns a step. `numbers` lies behind
-# `blocks` in the same allocation.
+# `blocks` in the same allocation, and the blocks at multiples of 64 bytes: each is one cache line, not two.
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -26,6 +26,7 @@ cdef struct Row:
     uint32_t size        # blocks
     uint32_t capacity
     uint32_t bits        # columns set
+    uint32_t before      # bytes of the allocation that lie before `blocks`
 
 
 cdef extern from *:

@@ -8,24 +8,38 @@ from libc.string cimport memcpy, memmove, memset
 
 from matchcore.heap cimport heap_give_back, heap_take
 
+cdef enum:
+    ALIGNMENT = 64           # of blocks
+    MALLOC_ALIGNMENT = 16    # what an allocation has without our doing
+
 
 cdef inline size_t _bytes(size_t capacity) noexcept nogil:
-    return capacity * (sizeof(Block) + sizeof(uint32_t))
+    return capacity * (sizeof(Block) + sizeof(uint32_t)) + ALIGNMENT - MALLOC_ALIGNMENT
+
+
+cdef inline void _give_back(Heap* heap, Row* row) noexcept nogil:
+    if row.blocks != NULL:
+        heap_give_back(heap, <char*> row.blocks - row.before, _bytes(row.capacity))
 
 
 # The row's blocks in an allocation of `capacity`, which holds them all.
 cdef int _resize(Heap* heap, Row* row, uint32_t capacity) noexcept nogil:
-    cdef Block* blocks = <Block*> heap_take(heap, _bytes(capacity))
+    cdef char* room = <char*> heap_take(heap, _bytes(capacity))
+    cdef uint32_t before
+    cdef Block* blocks
     cdef uint32_t* numbers
-    if blocks == NULL:
+    if room == NULL:
         return -1
+    before = <uint32_t> (-<size_t> room % ALIGNMENT)
+    blocks = <Block*> (room + before)
     numbers = <uint32_t*> (blocks + capacity)
     if row.size != 0:
         memcpy(blocks, row.blocks, row.size * sizeof(Block))
         memcpy(numbers, row.numbers, row.size * sizeof(uint32_t))
-    heap_give_back(heap, row.blocks, _bytes(row.capacity))
+    _give_back(heap, row)
     row.blocks = blocks
     row.numbers = numbers
+    row.before = before
     row.capacity = capacity
     return 0
 
@@ -99,7 +113,5 @@ cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil:
 
 
 cdef void row_free(Heap* heap, Row* row) noexcept nogil:
-    heap_give_back(heap, row.blocks, _bytes(row.capacity))
-    row.blocks = NULL
-    row.numbers = NULL
-    row.size = row.capacity = row.bits = 0
+    _give_back(heap, row)
+    memset(row, 0, sizeof(Row))

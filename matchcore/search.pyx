@@ -1,150 +1,183 @@
 # cython: language_level=3
 """Asking the pool: a topic's rows, anded.
 
-    length 3     . 1 1 1 . 1 1 1          each line a constraint: the or of the rows that meet it,
-    left 0       . 1 . 1 . . 1 .    <-    sorted by how many columns it has;
-    left 1       1 1 . 1 1 . 1 .          the rarest says which blocks of 512 columns are looked at,
-    right 0      1 . 1 1 1 . 1 1          the others are anded to it until nothing is left
+    length 3     . 1 1 1 . 1 1 1          each line a constraint: the or of the rows that meet it; the one with
+    left 0       . 1 . 1 . . 1 .    <-    the fewest columns first. Of few blocks of 512 columns, or if no row
+    left 1       1 1 . 1 1 . 1 .          has a gap, all are looked at, of others those where the rarest has a
+    right 0      1 . 1 1 1 . 1 1          column; the others are anded to it until nothing is left
     ------------------------------
     alive        . . . 1 . . 1 .    ->    columns; those marked TO_VERIFY are checked word by word
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memset
 
-from matchcore.bitmap cimport (
-    BLOCK_COLUMNS, BLOCK_WORDS, Block, Row, block_and_not, block_or, lowest_bit, row_block,
-)
+from matchcore.bitmap cimport BLOCK_COLUMNS, Row
 from matchcore.heap cimport numbers_reserve
 from matchcore.places cimport DEPTH, HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
 from matchcore.pool cimport Column, column_tokens, word_row
 from matchcore.table cimport NONE
 from matchcore.topic cimport Group
 from matchcore.verify cimport tokens_take
-from matchcore.wide cimport narrow_all
+from matchcore.wide cimport scan_blocks
 from matchcore.words cimport OTHER
 
+cdef enum:
+    FEW_BLOCKS = 4       # so many are looked at whatever the rows are, and groups need no order
+    OVER = 4             # numbers that scan_blocks may write in excess
 
-cdef inline void _add_row(Topic* topic, Group* group, const Row* row) noexcept nogil:
+
+# The constraints of a topic as they are put together: their number, the group that is filled, and whether all rows so
+# far have the blocks 0, 1, 2 ... without a gap.
+cdef struct Gathered:
+    uint32_t groups
+    bint sorted
+    bint gapless
+    Group filling
+
+
+cdef inline void _add_row(Topic* topic, Gathered* gathered, const Row* row) noexcept nogil:
+    cdef Group* group = &gathered.filling
     if row != NULL and row.bits != 0:
         topic.rows_of_groups[group.first + group.count] = row
         group.count += 1
         group.weight += row.bits
+        gathered.gapless &= row.numbers[row.size - 1] == row.size - 1
 
 
-# Closes the group that was filled: sorted in by weight, the rarest first. False: it holds no column.
-cdef inline bint _close_group(Topic* topic, uint32_t* groups, Group* group) noexcept nogil:
-    cdef uint32_t i = groups[0]
+# Closes the group that was filled. Sorted in by weight, or the rarest exchanged to the front. False: it holds no
+# column.
+cdef inline bint _close_group(Topic* topic, Gathered* gathered) noexcept nogil:
+    cdef Group* group = &gathered.filling
+    cdef uint32_t i = gathered.groups
     if group.weight == 0:
         return False
-    while i > 0 and topic.groups[i - 1].weight > group.weight:
-        topic.groups[i] = topic.groups[i - 1]
-        i -= 1
+    if gathered.sorted:
+        while i > 0 and topic.groups[i - 1].weight > group.weight:
+            topic.groups[i] = topic.groups[i - 1]
+            i -= 1
+    elif topic.groups[0].weight > group.weight:
+        topic.groups[i] = topic.groups[0]
+        i = 0
     topic.groups[i] = group[0]
-    groups[0] += 1
+    gathered.groups += 1
     group.first += group.count
     group.count = 0
     group.weight = 0
     return True
 
 
-cdef uint32_t _gather(const Pool* pool, Topic* topic) noexcept nogil:
-    """The constraints of a topic, rarest first; their number, 0 when one cannot be met."""
+cdef bint _gather(const Pool* pool, Topic* topic, Gathered* gathered) noexcept nogil:
+    """The constraints of a topic; False when one cannot be met."""
     cdef const uint32_t* ids = topic.ids
     cdef uint32_t count = topic.count
     cdef uint32_t columns = pool.live.bits
-    cdef uint32_t groups = 0
     cdef uint32_t i
-    cdef Group group
-    group.first = group.count = 0
-    group.weight = 0
-    _add_row(topic, &group, &pool.lengths[length_row(count)])
-    if not _close_group(topic, &groups, &group):
-        return 0
+    memset(gathered, 0, sizeof(Gathered))
+    gathered.gapless = True
+    gathered.sorted = pool.count > FEW_BLOCKS * BLOCK_COLUMNS
+    topic.groups[0].weight = 0
+    _add_row(topic, gathered, &pool.lengths[length_row(count)])
+    if not _close_group(topic, gathered):
+        return False
     for i in range(min(count, pool.left_depth)):
         if pool.free_left[i].bits != columns:
-            _add_row(topic, &group, &pool.free_left[i])
+            _add_row(topic, gathered, &pool.free_left[i])
             if ids[i] != OTHER:
-                _add_row(topic, &group, word_row(pool, ids[i], PLACE_LEFT + i))
-            if not _close_group(topic, &groups, &group):
-                return 0
+                _add_row(topic, gathered, word_row(pool, ids[i], PLACE_LEFT + i))
+            if not _close_group(topic, gathered):
+                return False
     for i in range(min(count, pool.right_depth)):
         if pool.free_right[i].bits != columns:
-            _add_row(topic, &group, &pool.free_right[i])
+            _add_row(topic, gathered, &pool.free_right[i])
             if ids[count - 1 - i] != OTHER:
-                _add_row(topic, &group, word_row(pool, ids[count - 1 - i], PLACE_RIGHT + i))
-            if not _close_group(topic, &groups, &group):
-                return 0
+                _add_row(topic, gathered, word_row(pool, ids[count - 1 - i], PLACE_RIGHT + i))
+            if not _close_group(topic, gathered):
+                return False
     if pool.free_any.bits != columns:
-        _add_row(topic, &group, &pool.free_any)
+        _add_row(topic, gathered, &pool.free_any)
         for i in range(count):
             if ids[i] != OTHER:
-                _add_row(topic, &group, word_row(pool, ids[i], PLACE_ANY))
-        if not _close_group(topic, &groups, &group):
-            return 0
-    return groups
+                _add_row(topic, gathered, word_row(pool, ids[i], PLACE_ANY))
+        if not _close_group(topic, gathered):
+            return False
+    return True
+
+
+cdef int _emit(
+    const Pool* pool, const Topic* topic, const uint16_t* columns, uint32_t count, uint32_t number, bint first_only,
+    Numbers* found, Heap* heap
+) noexcept nogil:
+    """The slots of these columns of a block; 1: found one, and that is enough; -1: no memory."""
+    cdef const Column* of_block = &pool.columns[<size_t> number * BLOCK_COLUMNS]
+    cdef const Column* column
+    cdef size_t size = found.size
+    cdef uint32_t i
+    if found.capacity - size < count and numbers_reserve(heap, found, size + count) < 0:
+        return -1
+    for i in range(count):
+        column = &of_block[columns[i]]
+        if column.flags & TO_VERIFY and not tokens_take(
+            column_tokens(pool, column), column.count, column.prefix, column.suffix, column.flags & HAS_MANY,
+            topic.ids, topic.count,
+        ):
+            continue
+        found.items[size] = column.slot
+        size += 1
+        if first_only:
+            found.size = size
+            return 1
+    found.size = size
+    return 0
+
+
+cdef inline uint32_t _next_block(const Topic* topic) noexcept nogil:
+    """The next block in which the rarest constraint has a column, or NONE."""
+    cdef const Group* rarest = &topic.groups[0]
+    cdef const Row* row
+    cdef uint32_t number = NONE
+    cdef uint32_t i
+    for i in range(rarest.count):
+        row = topic.rows_of_groups[rarest.first + i]
+        if topic.cursors[i] < row.size:
+            number = min(number, row.numbers[topic.cursors[i]])
+    for i in range(rarest.count):
+        row = topic.rows_of_groups[rarest.first + i]
+        topic.cursors[i] += topic.cursors[i] < row.size and row.numbers[topic.cursors[i]] == number
+    return number
 
 
 cdef int pool_match(
     const Pool* pool, Topic* topic, bint first_only, Numbers* found, Heap* heap
 ) noexcept nogil:
-    cdef uint32_t groups = 0 if pool.live.bits == 0 else _gather(pool, topic)
-    cdef const Group* rarest
-    cdef const Row** rows
-    cdef const Row* row
-    cdef uint32_t* cursors = topic.cursors
-    cdef uint32_t number, i, c
-    cdef uint64_t bits
-    cdef Block alive
-    cdef const Block* block
-    cdef const Column* column
-    cdef size_t size
-    if groups == 0:
+    cdef uint16_t[BLOCK_COLUMNS + OVER] columns
+    cdef uint32_t end = (pool.count + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS
+    cdef uint32_t number = 0
+    cdef uint32_t count
+    cdef bint all_blocks
+    cdef const Row* without = NULL
+    cdef Gathered gathered
+    cdef int status
+    if pool.live.bits == 0 or not _gather(pool, topic, &gathered):
         return 0
-    rarest = &topic.groups[0]
-    rows = &topic.rows_of_groups[rarest.first]
-    memset(cursors, 0, rarest.count * sizeof(uint32_t))
+    if topic.dollar:
+        without = &pool.no_dollar
+    all_blocks = gathered.gapless or end <= FEW_BLOCKS
+    if not all_blocks:
+        memset(topic.cursors, 0, topic.groups[0].count * sizeof(uint32_t))
     while True:
-        # The next block in which the rarest constraint has a column, and its columns there.
-        number = NONE
-        for i in range(rarest.count):
-            row = rows[i]
-            if cursors[i] < row.size and row.numbers[cursors[i]] < number:
-                number = row.numbers[cursors[i]]
-        if number == NONE:
+        if not all_blocks:
+            number = _next_block(topic)
+            if number == NONE:
+                return 0
+            end = number + 1
+        count = scan_blocks(
+            topic.rows_of_groups, topic.groups, gathered.groups, without, &number, end, gathered.gapless, columns
+        )
+        if count != 0:
+            status = _emit(pool, topic, columns, count, number, first_only, found, heap)
+            if status != 0:
+                return -1 if status < 0 else 0
+        elif all_blocks:
             return 0
-        memset(&alive, 0, sizeof(Block))
-        for i in range(rarest.count):
-            row = rows[i]
-            if cursors[i] < row.size and row.numbers[cursors[i]] == number:
-                block_or(&alive, &row.blocks[cursors[i]])
-                cursors[i] += 1
-        if groups > 1 and not narrow_all(
-            topic.rows_of_groups, &topic.groups[1], &topic.groups[groups], number, &alive
-        ):
-            continue
-        if topic.dollar:
-            block = row_block(&pool.no_dollar, number)
-            if block != NULL:
-                block_and_not(&alive, block)
-        if found.capacity - found.size < BLOCK_COLUMNS:
-            if numbers_reserve(heap, found, found.size + BLOCK_COLUMNS) < 0:
-                return -1
-        size = found.size
-        for i in range(BLOCK_WORDS):
-            bits = alive.words[i]
-            while bits != 0:
-                c = number * BLOCK_COLUMNS + i * 64 + <uint32_t> lowest_bit(bits)
-                bits &= bits - 1
-                column = &pool.columns[c]
-                if column.flags & TO_VERIFY and not tokens_take(
-                    column_tokens(pool, column), column.count, column.prefix, column.suffix, column.flags & HAS_MANY,
-                    topic.ids, topic.count,
-                ):
-                    continue
-                found.items[size] = column.slot
-                size += 1
-                if first_only:
-                    found.size = size
-                    return 0
-        found.size = size
+        number += 1

@@ -1,9 +1,11 @@
 # Which tier a filter with wildcards lives in, and when it moves. (One without is in the exact tier: slots.pxd.)
 #
-#     fewer than SMALL filters        all in the pool: its rows are short, and nothing beats anding them
+#     fewer than FIRST filters        all in the pool: its rows are short, and nothing beats anding them
+#     fewer than SMALL                too, unless most have a literal that only 1 in FEW of them has: those the
+#                                     buckets find with a probe or two
 #     from then on: the chance that a filter matches, as if the words of a topic were drawn as those of filters are
 #         chance > COMMON             the pool: a column costs the same however often it matches
-#         several MANYs, or rarer     the buckets
+#         several MANYs, or rarer     the buckets; but the pool, as long as those are fewer than 1 in FEW_RARE
 #         a new class beyond 64       the pool, if the chance is not too small: one bitmap word is to be enough
 #     fewer than LEAST for the pool   the buckets for all: a second set of rows is not worth so few columns
 #     no room in the buckets          the pool
@@ -24,8 +26,11 @@ from matchcore.slots cimport Slots
 from matchcore.words cimport Words
 
 cdef enum:
+    FIRST = 128
+    FEW = 64
     SMALL = 1536
     LEAST = 256
+    FEW_RARE = 16
     COMMON = 512               # 1 in so many
     COMMON_IN_A_NEW_CLASS = 8192
     CLASSES_OF_ONE_WORD = 64
@@ -41,7 +46,7 @@ cdef struct Tiers:
     Slots* slots
     uint32_t wildcards     # filters here
     uint32_t review_at     # when they are so many
-    bint small             # not yet reviewed
+    bint small             # all go to the pool: few, or nearly all common
     bint open              # common filters go to the pool
     uint32_t waiting       # common filters that went to buckets since the last review
     uint32_t small_most    # SMALL and LEAST, or what a test says

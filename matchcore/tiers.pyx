@@ -4,7 +4,7 @@
 from libc.string cimport memset
 
 from matchcore.buckets cimport (
-    ADDED, NO_ROOM, buckets_add, buckets_free, buckets_init, buckets_remove, buckets_tidy,
+    ADDED, NO_ROOM, SPLIT, buckets_add, buckets_free, buckets_init, buckets_remove, buckets_tidy,
 )
 from matchcore.classes cimport (
     CLASSES_AT_MOST, classes_count, classes_free, classes_init, classes_uncount,
@@ -34,7 +34,7 @@ cdef void tiers_init(Tiers* tiers, Heap* heap, Slots* slots) noexcept nogil:
 
 cdef void _begin(Tiers* tiers) noexcept nogil:
     tiers.small = tiers.open = True
-    tiers.review_at = tiers.small_most
+    tiers.review_at = min(FIRST, tiers.small_most)
     tiers.waiting = 0
 
 
@@ -166,18 +166,25 @@ cdef void _review(Tiers* tiers) noexcept nogil:
     """Weighs the pool's filters again. What finds no memory stays where it is."""
     cdef Pattern pattern
     cdef uint32_t common = 0
+    cdef uint32_t lonely = 0
+    cdef uint32_t alone = min(tiers.wildcards // FEW, <uint32_t> SPLIT)
     cdef uint32_t c
     cdef uint32_t last = tiers.pool.count
     cdef bint is_common
     tiers.review_at = tiers.wildcards * 2 if tiers.wildcards < 0x7FFFFFFF else 0xFFFFFFFF
-    tiers.small = False
     tiers.waiting = 0
     for c in range(last):
         if tiers.pool.columns[c].tokens != NONE:
             _pattern_of_column(tiers, &pattern, c)
-            if _is_common(tiers, &pattern):
-                common += 1
+            common += _is_common(tiers, &pattern)
+            lonely += pattern.literals != 0 and pattern.counts[0] <= alone
+    if tiers.small and tiers.wildcards < tiers.small_most and lonely * 4 < tiers.wildcards * 3:
+        tiers.review_at = min(tiers.review_at, tiers.small_most)
+        return
     tiers.open = common >= tiers.pool_least
+    if tiers.open and (tiers.wildcards - common) * FEW_RARE < tiers.wildcards:
+        return
+    tiers.small = False
     for c in range(last):
         if c >= tiers.pool.count:
             break  # it became empty, and began anew
