@@ -23,7 +23,7 @@ cdef extern from *:
     /* As bitmap.pxd and topic.pxd have them. */
     typedef struct { const uint64_t *blocks; const uint32_t *numbers; uint32_t size, capacity, bits; } matchcore_row;
     typedef struct { uint32_t first, count; uint64_t weight; } matchcore_group;
-    typedef uint64_t matchcore_block __attribute__((vector_size(64), may_alias));
+    typedef uint64_t matchcore_block __attribute__((vector_size(64), aligned(8), may_alias));
 
     static inline const uint64_t *matchcore_block_of(const matchcore_row *row, uint32_t number, int gapless) {
         uint32_t low = 0, high = row->size;
