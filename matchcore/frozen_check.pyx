@@ -254,12 +254,16 @@ cdef bint _rows_hold(const Header* header) noexcept nogil:
     cdef uint64_t row_count = section_items(header, ROWS, sizeof(PoolRow))
     cdef uint64_t block_count = section_items(header, ROW_BLOCKS, sizeof(Block))
     cdef size_t i
+    cdef uint32_t j
     for i in range(block_count):
         if not _block_holds(&blocks[i], numbers[i] * <uint64_t> BLOCK_COLUMNS, columns):
             return False
     for i in range(row_count):
-        if rows[i].first + <uint64_t> rows[i].size > block_count:
+        if rows[i].first + <uint64_t> rows[i].size > block_count or (rows[i].size == 0 and rows[i].bits != 0):
             return False
+        for j in range(1, rows[i].size):  # ascending: a row whose last number is its size less one has no gap
+            if numbers[rows[i].first + j] <= numbers[rows[i].first + j - 1]:
+                return False
     for i in range(section_items(header, ROW_WORDS, sizeof(PoolWord))):
         if words[i].word >= section_items(header, WORD_ENTRIES, sizeof(Word)) or words[i].places >> PLACES:
             return False

@@ -221,6 +221,7 @@ cdef int opened_init(Opened* opened, const Header* header, Slots* slots, Tiers* 
     if _take(opened, header, heap) < 0:
         return -1
     tiers.secret = header.secret
+    tiers.buckets.slots = slots
     tiers.wildcards = header.wildcards
     tiers.words.entries = <Word*> _at(header, WORD_ENTRIES)
     tiers.words.count = tiers.words.capacity = <uint32_t> section_items(header, WORD_ENTRIES, sizeof(Word))

@@ -25,6 +25,7 @@ from matchcore.hashing cimport load64
 from matchcore.heap cimport numbers_reserve, prefetch
 from matchcore.lines cimport LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of
 from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
+from matchcore.slots cimport slots_expect, slots_expect_text
 from matchcore.table cimport NONE
 from matchcore.verify cimport tokens_take
 
@@ -286,6 +287,9 @@ cdef int buckets_match(
     cdef uint64_t[WIDTH_AT_MOST] alive
     cdef uint64_t any = 0
     cdef uint32_t w
+    cdef uint32_t expected = NONE
+    # Whose text is asked for meanwhile: the exact tier is next.
+    cdef bint exact = not first_only and buckets.slots.exact != 0
     cdef int status = 0
     cdef Batch batch
     batch.anys = 0
@@ -295,6 +299,8 @@ cdef int buckets_match(
     for w in range(classes.width):
         alive[w] = _alive(classes, topic, &batch, w)
         any |= alive[w]
+    if exact:
+        expected = slots_expect(buckets.slots, topic.hash)
     if any == 0:
         return 0
     batch.buckets = buckets
@@ -313,6 +319,8 @@ cdef int buckets_match(
     for w in range(classes.width):
         if status == 0:
             status = _ask_classes(&batch, alive[w], w)
+    if exact:
+        slots_expect_text(buckets.slots, expected)
     if status == 0:
         status = _flush(&batch)
     hit[0] = batch.hit

@@ -15,8 +15,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag, bag_items
-from matchcore.heap cimport Heap
-from matchcore.table cimport NONE, Table
+from matchcore.heap cimport Heap, prefetch
+from matchcore.table cimport NONE, Table, table_first
 
 cdef enum:
     # Slot.tier; less: the class of the bucket it is in
@@ -81,6 +81,21 @@ cdef void slots_drop(Slots* slots, uint32_t slot, uint64_t hash) noexcept nogil
 cdef int slots_add_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil
 cdef void slots_drop_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil
 cdef bint slots_has_id(const Slots* slots, uint32_t slot, uint32_t id) noexcept nogil
+
+# Asks ahead of time for what slots_exact will look at: first for the slot that this hash leads to (NONE: nothing),
+# some time later for its text. The table was asked for by table_prefetch.
+cdef inline uint32_t slots_expect(const Slots* slots, uint64_t hash) noexcept nogil:
+    cdef uint32_t at
+    cdef uint32_t slot = table_first(&slots.table, <uint32_t> (hash >> 32), &at)
+    if slot != NONE:
+        prefetch(&slots.entries[slot])
+    return slot
+
+
+cdef inline void slots_expect_text(const Slots* slots, uint32_t slot) noexcept nogil:
+    if slot != NONE:
+        prefetch(&slots.arena.units[slots.entries[slot].text])
+
 
 cdef inline const uint32_t* slot_ids(const Slots* slots, uint32_t slot, size_t* count) noexcept nogil:
     if slots.several == 0 or not slots.entries[slot].flags & SLOT_LIST:

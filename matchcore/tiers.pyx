@@ -182,7 +182,7 @@ cdef void _review(Tiers* tiers) noexcept nogil:
         tiers.review_at = min(tiers.review_at, tiers.small_most)
         return
     tiers.open = common >= tiers.pool_least
-    if tiers.open and (tiers.wildcards - common) * FEW_RARE < tiers.wildcards:
+    if tiers.open and tiers.wildcards >= SMALL and (tiers.wildcards - common) * FEW_RARE < tiers.wildcards:
         return
     tiers.small = False
     for c in range(last):
