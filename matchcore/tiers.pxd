@@ -15,6 +15,18 @@
 # common. When the filters with wildcards have doubled, those in the pool are weighed again and move out if
 # they have become rare. Nothing moves into the pool: when LEAST common filters have gone to buckets it opens for
 # those that come.
+#
+# What a match costs at most, whatever filters and topic an adversary chooses (n words, up to max_words):
+#
+#     rows      of 49 places and n words anywhere, each the and of at most 8 words (CLASSES_AT_MOST)
+#     probes    one for a class that is alive, at most 512; for one with the place any, one for each distinct word
+#     records   up to 64 a bucket that cannot be split, 8 of another; of each up to 31 literals, or the tokens
+#     pool      the blocks of the rarest row, 512 columns each, and at most 50 rows and n anywhere anded to each
+#     tokens    of a filter with several MANYs: tokens x n steps, for nothing is tried again (verify.pyx)
+#     ids       merged in pairs: ids x log2(filters that match)
+#
+# So no more than filters x tokens x n steps, as by a plain scan, and no set makes it exponential. Collisions of hashes
+# would make a probe long; the secrets are drawn at random in each process (hashing.pxd).
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Word by word: whether a canonical filter matches a topic. Linear in time, without backtracking.
+"""Word by word: whether a canonical filter matches a topic. Without backtracking: at most tokens x words steps.
 
     a . # . b . * . # . c        prefix a | segment b.* | suffix c
     a x b y b z c                the prefix from the left, the suffix from the right, and each segment
