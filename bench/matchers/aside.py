@@ -1,6 +1,6 @@
 """What the bars ask besides the tables: the call itself, the longest single change, the growth of the process.
 
-python -m bench.matchers.aside W3 100000      the growth of a process that inserts them: a process of its own
+python -m bench.matchers.aside W3 1000000     the growth of a process that inserts them: a process of its own
 """
 
 import json
