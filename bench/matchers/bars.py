@@ -126,7 +126,7 @@ def _memory(figured: Figured, report: Report) -> Iterator[Bar]:
         ours = figured(workload, "fanlight", "bytes")
         for contender, share in (("trie-I", 0.65), ("trie-S", 0.3)):
             reached = ratio(ours, figured(workload, contender, "bytes"))
-            yield Bar(workload, f"a filter, to {contender}", share, True, "x", reached)
+            yield Bar(workload, f"a filter, to {contender}, which keeps no text", share, True, "x", reached)
     grown = report.get("process", {}).get("process")
     yield Bar("W3 1M", "growth of the process, a filter", 160, True, "B", grown)
 
