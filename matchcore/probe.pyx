@@ -31,7 +31,7 @@ from matchcore.verify cimport tokens_take
 
 cdef enum:
     BATCH = 64
-    FEW = 4              # probes at a time, when one match is enough
+    FEW = 16             # probes at a time, when one match is enough
     RECORDS_OF_ONE = 128   # no bucket has more
 
 
