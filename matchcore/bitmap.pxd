@@ -32,10 +32,8 @@ cdef struct Row:
 cdef extern from *:
     """
     static inline int matchcore_lowest(unsigned long long bits) { return __builtin_ctzll(bits); }
-    static inline int matchcore_popcount(unsigned long long bits) { return __builtin_popcountll(bits); }
     """
     int lowest_bit "matchcore_lowest" (uint64_t bits) noexcept nogil
-    int count_bits "matchcore_popcount" (uint64_t bits) noexcept nogil
 
 
 # Where block `number` lies, or would: the first entry whose number is not below it.
@@ -61,28 +59,6 @@ cdef inline const Block* row_block(const Row* row, uint32_t number) noexcept nog
     if at < row.size and row.numbers[at] == number:
         return &row.blocks[at]
     return NULL
-
-
-# `into` |= `block`, `into` &= `block`, `into` &= ~`block`; the middle one says whether a bit is left.
-cdef inline void block_or(Block* into, const Block* block) noexcept nogil:
-    cdef int i
-    for i in range(BLOCK_WORDS):
-        into.words[i] |= block.words[i]
-
-
-cdef inline bint block_and(Block* into, const Block* block) noexcept nogil:
-    cdef uint64_t any = 0
-    cdef int i
-    for i in range(BLOCK_WORDS):
-        into.words[i] &= block.words[i]
-        any |= into.words[i]
-    return any != 0
-
-
-cdef inline void block_and_not(Block* into, const Block* block) noexcept nogil:
-    cdef int i
-    for i in range(BLOCK_WORDS):
-        into.words[i] &= ~block.words[i]
 
 
 # 0, or -1 when there is no memory: the row is then as it was. Clearing cannot fail, nor does it

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Rows of bits over numbered columns: set, clear, test, copy; and, or, and-not a block at a time.
+"""Rows of bits over numbered columns: set, clear, test, copy.
 
-It knows nothing of topics. The layout and the block operations are in bitmap.pxd.
+It knows nothing of topics. The layout is in bitmap.pxd; blocks are anded in wide.pxd.
 """
 
 from libc.string cimport memcpy, memmove, memset
