@@ -35,7 +35,7 @@ COMPILED = ("fanlight", "naive", "trie-I", "trie-S", "mutex", "matchbox", "stati
 EVERYBODY = (*COMPILED, "re", "paho", "hyperscan", "pyroaring")
 MANY = ("fanlight", "trie-I", "trie-S", "matchbox", "nats", "rabbit", "dfa")
 BASELINES = ("fanlight", "trie-I", "trie-S")
-HOSTILE = ("fanlight", "naive", "trie-I", "trie-S", "bitmap", "dfa")
+HOSTILE = ("fanlight", "trie-I", "trie-S", "bitmap", "dfa")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ PUBLISHED = (
     Asked("W2", 100_000, MANY),
     Asked("W3", 100_000, (*MANY, "bitmap", "paho")),
     Asked("W3", 1_000_000, BASELINES),
-    *(Asked(f"W4{letter}", None, HOSTILE) for letter in "abcdef"),
+    *(Asked(f"W4{letter}", None, ("naive", *HOSTILE)) for letter in "acf"),
+    *(Asked(f"W4{letter}", None, HOSTILE) for letter in "bde"),  # half a millisecond a match for a scan
 )
 
 # What the bars compare with: nobody else.

@@ -164,7 +164,8 @@ def _match(built: Built, effort: Effort) -> None:
         ns, found = matcher.bench(topics, passes)
         figures.cold = least(figures.cold, ns)
         figures.found = found / len(topics)
-        figures.hot = least(figures.hot, matcher.bench(topics[:HOT_TOPICS], 5)[0])
+        again = 5 if ns * 5 * HOT_TOPICS < effort.seconds_of_a_pass * 1e9 else 1
+        figures.hot = least(figures.hot, matcher.bench(topics[:HOT_TOPICS], again)[0])
         if hasattr(matcher, "forget"):
             matcher.forget()
     if isinstance(matcher, Ours):
