@@ -13,10 +13,7 @@ Times are thread CPU time, the least of several passes, but for those of several
 "per_100k" has held_ms and freeze_ms per 100,000 filters: the bars are 5 and 20.
 """
 
-import argparse
-import json
 import os
-import platform
 import sys
 import tempfile
 import threading
@@ -27,6 +24,7 @@ from typing import Any
 
 import numpy
 
+from bench.micro import reporting
 from bench.micro.match import Workload, workload
 from matchcore import FilterIndex, FrozenIndex
 
@@ -109,15 +107,12 @@ def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.micro.frozen", description=__doc__.split("\n")[0])
+    parser = reporting.parser("frozen", __doc__)
     parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
     parser.add_argument("--passes", type=int, default=PASSES, help=f"of which the least counts (default {PASSES})")
     options = parser.parse_args(arguments)
     results = {name: measure(workload(name), options.passes) for name in options.workloads or DEFAULT}
-    report = {"python": platform.python_version(), "machine": platform.machine(), "workloads": results}
-    json.dump(report, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-    return 0
+    return reporting.report("workloads", results)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,6 @@ longer the plain oracle (matchcore/reference.py) takes, measured on a few topics
     W4a-f what an adversary would choose: see bench/matchers/workloads.py
 """
 
-import argparse
-import json
-import platform
 import random
 import sys
 from collections.abc import Callable, Iterable
@@ -27,6 +24,7 @@ from itertools import accumulate
 from time import thread_time_ns
 from typing import Any
 
+from bench.micro import reporting
 from matchcore import FilterIndex
 from matchcore.reference import ReferenceFilterIndex
 
@@ -256,7 +254,7 @@ def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
 
 
 def workload(name: str) -> Workload:
-    """"W3:100000", "W4b": a workload by its name, with the number of its filters where that may be chosen."""
+    """By its name ("W4b"), with the number of its filters where that may be chosen ("W3:100000")."""
     kind, _, count = name.partition(":")
     if kind in MADE:
         made = MADE[kind](random.Random(SEED), int(count or 1_000))
@@ -272,17 +270,14 @@ MADE = {"W1": w1, "W1v": w1v, "W2": w2, "W3": w3}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.micro.match", description=__doc__.split("\n")[0])
+    parser = reporting.parser("match", __doc__)
     parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
     parser.add_argument("--all", action="store_true", help="every workload, up to a million filters: ten minutes")
     parser.add_argument("--passes", type=int, help=f"of which the least counts (default {PASSES})", default=PASSES)
     options = parser.parse_args(arguments)
     names = ALL if options.all else options.workloads or DEFAULT
     results = {name: measure(workload(name), options.passes) for name in names}
-    report = {"python": platform.python_version(), "machine": platform.machine(), "workloads": results}
-    json.dump(report, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-    return 0
+    return reporting.report("workloads", results)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ megabytes of malloc's own at most. Off Linux "resident" is null.
 The bar of the design: a million filters of W3 with one id each in 160 bytes a filter, by either count.
 """
 
-import argparse
 import ctypes
 import gc
-import json
 import os
-import platform
 import random
 import sys
 from typing import Any
 
+from bench.micro import reporting
 from bench.micro.match import SEED, workload
 from bench.procfs import resident_bytes
 from matchcore import FilterIndex
@@ -68,15 +66,12 @@ def _less(resident: int | None, before: int | None, count: int) -> float | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.micro.memory", description=__doc__.split("\n")[0])
+    parser = reporting.parser("memory", __doc__)
     parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of inserting and removing all (default {ROUNDS})")
     options = parser.parse_args(arguments)
     results = {name: measure(name, options.rounds) for name in options.workloads or DEFAULT}
-    report = {"python": platform.python_version(), "machine": platform.machine(), "workloads": results}
-    json.dump(report, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-    return 0
+    return reporting.report("workloads", results)
 
 
 if __name__ == "__main__":

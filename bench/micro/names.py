@@ -14,17 +14,15 @@ answers must be equal. The bars of the design, at a million names: a device filt
 ("device at a floor", scattered), one that matches 1,000 under 200 us ("device", crowded), nothing to match under 1 us.
 """
 
-import argparse
 import gc
-import json
 import os
-import platform
 import random
 import sys
 from collections.abc import Callable
 from time import thread_time_ns
 from typing import Any
 
+from bench.micro import reporting
 from bench.procfs import resident_bytes
 from matchcore import NameIndex
 from matchcore.reference import ReferenceNameIndex
@@ -166,15 +164,12 @@ def _compare(kind: str, names: list[str]) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.micro.names", description=__doc__.split("\n")[0])
+    parser = reporting.parser("names", __doc__)
     parser.add_argument("--names", type=int, help=f"of each kind (default {NAMES:,})", default=NAMES)
     parser.add_argument("--passes", type=int, help=f"of which the least counts (default {PASSES})", default=PASSES)
     options = parser.parse_args(arguments)
     results = {kind: measure(kind, options.names, options.passes) for kind in MAKERS}
-    report = {"python": platform.python_version(), "machine": platform.machine(), "names": results}
-    json.dump(report, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-    return 0
+    return reporting.report("names", results)
 
 
 if __name__ == "__main__":
