@@ -137,7 +137,7 @@ clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find matchcore broker bench clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find matchcore broker bench -name '*.so' -exec rm -f {} +
-	find matchcore broker -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
+	find matchcore broker bench -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
 	rm -f $(STAMPS)/built $(STAMPS)/installed
 
 distclean: clean

@@ -78,7 +78,7 @@ class Hyperscan:
         self.library: Any = importlib.import_module("hyperscan")
         self.syntax = syntax
         self.held: dict[tuple[bytes, int], None] = {}
-        self.database: Any = None  # NULL: to be compiled
+        self.database: Any = None  # None: to be compiled
         self.ids: list[int] = []
 
     def insert(self, filter: Text, id: int) -> bool:

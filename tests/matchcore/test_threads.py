@@ -139,7 +139,7 @@ def test_several_match_many_run_beside_each_other_and_a_change_waits_for_them() 
     for thread in readers:
         thread.start()
     changes = 0
-    while changes < 100 or min(asked) < 5:
+    while not problems and (changes < 100 or min(asked) < 5):
         assert index.insert("site/+/dev/#", 5_000, syntax="mqtt")
         assert index.remove("site/+/dev/#", 5_000, syntax="mqtt")
         changes += 1
