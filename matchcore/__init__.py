@@ -6,9 +6,11 @@
     index.match("forex.eur", syntax="amqp")          # (7,)
     index.match("site/12/temp", syntax="mqtt")       # (8,)
 
-A library of its own: it needs numpy and knows no protocol, session or permission. Filters live in
-an inverted bitmap (pool.pxd draws it), exact ones in a hash table; all of it is C over counted
-memory. `matchcore.reference` has the same behaviour in plain Python.
+A library of its own: it needs numpy and knows no protocol, session or permission. A filter lives in
+one of three tiers: exact ones in a hash table (slots.pxd), few or common ones in an inverted bitmap
+(pool.pxd), the many others in hash buckets that a bitmap of their classes leads to (buckets.pxd,
+classes.pxd); tiers.pxd has the rule. All of it is C over counted memory, and what is held in one piece
+and never changes is a FrozenIndex. `matchcore.reference` has the same behaviour in plain Python.
 """
 
 from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidTopic, TopicError

@@ -20,6 +20,7 @@ cdef struct Block:
     uint64_t[BLOCK_WORDS] words
 
 
+# wide.pxd has these fields once more, in C.
 cdef struct Row:
     Block* blocks
     uint32_t* numbers
@@ -27,13 +28,6 @@ cdef struct Row:
     uint32_t capacity
     uint32_t bits        # columns set
     uint32_t before      # bytes of the allocation that lie before `blocks`
-
-
-cdef extern from *:
-    """
-    static inline int matchcore_lowest(unsigned long long bits) { return __builtin_ctzll(bits); }
-    """
-    int lowest_bit "matchcore_lowest" (uint64_t bits) noexcept nogil
 
 
 # Where block `number` lies, or would: the first entry whose number is not below it.
@@ -54,17 +48,9 @@ cdef inline uint32_t row_seek(const Row* row, uint32_t number) noexcept nogil:
     return low
 
 
-cdef inline const Block* row_block(const Row* row, uint32_t number) noexcept nogil:
-    cdef uint32_t at = row_seek(row, number)
-    if at < row.size and row.numbers[at] == number:
-        return &row.blocks[at]
-    return NULL
-
-
 # 0, or -1 when there is no memory: the row is then as it was. Clearing cannot fail, nor does it
 # matter whether the bit was set.
 cdef int row_set(Heap* heap, Row* row, uint32_t column) noexcept nogil
 cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil
-cdef bint row_test(const Row* row, uint32_t column) noexcept nogil
 cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil
 cdef void row_free(Heap* heap, Row* row) noexcept nogil

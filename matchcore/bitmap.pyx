@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Rows of bits over numbered columns: set, clear, test, copy.
+"""Rows of bits over numbered columns: set, clear, copy.
 
 It knows nothing of topics. The layout is in bitmap.pxd; blocks are anded in wide.pxd.
 """
@@ -90,13 +90,6 @@ cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil:
     memmove(&row.numbers[at], &row.numbers[at + 1], (row.size - at) * sizeof(uint32_t))
     if row.size * 4 < row.capacity:
         _resize(heap, row, row.size * 2)  # without memory for the smaller one it stays large
-
-
-cdef bint row_test(const Row* row, uint32_t column) noexcept nogil:
-    cdef const Block* block = row_block(row, column // BLOCK_COLUMNS)
-    if block == NULL:
-        return False
-    return (block.words[column % BLOCK_COLUMNS // 64] >> (column % 64)) & 1
 
 
 cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil:

@@ -1,6 +1,6 @@
 # The buckets: filters by their access key.
 #
-#     table   tag of the key -> block           9 bytes a bucket and more: lines.pxd
+#     table   tag of the key -> block           13 bytes a bucket and more: lines.pxd
 #     arena   a block a bucket, of 32-bit units:
 #
 #       | head | key words ... | record | record | ...

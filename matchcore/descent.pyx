@@ -8,15 +8,16 @@
 
 A prefix or a suffix goes on word by word from the nodes that were checked. From a segment's literal it cannot:
 the segment may stand twice in a name. So there, as below the first MANY, whole names are checked, each once
-(`_takes`, without backtracking).
+(verify.pyx).
 """
 
 from matchcore.bag cimport Bag, bag_items
 from matchcore.heap cimport numbers_free, numbers_push, numbers_reserve, prefetch
-from matchcore.places cimport TOKEN_MANY, TOKEN_ONE, TOKEN_WILD
-from matchcore.postings cimport Row, postings_row, postings_total, row_place
+from matchcore.places cimport Parts, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD, parts_of
+from matchcore.postings cimport postings_row, postings_total, row_place
 from matchcore.table cimport NONE
 from matchcore.trie cimport DOLLAR, Node, ROOT, node_depth, node_holds, trie_child
+from matchcore.verify cimport tokens_take
 
 cdef enum:
     TOKENS_AT_MOST = 1024  # syntax.pyx allows no more words
@@ -42,46 +43,6 @@ cdef void descent_free(Trie* trie, Descent* descent) noexcept nogil:
 
 # ---- upwards: what a node's words say ------------------------------------------------------------
 
-cdef inline bint _agree(const uint32_t* tokens, const uint32_t* words, uint32_t count) noexcept nogil:
-    cdef uint32_t i
-    for i in range(count):
-        if tokens[i] != words[i] and tokens[i] != TOKEN_ONE:
-            return False
-    return True
-
-
-cdef bint _takes(const uint32_t* tokens, uint32_t count, const uint32_t* words, uint32_t size) noexcept nogil:
-    """Prefix from the left, suffix from the right, each segment between at the first place it fits."""
-    cdef uint32_t prefix = 0
-    cdef uint32_t suffix = 0
-    cdef uint32_t token, length, at, end, last
-    while prefix < count and tokens[prefix] != TOKEN_MANY:
-        prefix += 1
-    if prefix == count:
-        return size == count and _agree(tokens, words, count)
-    while tokens[count - 1 - suffix] != TOKEN_MANY:
-        suffix += 1
-    if prefix + suffix > size or not _agree(tokens, words, prefix):
-        return False
-    if not _agree(&tokens[count - suffix], &words[size - suffix], suffix):
-        return False
-    token = prefix + 1
-    last = count - suffix - 1
-    at = prefix
-    end = size - suffix
-    while token < last:
-        length = 0
-        while tokens[token + length] != TOKEN_MANY:
-            length += 1
-        while at + length <= end and not _agree(&tokens[token], &words[at], length):
-            at += 1
-        if at + length > end:
-            return False
-        at += length
-        token += length + 1
-    return True
-
-
 cdef bint _reaches(const Trie* trie, const Question* question, uint32_t count, uint32_t n) noexcept nogil:
     """Whether the words from the root to node `n` match the first `count` tokens."""
     cdef uint32_t[TOKENS_AT_MOST] words
@@ -89,6 +50,7 @@ cdef bint _reaches(const Trie* trie, const Question* question, uint32_t count, u
     cdef uint32_t position = depth
     cdef uint32_t token
     cdef const Node* node
+    cdef Parts parts
     if count <= question.prefix and depth != count:
         return False
     while position > 0:
@@ -102,7 +64,10 @@ cdef bint _reaches(const Trie* trie, const Question* question, uint32_t count, u
         if position == 0 and question.no_dollar and node.children.mark & DOLLAR:
             return False
         n = node.parent
-    return count <= question.prefix or _takes(question.tokens, count, words, depth)
+    if count <= question.prefix:
+        return True
+    parts = parts_of(question.tokens, count)
+    return tokens_take(question.tokens, count, parts.prefix, parts.suffix, True, words, depth)
 
 
 cdef bint _is_below_another(const Trie* trie, uint32_t n) noexcept nogil:

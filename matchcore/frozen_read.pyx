@@ -15,7 +15,7 @@ from matchcore.frozen_layout cimport (
 )
 from matchcore.heap cimport heap_give_back, heap_take, heap_take_zeros
 from matchcore.lines cimport Line
-from matchcore.places cimport DEPTH, LENGTHS, PLACES, count_places
+from matchcore.places cimport DEPTH, LENGTHS, PLACES
 from matchcore.pool cimport Column
 from matchcore.slots cimport Slot, slots_init
 from matchcore.table cimport Table

@@ -21,13 +21,13 @@ from matchcore.classes cimport CLASSES_AT_MOST, Class, class_spell
 from matchcore.frozen_layout cimport (
     ALIGNED, BUCKETS, BYTE_ORDER, CHECKED_FROM, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS,
     IDS, IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
-    ROW_LIVE, ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS,
+    ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS,
     SECTIONS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items, section_of,
 )
 from matchcore.hashing cimport fold, hash_word, load64
 from matchcore.heap cimport heap_give_back, heap_take, heap_take_zeros, prefetch
 from matchcore.lines cimport LINE_PLACES, Line, Lines, line_tag, lines_prefetch, lines_put
-from matchcore.places cimport DEPTH, LENGTHS, PLACES, count_places
+from matchcore.places cimport LENGTHS, PLACES, count_places
 from matchcore.pool cimport Column, Pool
 from matchcore.slots cimport SLOT_FREE, SLOT_MQTT, TIER_EXACT, Slot
 from matchcore.syntax cimport sum_begin, sum_end, sum_next

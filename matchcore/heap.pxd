@@ -13,7 +13,7 @@
 # `allowance` counts down the calls that need memory and still get it (-1: no such limit). Only tests set it:
 # that is how each allocation of an insert is made to fail once.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 
 cdef extern from *:
     """

@@ -210,7 +210,7 @@ cdef class HeldFilters:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all told: tables, texts, rows, scratch and this object, as asked of malloc."""
+        """Bytes held, all told: tables, texts, rows, scratch and this object; malloc's own headers are not."""
         return self.heap.bytes + <size_t> type(self).__basicsize__
 
     cdef list _triples(self, uint32_t slot):

@@ -5,7 +5,7 @@ from matchcore.classes cimport classes_frequency
 from matchcore.table cimport NONE
 from matchcore.lines cimport line_tag
 from matchcore.places cimport (
-    DEPTH, PLACE_ANY, PLACE_RIGHT, TOKEN_MANY, TOKEN_WILD, TO_VERIFY, Parts, parts_of,
+    DEPTH, PLACE_ANY, PLACE_RIGHT, TOKEN_WILD, TO_VERIFY, Parts, parts_of,
 )
 
 

@@ -24,7 +24,7 @@ from matchcore.syntax cimport (
 )
 from matchcore.table cimport NONE
 from matchcore.trie cimport (
-    ROOT, node_depth, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_move,
+    ROOT, node_holds, trie_add, trie_begin, trie_child, trie_free, trie_init, trie_move,
     trie_prune,
 )
 from matchcore.words cimport (
@@ -217,7 +217,7 @@ cdef class NameIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all told: tables, words, nodes, scratch and this object, as asked of malloc."""
+        """Bytes held, all told: tables, words, nodes, scratch and this object; malloc's own headers are not."""
         return self.heap.bytes + <size_t> NameIndex.__basicsize__
 
     cdef object _spell(self, uint32_t node, uint32_t syntax, bint is_str):

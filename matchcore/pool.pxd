@@ -30,8 +30,8 @@ from matchcore.arena cimport Arena
 from matchcore.bitmap cimport Row
 from matchcore.heap cimport Heap
 from matchcore.places cimport (
-    DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, TOKEN_MANY, TOKEN_ONE,
-    TOKEN_WILD, count_places,
+    DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, TOKEN_WILD,
+    count_places,
 )
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words

@@ -33,11 +33,7 @@ cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil:
 
 
 cdef void pool_free(Pool* pool) noexcept nogil:
-    _forget_columns(pool)
-
-
-cdef void _forget_columns(Pool* pool) noexcept nogil:
-    """Everything given back but the scratch: the pool is as new."""
+    """Everything given back: the pool is as new."""
     cdef uint32_t i
     cdef int j
     arena_free(&pool.tokens)
@@ -277,7 +273,7 @@ cdef void _free_column(Pool* pool, uint32_t c) noexcept nogil:
     column.slot = pool.free
     pool.free = c
     if pool.live.bits == 0:
-        _forget_columns(pool)
+        pool_free(pool)
     elif arena_is_sparse(&pool.tokens):
         _pack(pool)
 

@@ -23,7 +23,9 @@ from matchcore.buckets cimport (
 from matchcore.classes cimport Class, Classes, WIDTH_AT_MOST, word_row_bits
 from matchcore.hashing cimport load64
 from matchcore.heap cimport numbers_reserve, prefetch
-from matchcore.lines cimport LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of
+from matchcore.lines cimport (
+    LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of,
+)
 from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
 from matchcore.slots cimport slots_expect, slots_expect_text
 from matchcore.table cimport NONE

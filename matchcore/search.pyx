@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from matchcore.bitmap cimport BLOCK_COLUMNS, Row
 from matchcore.heap cimport numbers_reserve
-from matchcore.places cimport DEPTH, HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
+from matchcore.places cimport HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
 from matchcore.pool cimport Column, column_tokens, word_row
 from matchcore.table cimport NONE
 from matchcore.topic cimport Group

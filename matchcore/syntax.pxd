@@ -49,7 +49,6 @@ cdef enum FaultKind:
     WILDCARD_NOT_WHOLE
     MANY_NOT_LAST
     NUL_BYTE
-    NOT_UTF8
 
 
 cdef struct Fault:
@@ -99,8 +98,6 @@ cdef inline uint64_t sum_tokens(const uint64_t* secret, const Token* tokens, int
         sum_next(tokens[i].hash, &state, &place)
     return sum_end(secret, state)
 
-
-cdef uint64_t hash_tokens(const Token* tokens, int count) noexcept nogil
 
 cdef int take_syntax(object syntax) except -1
 cdef int take_text(object text, View* view, uint32_t syntax, bint is_filter) except -1

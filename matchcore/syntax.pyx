@@ -214,10 +214,6 @@ cdef int canonical(Token* tokens, int count) noexcept nogil:
     return write
 
 
-cdef uint64_t hash_tokens(const Token* tokens, int count) noexcept nogil:
-    return sum_tokens(secret, tokens, count)
-
-
 cdef object syntax_name(uint32_t syntax):
     return "amqp" if syntax == AMQP else "mqtt"
 

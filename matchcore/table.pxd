@@ -87,15 +87,6 @@ cdef inline uint32_t table_seek(const Table* table, uint32_t tag) noexcept nogil
     return NONE
 
 
-# The reference under `tag` made another.
-cdef inline void table_replace(Table* table, uint32_t tag, uint32_t ref, uint32_t by) noexcept nogil:
-    cdef uint64_t wanted = (<uint64_t> tag << 32) | (ref + 1)
-    cdef uint32_t i = tag & table.mask
-    while table.cells[i] != wanted:
-        i = (i + 1) & table.mask
-    table.cells[i] = (<uint64_t> tag << 32) | (by + 1)
-
-
 # Room for `more`.
 cdef inline int table_reserve_many(Heap* heap, Table* table, size_t more) noexcept nogil:
     cdef size_t size = 8 if table.cells == NULL else <size_t> table.mask + 1

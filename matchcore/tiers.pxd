@@ -23,7 +23,7 @@
 #     records   up to 64 a bucket that cannot be split, 8 of another; of each up to 31 literals, or the tokens
 #     pool      the blocks of the rarest row, 512 columns each, and at most 50 rows and n anywhere anded to each
 #     tokens    of a filter with several MANYs: tokens x n steps, for nothing is tried again (verify.pyx)
-#     ids       merged in pairs: ids x log2(filters that match)
+#     ids       sorted by digits: four passes over those found, at most (ascending.pxd)
 #
 # So no more than filters x tokens x n steps, as by a plain scan, and no set makes it exponential. Collisions of hashes
 # would make a probe long; the secrets are drawn at random in each process (hashing.pxd).

@@ -8,7 +8,7 @@
 # (parent, word) -> child, an only child by looking at it (it is in no table). Upwards: by `parent`, which is
 # how a node met in the postings is checked and how a name is spelled again: no text is kept.
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag, bag_items

@@ -1,4 +1,4 @@
-# Does a filter take a topic? Word by word, for those that rows and records do not decide.
+# Does a filter take a topic? Word by word, for those that rows, records and postings do not decide.
 
 from libc.stdint cimport uint32_t
 

@@ -88,6 +88,5 @@ cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, u
 
 # The id, with one more reference; OTHER when there is no memory.
 cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil
-cdef void words_keep(Words* words, uint32_t id) noexcept nogil
 cdef void words_release(Words* words, uint32_t id) noexcept nogil
 cdef void words_free(Words* words) noexcept nogil

@@ -96,10 +96,6 @@ cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint6
     return id
 
 
-cdef void words_keep(Words* words, uint32_t id) noexcept nogil:
-    words.entries[id].refs += 1
-
-
 cdef inline bint _is_long(const Word* word) noexcept nogil:
     return word.places >> SIZE_SHIFT == LONG_WORD
 
