@@ -61,6 +61,12 @@ def histories(draw: st.DrawFn, syntax: str) -> list[tuple[str, bytes, int]]:
     return steps
 
 
+@pytest.mark.parametrize("library", ["paho", "hyperscan", "pyroaring"])
+def test_the_libraries_of_group_bench_are_among_the_contenders(library: str) -> None:
+    if library not in CONTENDERS:
+        pytest.skip(f"needs {library}: pip install --group bench")
+
+
 CASES = [
     pytest.param(contender, syntax, id=f"{contender.name}-{syntax}")
     for contender in CONTENDERS.values()
