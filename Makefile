@@ -71,7 +71,7 @@ $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	@echo 'make: installing what the tests need into $(VENV)'
 	@$(PIP) install -c constraints.txt --group dev
-	@$(PIP) install -c constraints.txt --only-binary hyperscan,pyroaring --group bench || \
+	@$(PIP) install -c constraints.txt --only-binary hyperscan,matplotlib,pyroaring --group bench || \
 	  echo 'make: group bench is not to be had for this Python; what compares with its libraries is skipped'
 	@touch $@
 
