@@ -44,7 +44,11 @@ def pairs(draw: st.DrawFn) -> tuple[Written, Written]:
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(words)))
         words[at : at + draw(st.integers(0, 2))] = [draw(st.sampled_from(["*", "#", "a", "*"]))]
-    return (".".join("*" if word == "+" else word for word in words), "amqp"), (text, syntax)
+    words = ["*" if word == "+" else word for word in words]
+    if draw(st.booleans()):
+        return (".".join(words), "amqp"), (text, syntax)
+    levels = ["+" if word == "*" else word for i, word in enumerate(words) if word != "#" or i == len(words) - 1]
+    return ("/".join(levels) if any(levels) else "+/#", "mqtt"), (text, syntax)
 
 
 def test_a_filter_covers_what_is_less_general() -> None:
@@ -166,6 +170,30 @@ def test_hundreds_of_hashes_take_no_exponential_time() -> None:
     assert covers("*." * 400 + "#", "#." + "*." * 400 + "#")
 
 
+def test_filters_of_a_site_are_not_compared_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: candidates are few, whether nothing is redundant, a part of it, or all."""
+    asked = 0
+
+    def counted(*arguments: str, **named: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return covers(*arguments, **named)
+
+    monkeypatch.setattr("matchcore.subsumption.covers", counted)
+    index = FilterIndex()
+    for i in range(12_000):
+        site, floor, device = i % 97, i % 7, i % 3_001
+        below = ("+/+/dev/{d}/#", "floor/{f}/dev/{d}/#", "floor/{f}/+/{i}")[i % 3].format(d=device, f=floor, i=i)
+        index.insert(f"site/{site}/{below}", i, syntax="mqtt")
+    few = len(index.subsumed())
+    assert asked < 2 * len(index)
+    for site in range(97):
+        index.insert(f"site.{site}.#", 20_000 + site)
+    asked = 0
+    assert len(index.subsumed()) > few + 7_000
+    assert asked < 3 * len(index)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(filters(most=4), max_size=14))
 def test_a_minimal_cover_covers_all_and_none_of_it_another(given: list[Written]) -> None:
@@ -185,7 +213,7 @@ def test_what_is_subsumed_is_covered_by_what_is_not(given: list[tuple[Written, i
     index = FilterIndex()
     for (text, syntax), id in given:
         index.insert(text, id, syntax=syntax)
-    found = subsumed(index)
+    found = index.subsumed()
     redundant = {(one.filter, one.syntax) for one in found}
     held = {(text, syntax) for text, syntax, _ in index.filters()}
     assert len(redundant) == len(found)
