@@ -1,7 +1,13 @@
 """Why a filter matches a topic, and why it does not: for people, not for routing.
 
-`explain` names the rows of the inverted bitmap that let a filter through (see pool.pxd); `why_not`
-says in one sentence what stands in the way.
+`explain` says in which tier a filter was found and what let it through:
+
+    exact     the whole topic, looked up
+    pool      the rows of the dense bitmap that have the filter's bit (pool.pxd)
+    buckets   the class whose rows let it live, the words of the key under which the bucket was found, and what was
+              checked in the bucket, as it is not in the key (buckets.pxd)
+
+`why_not` says in one sentence what stands in the way.
 """
 
 from dataclasses import dataclass
@@ -13,6 +19,7 @@ __all__ = ["Deciding", "Explanation", "explain", "why_not"]
 Text = str | bytes
 
 DEPTH = 24  # as in places.pxd
+KEY = "key "  # how the kind of a key's row begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,16 @@ class Deciding:
     position: int | None = None
     word: bytes | None = None
 
+    @property
+    def place(self) -> str:
+        """The row without its word: "left 2", "any"; the same for a row of the key and any other."""
+        kind = self.kind.removeprefix(KEY)
+        return kind if self.position is None or kind == "any" else f"{kind} {self.position}"
+
+    def __str__(self) -> str:
+        at = self.kind if self.position is None else f"{self.kind} {self.position}"
+        return at if self.word is None else f"{at} {_shown(self.word)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -45,6 +62,26 @@ class Explanation:
     rows: tuple[Deciding, ...]
     tier: str = "pool"
     """Where it was found: "exact", "pool" or "buckets"."""
+
+    @property
+    def key(self) -> tuple[Deciding, ...]:
+        """The rows of the access key, none but in the tier "buckets"; their places are the class."""
+        return tuple(row for row in self.rows if row.kind.startswith(KEY))
+
+    @property
+    def reason(self) -> str:
+        """Tier and rows in a line for people."""
+        if self.tier == "exact":
+            return "exact: the whole topic"
+        rest = ", ".join(str(row) for row in self.rows if not row.kind.startswith(KEY))
+        if self.tier == "pool":
+            return f"pool: {rest}"
+        key = self.key
+        if not key:
+            return f"buckets: no key, for it has no literal; checked: {rest}"
+        where = " + ".join(row.place for row in key)
+        words = " + ".join(_shown(row.word) for row in key if row.word is not None)
+        return f"buckets: class {where}, key {words}; checked: {rest}"
 
 
 def explain(
@@ -84,7 +121,7 @@ def _key_first(rows: list[Deciding], key: tuple[tuple[int, bytes], ...]) -> tupl
         found = (row.kind, None if row.kind == "any" else row.position, row.word)
         if found in wanted:
             wanted.remove(found)
-            keyed.append(Deciding(f"key {row.kind}", row.position, row.word))
+            keyed.append(Deciding(KEY + row.kind, row.position, row.word))
         else:
             others.append(row)
     return (*keyed, *others)

@@ -28,6 +28,44 @@ def test_an_explanation_names_the_rows_that_decided() -> None:
     assert FilterIndex().explain("a") == []
 
 
+def test_a_reason_names_the_tier_and_what_decided_there() -> None:
+    index = FilterIndex()
+    for id, text in enumerate(["stock.nasdaq.AAPL", "stock.#", "#.AAPL.#.bid.#"]):
+        index.insert(text, id)
+    for id in range(100, 600):
+        index.insert(f"*.{id}.#", id)
+    (common,) = index.explain("stock")
+    assert common.reason == "pool: length 1, left 0 'stock'"
+    for id in range(1000, 4000):
+        index.insert(f"stock.*.T{id}", id)
+    (exact,) = index.explain("stock.nasdaq.AAPL", ids={0})
+    assert exact.reason == "exact: the whole topic"
+    (rare,) = index.explain("stock.nasdaq.T2000", ids={2000})
+    assert rare.reason == "buckets: class left 2, key 'T2000'; checked: length 3, left 0 'stock'"
+    assert rare.key == (Deciding("key left", 2, b"T2000"),)
+    (middle,) = index.explain("x.AAPL.y.bid")
+    assert middle.reason.startswith("buckets: class any, key ")
+    assert {str(row) for row in middle.rows} >= {"length 4"}
+    assert exact.key == common.key == ()
+
+
+def test_a_filter_without_a_literal_has_no_key() -> None:
+    index = FilterIndex()
+    for id in range(3000):
+        index.insert(f"stock.*.T{id}", id)
+    index.insert("*.*.#", 5000)
+    (told,) = index.explain("a.b")
+    assert (told.tier, told.reason) == ("buckets", "buckets: no key, for it has no literal; checked: length 2")
+
+
+def test_only_those_asked_for_are_explained() -> None:
+    index = FilterIndex()
+    for id in range(50):
+        index.insert("a.*", id)
+    assert [told.id for told in index.explain("a.b", ids={7, 8, 99})] == [7, 8]
+    assert index.explain("a.b", ids=()) == []
+
+
 def test_every_id_of_a_filter_is_explained() -> None:
     index = FilterIndex()
     for id in (3, 1, 2):
