@@ -16,7 +16,7 @@ from broker.core.flow import Flow
 from broker.core.limits import Limits
 from broker.core.router import Router
 from broker.core.subscription import Options, Subscription
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SEPARATORS, parse_filter, words_of
+from broker.core.topics import BROKER_ROOT, INBOX_ROOT, check_filter, words_of
 from broker.wire.fanout import Route, Target
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
@@ -103,7 +103,7 @@ class Broker:
             )
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
-        parsed = parse_filter(text, syntax, limits)
+        check_filter(text, syntax, limits)
         waiting = limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
@@ -111,7 +111,7 @@ class Broker:
             client.outbox, number, no_echo=options.no_echo, credit=options.credit,
             after=min(options.after, AFTER_MAX), waiting_max=waiting,
         )
-        subscription = Subscription(client, number, parsed, options, target)
+        subscription = Subscription(client, number, text, syntax, options.group, target)
         target.subscription = subscription
         self.router.add(subscription)
         client.subscriptions[number] = subscription
@@ -155,8 +155,7 @@ class Broker:
 
     def route(self, topic: bytes, syntax: str) -> Route:
         """The route for a client's message. Raises InvalidTopic, NotPermitted."""
-        root = topic.split(SEPARATORS[syntax], 1)[0]
-        if root.startswith(BROKER_ROOT):
+        if topic.startswith(BROKER_ROOT):
             raise NotPermitted("topics that begin with $SYS are the broker's own; publish under another name")
         return self.router.route(topic, syntax)
 

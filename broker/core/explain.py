@@ -1,10 +1,12 @@
-"""Explain: which subscriptions a topic reaches and by which rows, and why a client's others are not among them."""
+"""Explain: which subscriptions a topic reaches, found in which tier of the matcher and by which rows; and why a
+client's others are not among them.
+"""
 
 from typing import TYPE_CHECKING
 
 import matchcore
 from broker.core.ports import View
-from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
+from broker.core.topics import SYNTAXES, first_word, reserved, sees_reserved, words_of
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
@@ -18,26 +20,26 @@ def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, lim
     words = words_of(topic, syntax, broker.limits)
     matching = broker.router.matching(topic, syntax)
     shown = matching[:limit]
-    rows = broker.router.explain_rows(topic, syntax, shown)
+    told = broker.router.explanations(topic, syntax, shown)
     view: View = {
         "topic": text(topic), "syntax": syntax, "words": [text(word) for word in words],
         "total": len(matching),
         "matches": [
             {
                 "client": s.client.name, "connection": s.client.number, "subscription": s.number,
-                "filter": text(s.filter.text), "syntax": s.filter.syntax, "group": s.options.group,
-                "rows": rows.get(s.id, []),
+                "filter": text(s.filter), "syntax": s.syntax, "group": s.group_name,
+                "tier": told[s.id].tier, "rows": [str(row) for row in told[s.id].rows], "reason": told[s.id].reason,
             }
             for s in shown
         ],
     }
     if client is not None:
-        view["client"] = explain_client(broker, topic, syntax, words, client, {s.id for s in matching}, limit)
+        view["client"] = explain_client(broker, topic, syntax, client, {s.id for s in matching}, limit)
     return view
 
 
 def explain_client(
-    broker: "Broker", topic: bytes, syntax: str, words: tuple[bytes, ...], client: str, matching: set[int], limit: int
+    broker: "Broker", topic: bytes, syntax: str, client: str, matching: set[int], limit: int
 ) -> View:
     """Why the subscriptions of the clients of this name or number are not reached."""
     found = [c for c in broker.clients.values() if client in (c.name, str(c.number))]
@@ -47,17 +49,18 @@ def explain_client(
         "connected": len(found),
         "matching": sum(s.id in matching for c in found for s in c.subscriptions.values()),
         "why_not": [
-            {"filter": text(s.filter.text), "syntax": s.filter.syntax, "reason": why_not(s, topic, syntax, words)}
+            {"filter": text(s.filter), "syntax": s.syntax, "reason": why_not(s, topic, syntax)}
             for s in others[:limit]
         ],
     }
 
 
-def why_not(subscription: "Subscription", topic: bytes, syntax: str, words: tuple[bytes, ...]) -> str:
-    filter = subscription.filter
-    if words and reserved_root(words[0]) and literal_root(filter.text, filter.syntax) != words[0]:
-        return f"the topic begins with {text(words[0])}, which only filters with that very first word see"
-    return matchcore.why_not(filter.text, filter.syntax, topic, syntax) or "it does match"
+def why_not(subscription: "Subscription", topic: bytes, syntax: str) -> str:
+    filter, filter_syntax = subscription.filter, subscription.syntax
+    if reserved(topic) and not sees_reserved(filter, filter_syntax, topic, syntax):
+        root = text(first_word(topic, syntax))
+        return f"the topic begins with {root}, which only filters with that very first word see"
+    return matchcore.why_not(filter, filter_syntax, topic, syntax) or "it does match"
 
 
 def text(octets: bytes) -> str:

@@ -1,9 +1,7 @@
 """The router: which subscriptions get a topic.
 
     route cache  (compiled; topic as spelled -> Route)       every message looks here first
-      `- miss -> exact filters  (dict; words -> subscriptions)
-                 wildcard filters (matchcore.FilterIndex)
-                 -> a new Route, kept
+      `- miss -> all filters (matchcore.FilterIndex) -> ids of subscriptions -> a new Route, kept
 
 Topics are found by filter as well (matchcore.NameIndex over the cached topics): a change in the subscriptions forgets
 the routes that it touches, and no others.
@@ -19,7 +17,7 @@ import matchcore
 from broker.core.errors import InvalidTopic
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.subscription import Subscription
-from broker.core.topics import SYNTAXES, literal_root, reserved_root, words_of
+from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.routes import RouteCache
 
@@ -39,9 +37,8 @@ class Router:
         self.invalidated = 0
         self._subscriptions: dict[int, Subscription] = {}
         self._free: list[int] = []
-        self._exact: dict[tuple[bytes, ...], dict[int, Subscription]] = {}
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
-        self._wildcards = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
+        self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._groups: dict[GroupKey, Group] = {}
         self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
         self._slots: list[Route | None] = []
@@ -54,8 +51,8 @@ class Router:
 
     @property
     def index_bytes(self) -> int:
-        """Memory of the wildcard index."""
-        return self._wildcards.nbytes
+        """Memory of the index of filters."""
+        return self._filters.nbytes
 
     def subscriptions(self) -> Iterator[Subscription]:
         return iter(self._subscriptions.values())
@@ -63,41 +60,36 @@ class Router:
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def add(self, subscription: Subscription) -> None:
-        """Put a subscription in force."""
-        subscription.id = self._free.pop() if self._free else len(self._subscriptions)
-        parsed = subscription.filter
-        if parsed.is_exact:
-            self._exact.setdefault(parsed.words, {})[subscription.id] = subscription
-        else:
-            self._wildcards.insert(parsed.text, subscription.id, syntax=parsed.syntax)
+        """Put a subscription in force. Raises InvalidFilter, and has changed nothing then."""
+        id = self._free[-1] if self._free else len(self._subscriptions)
+        try:
+            self._filters.insert(subscription.filter, id, syntax=subscription.syntax)
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+        if self._free:
+            self._free.pop()
+        subscription.id = id
         self._subscriptions[subscription.id] = subscription
-        if subscription.options.group is not None:
+        if subscription.group_name is not None:
             subscription.group = self._groups.setdefault(group_key(subscription), Group())
             subscription.group.add(subscription.target)
-        self._forget_routes(parsed)
+        self._forget_routes(subscription)
 
     def remove(self, subscription: Subscription) -> None:
         """Take a subscription out of force. Raises KeyError if it is in none."""
         del self._subscriptions[subscription.id]
-        parsed = subscription.filter
-        if parsed.is_exact:
-            same = self._exact[parsed.words]
-            del same[subscription.id]
-            if not same:
-                del self._exact[parsed.words]
-        else:
-            self._wildcards.remove(parsed.text, subscription.id, syntax=parsed.syntax)
+        self._filters.remove(subscription.filter, subscription.id, syntax=subscription.syntax)
         if subscription.group is not None:
             subscription.group.remove(subscription.target)
             if not len(subscription.group):
                 del self._groups[group_key(subscription)]
             subscription.group = None
         self._free.append(subscription.id)
-        self._forget_routes(parsed)
+        self._forget_routes(subscription)
 
-    def _forget_routes(self, changed: matchcore.Filter) -> None:
-        """Forget the cached routes whose topics the changed filter matches."""
-        for slot in self._topics.match(changed.text, syntax=changed.syntax):
+    def _forget_routes(self, changed: Subscription) -> None:
+        """Forget the cached routes whose topics the subscription's filter matches."""
+        for slot in self._topics.match(changed.filter, syntax=changed.syntax):
             route = self._slots[slot]
             assert route is not None
             self.routes.discard(route)
@@ -137,13 +129,15 @@ class Router:
         return route
 
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
-        """The subscriptions that a topic reaches, by id. Raises InvalidTopic."""
-        words = words_of(topic, syntax, self.limits)
-        found = list(self._exact.get(words, {}).values())
-        found += (self._subscriptions[id] for id in self._wildcards.match(topic, syntax=syntax))
-        if words and reserved_root(words[0]):
-            found = [s for s in found if literal_root(s.filter.text, s.filter.syntax) == words[0]]
-        found.sort(key=lambda subscription: subscription.id)
+        """The subscriptions that a topic reaches, in order of their ids. Raises InvalidTopic."""
+        check_topic(topic, syntax, self.limits)
+        try:
+            ids = self._filters.match(topic, syntax=syntax)
+        except matchcore.InvalidTopic as error:
+            raise invalid_topic(error) from error
+        found = [self._subscriptions[id] for id in ids]
+        if found and reserved(topic):
+            found = [s for s in found if sees_reserved(s.filter, s.syntax, topic, syntax)]
         return found
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
@@ -171,28 +165,19 @@ class Router:
             hot.append((topic, syntax, messages, len(route)))
         return hot
 
-    def explain_rows(self, topic: bytes, syntax: str, filters: Iterable[Subscription]) -> dict[int, list[str]]:
-        """For each of these matching subscriptions, by id: which rows of the matcher decided."""
-        wanted = {s.id for s in filters if not s.filter.is_exact}
-        rows = {s.id: ["exact: the whole topic, found in the dictionary"] for s in filters if s.filter.is_exact}
-        if wanted:
-            for match in self._wildcards.explain(topic, syntax=syntax):
-                if match.id in wanted:
-                    rows[match.id] = [row_text(row) for row in match.rows]
-        return rows
+    def explanations(
+        self, topic: bytes, syntax: str, subscriptions: Iterable[Subscription]
+    ) -> dict[int, matchcore.Explanation]:
+        """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
+        wanted = {s.id for s in subscriptions}
+        return {told.id: told for told in self._filters.explain(topic, syntax=syntax, ids=wanted)} if wanted else {}
 
 
 def group_key(subscription: Subscription) -> GroupKey:
-    assert subscription.options.group is not None
-    return subscription.options.group, subscription.filter.text, subscription.filter.syntax
+    assert subscription.group_name is not None
+    return subscription.group_name, subscription.filter, subscription.syntax
 
 
 def topic_of(route: Route) -> tuple[str, bytes]:
     """Syntax and topic of a cached route."""
     return SYNTAXES[route.key[0]], route.key[1:]
-
-
-def row_text(row: matchcore.Deciding) -> str:
-    """One row of the inverted bitmap, for people."""
-    word = "" if row.word is None else f" {row.word.decode('utf-8', 'backslashreplace')!r}"
-    return row.kind + ("" if row.position is None else f" {row.position}") + word

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import matchcore
 from broker.core.client import Client
 from broker.wire.fanout import UNLIMITED, Group, Target
 
@@ -22,8 +21,9 @@ class Options:
 class Subscription:
     client: Client
     number: int  # the client's, unique on its connection
-    filter: matchcore.Filter
-    options: Options
+    filter: bytes  # as the client wrote it: a million of them are held, and taken apart only for people
+    syntax: str
+    group_name: str | None
     target: Target
     id: int = -1  # the router's
     group: Group | None = None

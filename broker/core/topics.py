@@ -13,7 +13,6 @@ from broker.core.limits import Limits
 
 SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
-WILDCARDS: Final = {"amqp": (b"*", b"#"), "mqtt": (b"+", b"#")}
 
 BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
 INBOX_ROOT: Final = b"$inbox"  # topics of replies
@@ -43,17 +42,36 @@ def words_of(topic: bytes, syntax: str, limits: Limits) -> tuple[bytes, ...]:
             topic, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
         )
     except matchcore.InvalidTopic as error:
-        raise InvalidTopic(told(error), position=error.position) from error
+        raise invalid_topic(error) from error
 
 
-def parse_filter(text: bytes, syntax: str, limits: Limits) -> matchcore.Filter:
-    """A topic filter, taken apart. Raises InvalidFilter with the position of what is wrong."""
-    try:
-        return matchcore.parse_filter(
-            text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
-        )
-    except matchcore.InvalidFilter as error:
-        raise InvalidFilter(told(error), position=error.position) from error
+def check_topic(topic: bytes, syntax: str, limits: Limits) -> None:
+    """Raises InvalidTopic if a topic goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    if beyond(topic, syntax, limits):
+        words_of(topic, syntax, limits)
+
+
+def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
+    """Raises InvalidFilter if a filter goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    if beyond(text, syntax, limits):
+        try:
+            matchcore.parse_filter(text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max)
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+
+
+def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
+    return len(text) > limits.topic_bytes_max or text.count(SEPARATORS[syntax]) >= limits.topic_words_max
+
+
+def invalid_topic(error: matchcore.InvalidTopic) -> InvalidTopic:
+    """What the matcher found, as the broker's error."""
+    return InvalidTopic(told(error), position=error.position)
+
+
+def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
+    """What the matcher found, as the broker's error."""
+    return InvalidFilter(told(error), position=error.position)
 
 
 def told(error: matchcore.TopicError) -> str:
@@ -62,15 +80,18 @@ def told(error: matchcore.TopicError) -> str:
     return str(error).removesuffix(error.advice) + advice
 
 
-def reserved_root(first_word: bytes) -> bool:
-    """Do only filters with this very first word see the topic?"""
-    return first_word.startswith((BROKER_ROOT, INBOX_ROOT))
+def reserved(topic: bytes) -> bool:
+    """Do only filters with its very first word see this topic? In any syntax: the names hold no separator."""
+    return topic.startswith((BROKER_ROOT, INBOX_ROOT))
 
 
-def literal_root(filter_text: bytes, syntax: str) -> bytes | None:
-    """The first word of a filter, None if it is a wildcard."""
-    first = filter_text.split(SEPARATORS[syntax], 1)[0]
-    return None if first in WILDCARDS[syntax] else first
+def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) -> bool:
+    """Does a filter begin with the first word of a reserved topic? (That is no wildcard: it begins with `$`.)"""
+    return first_word(filter, filter_syntax) == first_word(topic, syntax)
+
+
+def first_word(text: bytes, syntax: str) -> bytes:
+    return text.split(SEPARATORS[syntax], 1)[0]
 
 
 def respell(topic: bytes, from_syntax: str, to_syntax: str) -> bytes:

@@ -50,7 +50,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "routes": "Routes in the cache",
     "outbox_bytes": "Bytes unsent, waiting for credit, or received in part",
     "outboxes_blocking": "Outboxes that hold publishers back",
-    "filter_index_bytes": "Memory of the index of wildcard filters",
+    "filter_index_bytes": "Memory of the index of filters",
     "uptime_seconds": "Seconds since the start",
 }
 
@@ -176,11 +176,11 @@ def connection_view(client: Client, now: float) -> View:
 
 
 def subscription_view(subscription: Subscription) -> View:
-    options, target = subscription.options, subscription.target
+    target = subscription.target
     return {
         "connection": subscription.client.number, "client": subscription.client.name,
-        "subscription": subscription.number, "filter": shown(subscription.filter.text),
-        "syntax": subscription.filter.syntax, "group": options.group, "no_echo": options.no_echo,
+        "subscription": subscription.number, "filter": shown(subscription.filter),
+        "syntax": subscription.syntax, "group": subscription.group_name, "no_echo": target.no_echo,
         "credit": None if target.credit < 0 else target.credit, "waiting": target.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
     }

@@ -223,6 +223,7 @@ def test_explain_says_who_gets_it_and_why_another_does_not(shell: Shell) -> None
     code, out, _ = shell("explain", "cli.why.not.x")
     assert code == 0
     assert "cli.why.*.x (amqp) for asker" in out.decode()
+    assert "pool: length 4, left 0 'cli', left 1 'why', left 3 'x'" in out.decode()
     code, out, _ = shell("explain", "cli.why.not", "--client", "asker")
     assert code == 0
     assert "asker does not get it by:" in out.decode()

@@ -104,6 +104,8 @@ async def test_explain_says_which_rows_matched_and_why_others_did_not(broker: Te
         matches = {(each["client"], each["subscription"]): each for each in found["matches"]}
         assert {key for key in matches if key[0] == "desk"} == {("desk", 1), ("desk", 2), ("desk", 3)}
         assert all(each["rows"] for each in matches.values())
+        assert matches["desk", 3]["tier"] == "exact"
+        assert matches["desk", 1]["reason"] == "pool: length 3, left 0 'stock', left 2 'AAPL'"
         assert [each["group"] for each in found["matches"] if each["client"] != "desk"] == ["archive"]
         why_not = {each["filter"]: each["reason"] for each in found["client"]["why_not"]}
         assert set(why_not) == {"stock.*.MSFT", "stock.#.close"}

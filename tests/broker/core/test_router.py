@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.core.errors import InvalidTopic, NotPermitted
+from broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
+from broker.core.explain import explain
 from broker.core.subscription import Subscription
 from broker.wire.fanout import Route, Target
 from broker.wire.routes import RouteCache
@@ -131,13 +132,47 @@ class RouterMachine(RuleBasedStateMachine):
         if hasattr(self, "broker"):
             self.broker.disconnect(self.client, "over")
             assert len(self.broker.router) == 0
-            assert len(self.broker.router._wildcards) == 0
-            assert self.broker.router._exact == {}
+            assert len(self.broker.router._filters) == 0
             assert self.broker.router._groups == {}
 
 
 RouterMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
 TestRouterAgainstTheOracle = RouterMachine.TestCase
+
+
+def test_explain_tells_the_tier_of_each_subscription_shown() -> None:
+    broker = broker_with()
+    client, _ = connect(broker)
+    for number in range(3_000):
+        subscribe(broker, client, number, b"site.%d.*.dev.%d" % (number % 50, number))
+    subscribe(broker, client, 3_000, b"site.7.hall.dev.7")
+    subscribe(broker, client, 3_001, b"site.#")
+    subscribe(broker, client, 3_002, b"site/+/hall/#", "mqtt")
+    view = explain(broker, b"site.7.hall.dev.7", "amqp", None, 10)
+    told = {match["subscription"]: (match["tier"], match["reason"]) for match in view["matches"]}
+    assert set(told) == {7, 3_000, 3_001, 3_002}
+    tier, reason = told[7]
+    assert tier == "buckets"
+    assert reason == "buckets: class left 4, key '7'; checked: length 5, left 0 'site', left 1 '7', left 3 'dev'"
+    assert told[3_000] == ("exact", "exact: the whole topic")
+    assert {told[3_001][0], told[3_002][0]} <= {"pool", "buckets"}
+    assert all(match["rows"] for match in view["matches"])
+    assert len(explain(broker, b"site.7.hall.dev.7", "amqp", None, 2)["matches"]) == 2
+
+
+@pytest.mark.parametrize("filter", [b"a.*.c.d", b"a/#/b", b"x" * 101])
+def test_a_refused_filter_leaves_nothing_behind(filter: bytes) -> None:
+    broker = broker_with(topic_words_max=3, topic_bytes_max=100)
+    client, _ = connect(broker)
+    kept = subscribe(broker, client, 1, b"a")
+    syntax = "mqtt" if b"/" in filter else "amqp"
+    with pytest.raises(InvalidFilter):
+        subscribe(broker, client, 2, filter, syntax, group="g")
+    assert [s.id for s in broker.router.subscriptions()] == [kept.id]
+    assert len(broker.router._filters) == 1
+    assert broker.router._groups == {}
+    assert list(client.subscriptions) == [1]
+    assert subscribe(broker, client, 2, b"b").id != kept.id
 
 
 def test_a_full_cache_forgets_the_oldest_topic() -> None:

@@ -1,5 +1,6 @@
-"""`fanlight explain`: who gets a message on this topic, by which rows of the index; and for one client, why
-not."""
+"""`fanlight explain`: who gets a message on this topic, found in which tier of the index and by which rows; and for
+one client, why not.
+"""
 
 import argparse
 import json
@@ -29,8 +30,8 @@ def explained(answer: dict[str, Any]) -> list[str]:
         group = f", group {match['group']!r}" if match.get("group") else ""
         who = f"{text.shown(str(match.get('client', '?')))} (connection {match.get('connection', '?')})"
         out.append(f"  {text.shown(str(match.get('filter', '?')))} ({match.get('syntax', '?')}{group}) for {who}")
-        if match.get("rows"):
-            out.append(f"    by {', '.join(str(row) for row in match['rows'])}")
+        if match.get("reason"):
+            out.append(f"    {match['reason']}")
     if len(matches) < count:
         out.append(f"  ... and {count - len(matches)} more")
     out += _why_not(answer.get("client") or {})
