@@ -24,7 +24,7 @@ from matchcore.probe cimport buckets_match
 from matchcore.reading cimport topic_read
 from matchcore.results cimport results_free, results_of_slots
 from matchcore.search cimport pool_match
-from matchcore.slots cimport slots_exact
+from matchcore.slots cimport slots_exact, slots_ids_end
 from matchcore.syntax cimport syntax_of, topic_error, view_of
 from matchcore.table cimport NONE, table_prefetch
 from matchcore.topic cimport Topic, topic_forget_words, topic_free, topic_init
@@ -128,9 +128,11 @@ cdef class FilterIndex(HeldFilters):
         count = self.results.slots.size
         if count == 0:
             return ()
-        if count <= FEW_IDS and self.slots.several == 0:
+        if count <= FEW_IDS:
             # The usual case: not many filters, each with one id.
-            return tuple_of_ids(few, gather_few(few, self.slots.ids, self.results.slots.items, count))
+            count = gather_few(few, self.slots.ids, self.results.slots.items, count)
+            if few[count - 1] < slots_ids_end(&self.slots):
+                return tuple_of_ids(few, count)
         if results_of_slots(&self.heap, &self.results, &self.slots, 0) < 0:
             raise MemoryError()
         self._check_out(&results)

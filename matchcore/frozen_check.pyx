@@ -101,7 +101,7 @@ cdef bint _slots_hold(const Header* header) noexcept nogil:
             return False
         if slots[i].tier < TIER_POOL and slots[i].tier >= classes:
             return False
-        if slots[i].flags & SLOT_LIST and ids[i] >= list_count:
+        if slots[i].flags & SLOT_LIST and ~ids[i] >= list_count:
             return False
     for i in range(list_count):
         if lists[i].room > 30 or lists[i].size > <uint32_t> 1 << lists[i].room:

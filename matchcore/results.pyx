@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from matchcore.ascending cimport FEW_IDS, gather_few, make_ascending
 from matchcore.heap cimport numbers_free, numbers_reserve
-from matchcore.slots cimport slot_ids
+from matchcore.slots cimport slot_ids, slots_ids_end
 
 
 cdef inline int _push_list(Heap* heap, Numbers* into, const uint32_t* ids, size_t count) noexcept nogil:
@@ -21,25 +21,34 @@ cdef int results_of_slots(Heap* heap, Results* results, const Slots* slots, size
     cdef const uint32_t* found = results.slots.items
     cdef size_t n = results.slots.size
     cdef const uint32_t* ids
+    cdef uint32_t* into
+    cdef uint32_t highest = 0
     cdef size_t i, count
     results.ids.size = base
+    if n == 0:
+        return 0
     if numbers_reserve(heap, &results.ids, base + (n if n > FEW_IDS else FEW_IDS)) < 0:
         return -1
-    if slots.several == 0:
-        # One id each: the usual case.
-        if n <= FEW_IDS:
-            results.ids.size += gather_few(results.ids.items + base, slots.ids, found, n)
+    # One id each: the usual case.
+    into = results.ids.items + base
+    if n <= FEW_IDS:
+        count = gather_few(into, slots.ids, found, n)
+        if into[count - 1] < slots_ids_end(slots):
+            results.ids.size += count
             return 0
-        for i in range(n):
-            results.ids.items[base + i] = slots.ids[found[i]]
-        results.ids.size += n
     else:
         for i in range(n):
-            ids = slot_ids(slots, found[i], &count)
-            if _push_list(heap, &results.ids, ids, count) < 0:
-                return -1
-        if n == 1:
-            return 0  # a list is ascending as it is
+            into[i] = slots.ids[found[i]]
+            highest = max(highest, into[i])
+        if highest < slots_ids_end(slots):
+            results.ids.size += n
+            return make_ascending(heap, &results.ids, base, &results.spare)
+    for i in range(n):
+        ids = slot_ids(slots, found[i], &count)
+        if _push_list(heap, &results.ids, ids, count) < 0:
+            return -1
+    if n == 1:
+        return 0  # a list is ascending as it is
     return make_ascending(heap, &results.ids, base, &results.spare)
 
 

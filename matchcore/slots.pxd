@@ -3,13 +3,14 @@
 # here by the words of the topic, in whichever syntax either is written.
 #
 #     table     hash of the words -> slot                                                  8 bytes a cell
-#     ids       [ 7 | 9 | list 0 | ... ]            the id, or the list of several          4
+#     ids       [ 7 | 9 | ~0 | ... ]                the id, or ~ the list of several        4
 #     entries   [ text -> 0, tier, flags | ... ]                                            8
 #     arena     [ 7, "forex.*" | 4, "a.*b" | ... ]  sizes and bytes                         4 + the text
 #     lists     [ at 0, size 3 | ... ]              of slots that have several: bags (bag.pxd), ascending
 #               [ 3, 4, 12, . | ... ]               and their ids, in an arena of its own
 #
-# A match ends in slots; the ids lie by themselves, so that they are few cache lines.
+# A match ends in slots; the ids lie by themselves, so that they are few cache lines. Lists are numbered from the
+# highest id down: below slots_ids_end it is an id for sure, and the entries, each a miss, need not be asked.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -26,7 +27,7 @@ cdef enum:
     # Slot.flags
     SLOT_MQTT = 1
     SLOT_STR = 2       # filters() gives back a str
-    SLOT_LIST = 4      # several ids: ids[slot] is a list
+    SLOT_LIST = 4      # several ids: ids[slot] is ~ a list
     SLOT_FREE = 8      # ids[slot] is the next free slot
 
 
@@ -97,12 +98,21 @@ cdef inline void slots_expect_text(const Slots* slots, uint32_t slot) noexcept n
         prefetch(&slots.arena.units[slots.entries[slot].text])
 
 
+# What is less in `ids`, the place of a slot in use, is an id; the rest an id or a list.
+cdef inline uint64_t slots_ids_end(const Slots* slots) noexcept nogil:
+    return (<uint64_t> 1 << 32) - slots.list_count
+
+
+cdef inline const Bag* slot_list(const Slots* slots, uint32_t slot) noexcept nogil:
+    return &slots.lists[~slots.ids[slot]]
+
+
 cdef inline const uint32_t* slot_ids(const Slots* slots, uint32_t slot, size_t* count) noexcept nogil:
-    if slots.several == 0 or not slots.entries[slot].flags & SLOT_LIST:
+    if slots.ids[slot] < slots_ids_end(slots) or not slots.entries[slot].flags & SLOT_LIST:
         count[0] = 1
         return &slots.ids[slot]
-    count[0] = slots.lists[slots.ids[slot]].size
-    return bag_items(&slots.ids_of_lists, &slots.lists[slots.ids[slot]])
+    count[0] = slot_list(slots, slot).size
+    return bag_items(&slots.ids_of_lists, slot_list(slots, slot))
 
 
 cdef inline const char* slot_text(const Slots* slots, uint32_t slot, size_t* size) noexcept nogil:

@@ -202,7 +202,7 @@ cdef void slots_drop(Slots* slots, uint32_t slot, uint64_t hash) noexcept nogil:
     arena_give_back(&slots.arena, entry.text, _units(slots.arena.units[entry.text]))
     slots.pairs -= count
     if entry.flags & SLOT_LIST:
-        _free_list(slots, slots.ids[slot])
+        _free_list(slots, ~slots.ids[slot])
     if entry.tier == TIER_EXACT:
         slots.exact -= 1
     entry.flags = SLOT_FREE
@@ -220,7 +220,7 @@ cdef void slots_drop(Slots* slots, uint32_t slot, uint64_t hash) noexcept nogil:
 cdef bint slots_has_id(const Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
     if not slots.entries[slot].flags & SLOT_LIST:
         return slots.ids[slot] == id
-    return bag_has(&slots.ids_of_lists, &slots.lists[slots.ids[slot]], id)
+    return bag_has(&slots.ids_of_lists, slot_list(slots, slot), id)
 
 
 cdef uint32_t _new_list(Slots* slots) noexcept nogil:
@@ -286,7 +286,7 @@ cdef int slots_add_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
     if slots_has_id(slots, slot, id):
         return 0
     if slots.entries[slot].flags & SLOT_LIST:
-        bag = &slots.lists[slots.ids[slot]]
+        bag = &slots.lists[~slots.ids[slot]]
         if bag_reserve(&slots.ids_of_lists, bag) < 0:
             return -1
     else:
@@ -298,7 +298,7 @@ cdef int slots_add_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
         if bag_reserve(&slots.ids_of_lists, bag) < 0:
             _free_list(slots, list)
             return -1
-        slots.ids[slot] = list
+        slots.ids[slot] = ~list
         slots.entries[slot].flags |= SLOT_LIST
     bag_insert(&slots.ids_of_lists, bag, id)
     slots.pairs += 1
@@ -309,7 +309,7 @@ cdef int slots_add_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
 
 cdef void slots_drop_id(Slots* slots, uint32_t slot, uint32_t id) noexcept nogil:
     # Not for the last id: then the whole slot goes.
-    cdef uint32_t list = slots.ids[slot]
+    cdef uint32_t list = ~slots.ids[slot]
     cdef Bag* bag = &slots.lists[list]
     bag_remove(&slots.ids_of_lists, bag, id)
     slots.pairs -= 1

@@ -70,6 +70,20 @@ def test_filters_with_many_ids_answer_in_order(count: int) -> None:
     assert names.match("a.#") == tuple(sorted(ids))
 
 
+@pytest.mark.parametrize("count", SIZES)
+def test_the_highest_ids_are_not_taken_for_lists_of_ids(count: int) -> None:
+    index = FilterIndex()
+    highest = [2**32 - 1 - i for i in range(count)]
+    for i, id in enumerate(highest):
+        index.insert(filter_of(i), id)
+        index.insert(f"x{i}", id)
+        index.insert(f"x{i}", 7)
+    assert index.match(TOPIC) == tuple(sorted(highest))
+    index.insert(filter_of(0), 7)
+    assert index.match(TOPIC) == (7, *sorted(highest))
+    assert index.match_many([TOPIC, "x0"])[1].tolist() == [7, *sorted(highest), 7, 2**32 - 1]
+
+
 def test_text_that_is_not_ascii_is_matched_by_its_utf8() -> None:
     index = FilterIndex()
     index.insert("börse.*", 1)

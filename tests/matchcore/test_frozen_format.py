@@ -78,7 +78,7 @@ class Reader:
         id = self.units(IDS, slot, 1)[0]
         if not self.text(slot)[2] & 4:
             return [id]
-        block, size = struct.unpack_from("<II", self.data, self.sections[LISTS][0] + 12 * id)
+        block, size = struct.unpack_from("<II", self.data, self.sections[LISTS][0] + 12 * (id ^ 0xFFFFFFFF))
         return list(self.units(IDS_OF_LISTS, block, size))
 
     def word(self, text: bytes) -> int:
