@@ -39,9 +39,10 @@ from libc.string cimport memcpy, memset
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
 from matchcore.frozen_check cimport sections_fault
+from matchcore.frozen_finish cimport checksum, draft_finish
 from matchcore.frozen_layout cimport ALIGNED, CHECKED_FROM, Header, LEAST_ALIGNED, PoolRow, PoolWord
 from matchcore.frozen_read cimport header_fault, opened_free, opened_init
-from matchcore.frozen_write cimport Draft, checksum, draft_copy, draft_finish
+from matchcore.frozen_write cimport Draft, draft_copy
 from matchcore.hashing cimport MULTIPLIERS
 from matchcore.heap cimport heap_give_back
 from matchcore.lines cimport Line

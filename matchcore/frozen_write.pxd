@@ -1,13 +1,13 @@
 # Making the bytes of a FrozenIndex, in two steps: what the index must be held for, and what it need not.
 #
 #     copy      index held: sizes added up, one allocation, arrays copied        O(bytes), a memcpy
-#     finish    index free to change: hash tables made anew, holes cleared, checksum
+#     finish    index free to change: frozen_finish.pxd
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.arena cimport Arena
 from matchcore.classes cimport WIDTH_AT_MOST
-from matchcore.frozen_layout cimport Header
+from matchcore.frozen_layout cimport Header, section_of
 from matchcore.hashing cimport MULTIPLIERS
 from matchcore.heap cimport Heap
 from matchcore.slots cimport Slots
@@ -34,12 +34,12 @@ cdef struct Draft:
     Arena[ARENAS] arenas             # which of their blocks were free
 
 
+cdef inline void* draft_section(Draft* draft, int section) noexcept nogil:
+    return <void*> section_of(draft.header, section)
+
+
 # -1: no memory, and nothing is held.
 cdef int draft_copy(Draft* draft) noexcept nogil
-cdef int draft_finish(Draft* draft) noexcept nogil
 
 # Of one that was copied and will not be finished.
 cdef void draft_free(Draft* draft) noexcept nogil
-
-# Of `size` bytes from `start`, a multiple of 32.
-cdef uint64_t checksum(const void* start, size_t size) noexcept nogil
