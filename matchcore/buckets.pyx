@@ -15,7 +15,7 @@ from matchcore.classes cimport (
     classes_bind, classes_find, classes_forget_if_empty, classes_make, classes_record, classes_reserve,
     classes_unbind,
 )
-from matchcore.heap cimport heap_give_back, heap_take
+from matchcore.heap cimport heap_give_back, heap_take, prefetch
 from matchcore.keys cimport key_of, key_of_class, key_tag, pattern_depth, pattern_of, pattern_sort
 from matchcore.lines cimport (
     LINE_PLACES, Line, Lines, first_place, line_after, line_home, lines_drop, lines_free, lines_put, lines_replace,
@@ -24,6 +24,9 @@ from matchcore.lines cimport (
 from matchcore.places cimport HAS_MANY, NO_DOLLAR, TO_VERIFY, TOKEN_WILD
 from matchcore.table cimport NONE, table_free, table_put, table_reserve, table_seek
 from matchcore.topic cimport bloom_bit
+
+cdef enum:
+    AHEAD = 3            # lines of the table whose buckets are asked for ahead of time
 
 
 cdef void buckets_init(Buckets* buckets, Heap* heap, Classes* classes, Slots* slots) noexcept nogil:
@@ -319,6 +322,11 @@ cdef void _pack(Buckets* buckets) noexcept nogil:
     if arena_like(&made, &buckets.arena) < 0:
         return
     for i in range(buckets.table.count):
+        if i + AHEAD < buckets.table.count:
+            line = &buckets.table.lines[i + AHEAD]
+            for j in range(LINE_PLACES):  # in no order, each a miss; of an empty place it is old or 0, and no harm
+                prefetch(&buckets.arena.units[line.refs[j]])
+                prefetch(&buckets.arena.units[line.refs[j] + 12])
         line = &buckets.table.lines[i]
         for j in range(LINE_PLACES):
             if line.tags[j] == 0:
