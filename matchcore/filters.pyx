@@ -14,6 +14,7 @@ Errors: InvalidFilter and InvalidTopic (ValueErrors, see errors.py), ValueError 
 0..2**32-1, TypeError for what is no str, bytes or int, MemoryError with the index as it was.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
 from matchcore.ascending cimport FEW_IDS, gather_few
@@ -169,6 +170,7 @@ cdef class FilterIndex(HeldFilters):
         memset(&results, 0, sizeof(Results))  # its own: the answer may be long, and is not kept
         heap.bytes = 0
         heap.allowance = self.heap.allowance
+        self._threads_that_are()
         try:
             if self.writers != 0:
                 status = self._match_rows(given, number, &heap, &results, into, &fault, &row)
@@ -234,8 +236,14 @@ cdef class FilterIndex(HeldFilters):
         """The slots that match."""
         cdef uint32_t number = syntax_of(syntax)
         cdef size_t i
+        cdef size_t count
+        cdef bytes kept
         self._collect(topic, number, False, &self.results)
-        return [self.results.slots.items[i] for i in range(self.results.slots.size)]
+        count = self.results.slots.size
+        kept = PyBytes_FromStringAndSize(  # where another match does not reach: see _triples
+            <const char*> self.results.slots.items, <Py_ssize_t> (count * sizeof(uint32_t))
+        )
+        return [(<const uint32_t*> PyBytes_AS_STRING(kept))[i] for i in range(count)]
 
     def matching(self, topic: str | bytes, *, syntax: str = "amqp") -> list:
         """[(filter, syntax, id), ...] of the filters that match: what `explain` explains."""
@@ -258,8 +266,9 @@ cdef class FilterIndex(HeldFilters):
         for slot in self._matching(topic, syntax):
             if self.version != version:
                 raise RuntimeError("the FilterIndex changed while its matches were explained")
-            tier, key = self._whereabouts(slot)
-            for held in self._triples(slot):
+            triples = self._triples(slot)
+            tier, key = self._whereabouts(slot, version)
+            for held in triples:
                 if ids is None or held[2] in ids:
                     told.append(explain(*held, topic, syntax, tier, key))
         return told

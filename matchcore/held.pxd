@@ -21,13 +21,15 @@ cdef class HeldFilters:
         int readers           # calls of match_many that run without the GIL
         int writers           # changes that wait for them
         void* gate            # a lock: held while there are such readers
+        unsigned long forks   # of the process in which these three were last right
         object __weakref__
 
         int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         void _release(self, const uint32_t* ids, int count) noexcept nogil
         int _to_change(self) except -1
+        int _threads_that_are(self) except -1
         void _begin_reading(self) noexcept
         void _end_reading(self) noexcept
         list _triples(self, uint32_t slot)
-        tuple _whereabouts(self, uint32_t slot)
+        tuple _whereabouts(self, uint32_t slot, uint64_t version)

@@ -16,12 +16,16 @@ The invariants, as the design has them (and the files that keep each):
     I9  the pool: a bit is set just where the filter has the literal, free rows where it has none [pool]
 """
 
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.pythread cimport (
     PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
     PyThread_type_lock, WAIT_LOCK,
 )
 
 from matchcore.buckets cimport buckets_locate
+from matchcore.classes cimport KEY_LITERALS
 from matchcore.hashing cimport hash_secret, hash_word
 from matchcore.heap cimport heap_give_back, heap_take
 from matchcore.ids cimport take_id
@@ -42,6 +46,16 @@ from matchcore.words cimport OTHER, words_find, words_intern, words_release
 
 cdef const uint64_t* secret = hash_secret()
 
+cdef unsigned long forks = 0  # of this process from its ancestors
+
+
+def _forked() -> None:
+    global forks
+    forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
 
 cdef class HeldFilters:
     """Not for itself: FilterIndex is made of it."""
@@ -52,6 +66,7 @@ cdef class HeldFilters:
         tiers_init(&self.tiers, &self.heap, &self.slots)
         take_limits(max_words, max_bytes, &self.limits)
         self.gate = <void*> PyThread_allocate_lock()
+        self.forks = forks
         self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
         if self.gate == NULL or self.word_ids == NULL or topic_init(&self.topic, &self.heap, self.limits.words) < 0:
             raise MemoryError()
@@ -184,12 +199,26 @@ cdef class HeldFilters:
 
     cdef int _to_change(self) except -1:
         """Waits until no match_many runs without the GIL."""
+        self._threads_that_are()
         while self.readers != 0:
             self.writers += 1
             with nogil:
                 PyThread_acquire_lock(<PyThread_type_lock> self.gate, WAIT_LOCK)
                 PyThread_release_lock(<PyThread_type_lock> self.gate)
             self.writers -= 1
+        return 0
+
+    cdef int _threads_that_are(self) except -1:
+        """In a forked process there are no threads but one: whoever read or waited in the others will not end."""
+        cdef void* gate
+        if self.forks != forks:
+            if self.readers != 0 or self.writers != 0:
+                gate = <void*> PyThread_allocate_lock()
+                if gate == NULL:
+                    raise MemoryError()
+                self.gate = gate  # what became of the old one in the fork nobody knows: it is left alone
+                self.readers = self.writers = 0
+            self.forks = forks
         return 0
 
     cdef void _begin_reading(self) noexcept:
@@ -213,13 +242,17 @@ cdef class HeldFilters:
         """Bytes held, all told: tables, texts, rows, scratch and this object; malloc's own headers are not."""
         return self.heap.bytes + <size_t> type(self).__basicsize__
 
+    # Where Python 3.11 makes a list, a dict or a tuple it may collect, and a finalizer may then ask or change the
+    # index: so first all is read, into bytes at most, and then they are made.
+
     cdef list _triples(self, uint32_t slot):
         cdef size_t count, i
         cdef const uint32_t* ids = slot_ids(&self.slots, slot, &count)
-        cdef list numbers = [ids[i] for i in range(count)]
+        cdef bytes kept = PyBytes_FromStringAndSize(<const char*> ids, <Py_ssize_t> (count * sizeof(uint32_t)))
         cdef object text = slot_object(&self.slots, slot)
         cdef object syntax = syntax_name(MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP)
-        return [(text, syntax, id) for id in numbers]
+        ids = <const uint32_t*> PyBytes_AS_STRING(kept)
+        return [(text, syntax, ids[i]) for i in range(count)]
 
     def filters(self):
         """Iterates over (filter, syntax, id), in no promised order; RuntimeError if the index changes."""
@@ -235,10 +268,10 @@ cdef class HeldFilters:
                 raise RuntimeError("the FilterIndex changed while its filters were iterated over")
             i += 1
 
-    cdef tuple _whereabouts(self, uint32_t slot):
+    cdef tuple _whereabouts(self, uint32_t slot, uint64_t version):
         """("exact", ()), ("pool", ()) or ("buckets", ((place, word), ...)): the tier and the key."""
-        cdef uint32_t tier = self.slots.entries[slot].tier
-        cdef uint32_t syntax = MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP
+        cdef list words = [None] * KEY_LITERALS
+        cdef uint32_t tier, syntax
         cdef uint32_t flags = 0
         cdef uint32_t block
         cdef Pattern pattern
@@ -246,7 +279,12 @@ cdef class HeldFilters:
         cdef Fault fault
         cdef View view
         cdef int count, i
+        cdef uint32_t j
         cdef Token* token
+        if self.version != version:
+            raise RuntimeError("the FilterIndex changed while its matches were explained")
+        tier = self.slots.entries[slot].tier
+        syntax = MQTT if self.slots.entries[slot].flags & SLOT_MQTT else AMQP
         if tier == TIER_EXACT:
             return "exact", ()
         if tier == TIER_POOL:
@@ -261,8 +299,12 @@ cdef class HeldFilters:
         count = self._known(count, &flags, syntax)
         pattern_of(&pattern, &self.tiers.classes, slot, self.word_ids, count, flags)
         buckets_locate(&self.tiers.buckets, &pattern, tier, &key, &block)
-        words = {self.word_ids[i]: self.topic.tokens[i].start[:self.topic.tokens[i].size] for i in range(count)}
-        return "buckets", tuple([(key.place[i], words[key.ids[i]]) for i in range(key.literals)])
+        for i in range(count):
+            token = &self.topic.tokens[i]
+            for j in range(key.literals):
+                if key.ids[j] == self.word_ids[i]:
+                    words[j] = token.start[:token.size]
+        return "buckets", tuple([(key.place[j], words[j]) for j in range(key.literals)])
 
     def _fail_after(self, allocations: int) -> None:
         """For tests: so many more growths of memory succeed, then none; -1: all."""
