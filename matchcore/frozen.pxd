@@ -23,3 +23,4 @@ cdef class FrozenIndex(FilterIndex):
         bint is_opened
 
         int _open(self, const Header* header) except -1
+        int _to_have_bytes(self) except -1

@@ -25,6 +25,7 @@ that change while they are in use: `save` never changes a file in place, it writ
 old one's name, so that who has the old one mapped keeps it.
 """
 
+import errno
 import os
 from mmap import ACCESS_READ, mmap
 from pickle import PickleBuffer
@@ -87,6 +88,12 @@ cdef class FrozenIndex(FilterIndex):
             raise MemoryError()
         return 0
 
+    cdef int _to_have_bytes(self) except -1:
+        # FrozenIndex.__new__ alone, or a subclass with an __init__ of its own, makes one that is empty.
+        if not self.is_opened:
+            raise ValueError("this FrozenIndex was not made by freeze, open or from_buffer: it has no bytes")
+        return 0
+
     cdef int _to_change(self) except -1:
         raise TypeError("a FrozenIndex does not change: change the FilterIndex it comes from, and freeze that again")
 
@@ -105,21 +112,29 @@ cdef class FrozenIndex(FilterIndex):
         """The index in a file that `save` wrote: mapped, for reading, and shared with all who map it. The rest is as
         in from_buffer. Raises OSError for what cannot be opened.
         """
-        with open(path, "rb") as file:
+        source = os.fsdecode(path)
+        with open(source, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
-                raise InvalidFrozenIndex(os.fspath(path), "it is empty")
+                raise InvalidFrozenIndex(source, "it is empty")
             mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        return _from_buffer(cls, mapped, verify, os.fspath(path))
+        return _from_buffer(cls, mapped, verify, source)
 
     def save(self, path) -> None:
-        """Writes it to a file: beside, then renamed, so that there is never half a file under this name."""
-        beside = f"{os.fspath(path)}.{os.urandom(8).hex()}"
+        """Writes it to a file: beside, then renamed, so that there is never half a file under this name.
+
+        Raises OSError for what cannot be written, and where the name is that of a device, a pipe or a directory:
+        the renaming would put the file in its place.
+        """
+        target = os.fsdecode(path)
+        if os.path.exists(target) and not os.path.isfile(target):
+            raise OSError(errno.EEXIST, "there is something else than a file", target)
+        beside = f"{target}.{os.urandom(8).hex()}"
         try:
             with open(beside, "xb") as file:
                 file.write(self)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(beside, target)
         except BaseException:
             if os.path.exists(beside):
                 os.unlink(beside)
@@ -127,6 +142,7 @@ cdef class FrozenIndex(FilterIndex):
 
     def to_bytes(self) -> bytes:
         """A copy of the bytes; `memoryview(self)` is none."""
+        self._to_have_bytes()
         return PyBytes_FromStringAndSize(<const char*> self.header, <Py_ssize_t> self.header.size)
 
     def freeze(self):
@@ -134,12 +150,13 @@ cdef class FrozenIndex(FilterIndex):
         return self
 
     def __getbuffer__(self, Py_buffer* view, int flags):
+        self._to_have_bytes()
         PyBuffer_FillInfo(view, self, <void*> self.header, <Py_ssize_t> self.header.size, 1, flags)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the index, wherever they lie, and of this object with all that it has of its own."""
-        cdef size_t others = 0 if self.own != NULL else <size_t> self.header.size
+        cdef size_t others = <size_t> self.header.size if self.is_opened and self.own == NULL else 0
         return self.heap.bytes + others + <size_t> type(self).__basicsize__
 
     def __copy__(self):
@@ -180,12 +197,14 @@ cdef object _from_buffer(object cls, object buffer, bint verify, object source):
         if fault != NULL:
             raise InvalidFrozenIndex(source, fault.decode())
     made = cls.__new__(cls, header.words_most, header.bytes_most)
+    if made is None or made.is_opened:
+        raise TypeError(f"{cls.__name__}.__new__ made no new FrozenIndex")
     made.owner = octets
     made._open(header)
     return made
 
 
-def freeze(FilterIndex index, allocations: int = -1):
+def freeze(FilterIndex index not None, allocations: int = -1):
     """FilterIndex.freeze; for tests, as if there were memory for so many allocations only."""
     cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
     cdef Draft draft
@@ -194,6 +213,7 @@ def freeze(FilterIndex index, allocations: int = -1):
     _draw(&draft)
     draft.heap = &made.heap
     made.heap.allowance = allocations
+    index._threads_that_are()
     if index.writers != 0:
         _begin(index, &draft)
         status = draft_copy(&draft)

@@ -104,6 +104,7 @@ def parse_filter(text: str | bytes, syntax: str, *, max_words: int = MAX_WORDS, 
             tokens += [*pending, word]
             pending = []
     tokens += pending
-    encoded = text.encode() if isinstance(text, str) else bytes(text)
+    # As the grammar read them, whatever a subclass says of itself.
+    encoded = str.encode(text) if isinstance(text, str) else bytes.join(b"", (text,))
     is_exact = not any(isinstance(token, Wildcard) for token in tokens)
-    return Filter(encoded, str(syntax), is_exact, tuple(tokens))
+    return Filter(encoded, str.__str__(syntax), is_exact, tuple(tokens))

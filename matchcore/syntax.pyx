@@ -20,6 +20,7 @@ from matchcore.errors import InvalidFilter, InvalidTopic
 
 cdef extern from "Python.h":
     int PyUnicode_CompareWithASCIIString(object text, const char* ascii)
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
 cdef enum:
     # A filter is checked in time words x words at worst, so this stays small.
@@ -261,16 +262,21 @@ cdef int take_text(object text, View* view, uint32_t syntax, bint is_filter) exc
     return 0
 
 
+cdef uint32_t _limit(object name, object value, uint32_t most) except 0:
+    cdef int overflow = 0
+    cdef long long taken
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    # Read in C: a subclass of int that lies about order would have any room it likes.
+    taken = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow != 0 or not 1 <= taken <= most:
+        raise ValueError(f"{name} must be within 1..{most}")
+    return <uint32_t> taken
+
+
 cdef int take_limits(object max_words, object max_bytes, Limits* limits) except -1:
-    for name, value, most in (
-        ("max_words", max_words, WORDS_AT_MOST), ("max_bytes", max_bytes, BYTES_AT_MOST)
-    ):
-        if not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-        if not 1 <= value <= most:
-            raise ValueError(f"{name} must be within 1..{most}")
-    limits.words = max_words
-    limits.bytes = max_bytes
+    limits.words = _limit("max_words", max_words, WORDS_AT_MOST)
+    limits.bytes = _limit("max_bytes", max_bytes, BYTES_AT_MOST)
     return 0
 
 

@@ -48,8 +48,8 @@ cdef Topics _from_buffers(object data, object offsets):
     if len(array) == 0:
         raise ValueError("offsets has one more entry than there are topics: at least 1")
     array = numpy.ascontiguousarray(array)
-    octets = numpy.frombuffer(data, dtype=numpy.uint8) if len(data) != 0 else numpy.empty(0, dtype=numpy.uint8)
-    size = len(octets)
+    size = memoryview(data).nbytes
+    octets = numpy.frombuffer(data, dtype=numpy.uint8) if size != 0 else numpy.empty(0, dtype=numpy.uint8)
     if array[0] < 0 or array[-1] > size or (array[1:] < array[:-1]).any():
         raise ValueError(f"offsets must ascend within 0..{size}, the size of the topics in bytes")
     made.count = len(array) - 1
