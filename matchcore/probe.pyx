@@ -33,7 +33,7 @@ from matchcore.verify cimport tokens_take
 
 cdef enum:
     BATCH = 64
-    FEW = 16             # probes at a time, when one match is enough
+    FEW = 4              # probes at first, when one match is enough; then twice as many each time
     RECORDS_OF_ONE = 128   # no bucket has more
     MANY_EXACT = 16384
 
@@ -248,7 +248,10 @@ cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexc
     probe.any = any
     lines_prefetch(&batch.buckets.table, probe.tag)
     batch.size += 1
-    return _flush(batch) if batch.size == batch.limit else 0
+    if batch.size != batch.limit:
+        return 0
+    batch.limit = min(2 * batch.limit, <uint32_t> BATCH)
+    return _flush(batch)
 
 
 cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
