@@ -25,10 +25,12 @@ ONE = {"amqp": b"*", "mqtt": b"+"}
 MANY = b"#"
 
 
-def matches(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> bool:
+def matches(
+    filter: Text, filter_syntax: str, topic: Text, topic_syntax: str, max_words: int = 128, max_bytes: int = 65_535
+) -> bool:
     """Whether `filter` matches `topic`; raises InvalidFilter or InvalidTopic."""
-    wanted = filter_words(filter, filter_syntax)
-    words = topic_words(topic, topic_syntax)
+    wanted = filter_words(filter, filter_syntax, max_words, max_bytes)
+    words = topic_words(topic, topic_syntax, max_words, max_bytes)
     wild_first = bool(wanted) and wanted[0] in (ONE[filter_syntax], MANY)
     if filter_syntax == "mqtt" and wild_first and words and words[0].startswith(b"$"):
         return False
@@ -222,7 +224,7 @@ class ReferenceFilterIndex(_ReferenceIndex):
         topic_words(topic, syntax, *self._limits)
         found: set[int] = set()
         for (filter, filter_syntax), (_, ids) in self._held.items():
-            if matches(filter, filter_syntax, topic, syntax):
+            if matches(filter, filter_syntax, topic, syntax, *self._limits):
                 found |= ids
         return tuple(sorted(found))
 
@@ -256,7 +258,7 @@ class ReferenceNameIndex(_ReferenceIndex):
         filter_words(filter, syntax, *self._limits)
         found: set[int] = set()
         for (name, name_syntax), (_, ids) in self._held.items():
-            if matches(filter, syntax, name, name_syntax):
+            if matches(filter, syntax, name, name_syntax, *self._limits):
                 found |= ids
         return tuple(sorted(found))
 
