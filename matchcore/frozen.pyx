@@ -21,8 +21,9 @@ Trust: a file that was cut off, or in which something was overwritten, is told b
 what a forger who knows how to make a checksum can write is looked through before it is believed: a search
 never reads outside the bytes, though its answers may be wrong. InvalidFrozenIndex is raised for both. With
 `verify=False` neither is done: then open only what you would take code from. Nothing helps against bytes
-that change while they are in use: `save` never changes a file in place, it writes another one and gives it the
-old one's name, so that who has the old one mapped keeps it.
+that change while they are in use, and a file that is cut while it is mapped ends the process (SIGBUS): `save` never
+changes a file in place, it writes another one and gives it the old one's name, so that who has the old one mapped
+keeps it; who copies files should do the same.
 """
 
 import errno
