@@ -92,8 +92,17 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
 def test_every_page_of_docs_can_be_found_from_its_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / link).resolve() for link in LINK.findall(index)}
-    pages = [page for page in (ROOT / "docs").glob("*.*") if page.name != "README.md"]
+    pages = [page for page in (ROOT / "docs").glob("*.*") if page.name != "README.md" and page.suffix != ".svg"]
     assert not [name(page) for page in pages if page not in linked]
+
+
+def test_every_picture_is_shown_on_a_page() -> None:
+    shown = {
+        (page.parent / picture).resolve()
+        for page in PAGES
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert not [name(picture) for picture in (ROOT / "docs").glob("*.svg") if picture not in shown]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -12,7 +12,6 @@ def test_the_drawings_in_the_document_are_those_of_the_code() -> None:
     assert document.rewritten(TEXT, None) == TEXT
 
 
-@pytest.mark.skipif(not collect.RESULTS.exists(), reason="no results are committed")
 def test_the_tables_in_the_document_are_those_of_the_committed_results() -> None:
     report = against.load(collect.RESULTS)
     assert not report["quick"]
