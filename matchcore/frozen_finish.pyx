@@ -120,6 +120,7 @@ cdef void _hash_buckets(Draft* draft, Class* classes) noexcept nogil:
     lines.lines = <Line*> draft_section(draft, LINES)
     lines.count = <uint32_t> section_items(draft.header, LINES, sizeof(Line))
     lines.used = 0
+    lines.sieve.bits = NULL
     i = 0
     while i < count:
         n = <uint32_t> min(<size_t> AHEAD, count - i)

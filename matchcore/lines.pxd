@@ -3,6 +3,7 @@
 #
 #     line, 64 bytes   | tag x 7 | passed | ref x 7 | - |         tag 0: empty
 #                        home = tag x lines / 2**32
+#     sieve            a bit for each tag, looked at before the line: sieve.pxd
 #
 # All tags of a line are compared at once. A line that is full sends what does not fit to the next one and
 # counts it in `passed`: a search goes on only where that is not 0, so that nothing need be moved on removal.
@@ -14,8 +15,10 @@
 # by now, so with a few lines all counts can be above 0 at once.
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memset
 
 from matchcore.heap cimport Heap, heap_give_back, heap_take_zeros, prefetch
+from matchcore.sieve cimport Sieve, sieve_free, sieve_make, sieve_put, sieve_size
 
 cdef enum:
     LINE_PLACES = 7
@@ -35,6 +38,7 @@ cdef struct Lines:
     void* block
     uint32_t count
     uint32_t used
+    Sieve sieve            # none in a frozen copy
 
 
 cdef extern from *:
@@ -95,11 +99,13 @@ cdef inline void lines_put(Lines* lines, uint32_t tag, uint32_t ref) noexcept no
     lines.lines[at].tags[first_place(free)] = tag
     lines.lines[at].refs[first_place(free)] = ref
     lines.used += 1
+    sieve_put(&lines.sieve, tag)
 
 
 cdef inline void lines_free(Heap* heap, Lines* lines) noexcept nogil:
     if lines.block != NULL:
         heap_give_back(heap, lines.block, (<size_t> lines.count + 1) * sizeof(Line))
+    sieve_free(heap, &lines.sieve)
     lines.block = NULL
     lines.lines = NULL
     lines.count = lines.used = 0
@@ -116,6 +122,7 @@ cdef inline int lines_resize(Heap* heap, Lines* lines, size_t count) noexcept no
     made.block = heap_take_zeros(heap, (count + 1) * sizeof(Line))
     if made.block == NULL:
         return -1
+    sieve_make(heap, &made.sieve, count * LINE_FULL)
     made.lines = <Line*> ((<size_t> made.block + sizeof(Line) - 1) // sizeof(Line) * sizeof(Line))
     for i in range(lines.count):
         for j in range(LINE_PLACES):
@@ -152,6 +159,18 @@ cdef inline void lines_replace(Lines* lines, uint32_t tag, uint32_t ref, uint32_
     lines.lines[at].refs[place] = by
 
 
+# The tags that have gone have bits too: when they are as many as there is room for, all bits are made anew.
+cdef inline void lines_sift(Lines* lines) noexcept nogil:
+    cdef size_t i
+    cdef int j
+    lines.sieve.gone = 0
+    memset(lines.sieve.bits, 0, sieve_size(&lines.sieve))
+    for i in range(lines.count):
+        for j in range(LINE_PLACES):
+            if lines.lines[i].tags[j] != 0:
+                sieve_put(&lines.sieve, lines.lines[i].tags[j])
+
+
 cdef inline void lines_drop(Heap* heap, Lines* lines, uint32_t tag, uint32_t ref) noexcept nogil:
     cdef uint32_t at
     cdef uint32_t i = line_home(lines, tag)
@@ -165,3 +184,7 @@ cdef inline void lines_drop(Heap* heap, Lines* lines, uint32_t tag, uint32_t ref
         lines_free(heap, lines)
     elif lines.count > 8 and lines.used < lines.count:
         lines_resize(heap, lines, lines.count // 2)  # without memory it stays large
+    else:
+        lines.sieve.gone += 1
+        if lines.sieve.bits != NULL and lines.sieve.gone > <size_t> lines.count * LINE_FULL:
+            lines_sift(lines)

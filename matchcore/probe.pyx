@@ -28,6 +28,7 @@ from matchcore.lines cimport (
 )
 from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
 from matchcore.slots cimport slots_expect, slots_expect_text
+from matchcore.sieve cimport sieve_has
 from matchcore.table cimport NONE
 from matchcore.verify cimport tokens_take
 
@@ -246,8 +247,9 @@ cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexc
     probe.tag = line_tag(<uint32_t> (sum >> 32))
     probe.c = c
     probe.any = any
+    # Without a branch: whether it is there is as good as random.
     lines_prefetch(&batch.buckets.table, probe.tag)
-    batch.size += 1
+    batch.size += sieve_has(&batch.buckets.table.sieve, probe.tag)
     if batch.size != batch.limit:
         return 0
     batch.limit = min(2 * batch.limit, <uint32_t> BATCH)

@@ -25,3 +25,23 @@ def test_a_search_ends_though_every_line_has_passed_something_on() -> None:
         if word not in held:
             assert index.insert(word + ".*", 1)
             held.append(word)
+
+
+def test_what_is_held_is_found_however_much_has_come_and_gone() -> None:
+    """The sieve in front of the table keeps the bits of what has gone, and makes them anew now and then."""
+    dice = random.Random(2)
+    index = FilterIndex()
+    index._tune(small=0, pool_least=1_000_000)
+    held = [f"{i}.*" for i in range(500)]
+    for filter in held:
+        index.insert(filter, 1)
+    size = index.nbytes
+    for step in range(500, 20_500):
+        place = dice.randrange(len(held))
+        assert index.remove(held[place], 1)
+        held[place] = f"{step}.*"
+        assert index.insert(held[place], 1)
+        if step % 500 == 0:
+            assert all(index.match(filter) == (1,) for filter in held)
+            assert not index.match_any(f"{step + 1}.x")
+    assert index.nbytes < 2 * size
