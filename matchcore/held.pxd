@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.heap cimport Heap
 from matchcore.slots cimport Slots
-from matchcore.syntax cimport Limits
+from matchcore.syntax cimport Limits, View
 from matchcore.tiers cimport Tiers
 from matchcore.topic cimport Topic
 
@@ -24,6 +24,8 @@ cdef class HeldFilters:
         unsigned long forks   # of the process in which these three were last right
         object __weakref__
 
+        int _read(self, object filter, uint32_t syntax, View* view, uint64_t* hash) except -1
+        int _canonical(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         void _release(self, const uint32_t* ids, int count) noexcept nogil

@@ -86,19 +86,13 @@ cdef class HeldFilters:
         cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
-        cdef Fault fault
         cdef uint64_t hash
         cdef uint32_t slot
         cdef uint32_t flags = 0
         cdef bint is_exact = True
         cdef Token* tokens = self.topic.tokens
-        cdef int count, i, added
-        self._to_change()
-        view_of(filter, &view, number, True)
-        count = scan_filter(view.start, view.size, number, &self.limits, tokens, &fault)
-        if count < 0:
-            raise filter_error(&view, number, &self.limits, &fault)
-        hash = sum_tokens(secret, tokens, count)
+        cdef int i, added
+        cdef int count = self._read(filter, number, &view, &hash)
         slot = slots_find(&self.slots, view.start, view.size, number, hash)
         if slot != NONE:
             added = slots_add_id(&self.slots, slot, who)
@@ -125,38 +119,54 @@ cdef class HeldFilters:
         self.version += 1
         return True
 
-    cdef int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
-        """Fills word_ids with the canonical filter in the tokens; its length, -1: no memory."""
-        cdef uint32_t* ids = self.word_ids
+    cdef int _read(self, object filter, uint32_t syntax, View* view, uint64_t* hash) except -1:
+        """A filter to insert or remove, into the tokens: how many they are. Nobody reads the index from here on."""
+        cdef Fault fault
+        cdef int count
+        self._to_change()
+        view_of(filter, view, syntax, True)
+        count = scan_filter(view.start, view.size, syntax, &self.limits, self.topic.tokens, &fault)
+        if count < 0:
+            raise filter_error(view, syntax, &self.limits, &fault)
+        hash[0] = sum_tokens(secret, self.topic.tokens, count)
+        return count
+
+    cdef int _canonical(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
+        """The tokens made canonical, their wildcards in word_ids; how many they are now."""
         cdef Token* tokens = self.topic.tokens
         cdef int i
         if syntax == MQTT and tokens[0].kind != LITERAL:
             flags[0] = NO_DOLLAR
         count = canonical(tokens, count)
+        for i in range(count):
+            if tokens[i].kind != LITERAL:
+                self.word_ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
+        return count
+
+    cdef int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
+        """Fills word_ids with the canonical filter in the tokens; its length, -1: no memory."""
+        cdef uint32_t* ids = self.word_ids
+        cdef Token* tokens = self.topic.tokens
+        cdef int i
+        count = self._canonical(count, flags, syntax)
         for i in range(count):
             if tokens[i].kind == LITERAL:
                 ids[i] = words_intern(&self.tiers.words, tokens[i].start, tokens[i].size, tokens[i].hash)
                 if ids[i] == OTHER:
                     self._release(ids, i)
                     return -1
-            else:
-                ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
         return count
 
     cdef int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
         """The same for a filter that is held: its words are in the dictionary."""
         cdef Token* tokens = self.topic.tokens
         cdef int i
-        if syntax == MQTT and tokens[0].kind != LITERAL:
-            flags[0] = NO_DOLLAR
-        count = canonical(tokens, count)
+        count = self._canonical(count, flags, syntax)
         for i in range(count):
             if tokens[i].kind == LITERAL:
                 self.word_ids[i] = words_find(
                     &self.tiers.words, tokens[i].start, tokens[i].size, tokens[i].hash
                 )
-            else:
-                self.word_ids[i] = TOKEN_ONE if tokens[i].kind == ONE else TOKEN_MANY
         return count
 
     cdef void _release(self, const uint32_t* ids, int count) noexcept nogil:
@@ -170,18 +180,11 @@ cdef class HeldFilters:
         cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
         cdef View view
-        cdef Fault fault
         cdef uint32_t slot
         cdef uint32_t flags = 0
         cdef uint64_t hash
         cdef size_t held
-        cdef int count
-        self._to_change()
-        view_of(filter, &view, number, True)
-        count = scan_filter(view.start, view.size, number, &self.limits, self.topic.tokens, &fault)
-        if count < 0:
-            raise filter_error(&view, number, &self.limits, &fault)
-        hash = sum_tokens(secret, self.topic.tokens, count)
+        cdef int count = self._read(filter, number, &view, &hash)
         slot = slots_find(&self.slots, view.start, view.size, number, hash)
         if slot == NONE or not slots_has_id(&self.slots, slot, who):
             return False
