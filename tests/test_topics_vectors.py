@@ -15,6 +15,7 @@ from broker.core.broker import Broker
 from broker.core.limits import Limits
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import Unspellable, respell
+from broker.protocols.native.format import FORMAT
 from matchcore import reference
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -82,7 +83,7 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
 ) -> None:
     broker = Broker(Limits(), schedule=lambda: None)
     client = broker.connect(
-        broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol=""
+        broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
     broker.subscribe(client, 7, octets(filter), filter_syntax, Options())
     found = broker.router.matching(octets(topic), topic_syntax)

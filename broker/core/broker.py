@@ -19,6 +19,7 @@ from broker.core.subscription import Options, Subscription
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, check_filter, words_of
 from broker.wire.fanout import Route, Target
 from broker.wire.ledger import Ledger
+from broker.wire.message import Format, Variants
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
 
@@ -37,6 +38,7 @@ class Broker:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
+        self.variants = Variants()
         self.router = Router(self.routes, limits)
         self.flow = Flow(self.ledger, limits)
         self.clients: dict[int, Client] = {}
@@ -58,13 +60,14 @@ class Broker:
     def connect(
         self, outbox: Outbox, speaker: Speaker, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
+        format: Format,
     ) -> Client:
         """A connection is through its handshake."""
         self.connects += 1
         number = self.connects
         client = Client(
             number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
-            protocol=protocol, outbox=outbox, speaker=speaker, connected_at=now,
+            protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now,
         )
         outbox.owner = client
         self.clients[number] = client
@@ -108,7 +111,7 @@ class Broker:
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
         target = Target(
-            client.outbox, number, no_echo=options.no_echo, credit=options.credit,
+            client.outbox, self.variants.of(client.format), number, no_echo=options.no_echo, credit=options.credit,
             after=min(options.after, AFTER_MAX), waiting_max=waiting,
         )
         subscription = Subscription(client, number, text, syntax, options.group, target)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Client:
     agent: str
     address: str
     protocol: str
+    format: Format  # how its messages are written
     outbox: Outbox
     speaker: Speaker
     connected_at: float  # seconds, of the clock that `now` is from everywhere

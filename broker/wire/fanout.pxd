@@ -6,22 +6,19 @@
 #
 #   Target -> Outbox of its connection, number of the subscription, credit, messages left
 #
-# A frame is handed over as head + body. The head is a template of a few bytes with a hole of four at `hole`, into which
-# each copy gets its target's number, big-endian; the body is the same for all. This file knows no more of the protocol.
+# A message is encoded once for each Variant on the route, into a head with a hole and a body (message.pxd); a copy is the
+# head with its number in the hole, and the body. This file knows no more of the protocols.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
-
-cdef struct Head:
-    char octets[32]
-    Py_ssize_t size
-    Py_ssize_t hole
 
 cdef class Target:
     cdef:
         readonly Outbox outbox
+        readonly Variant variant          # the bytes of its copies
         readonly uint32_t number
         readonly bint no_echo
         readonly int64_t credit           # messages it may still get; UNLIMITED
@@ -35,8 +32,8 @@ cdef class Target:
     cdef bint listens(self, Outbox publisher) noexcept
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
-    cdef int deliver(self, Head* head, const char* body, Py_ssize_t body_size, bytes shared) except -1
-    cdef int hold(self, Head* head, const char* body, Py_ssize_t body_size) except -1
+    cdef int deliver(self, Message message) except -1
+    cdef int hold(self, Variant variant) except -1
     cdef int count(self) except -1
 
 cdef class Group:
@@ -55,5 +52,4 @@ cdef class Route:
 
     cdef Outbox blocker(self, Outbox publisher)
 
-cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Head* head, const char* body,
-                        Py_ssize_t body_size) except -1
+cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1

@@ -1,11 +1,14 @@
 from typing import Any
 
+from broker.wire.ledger import Ledger
+from broker.wire.message import Message, Variant
 from broker.wire.outbox import Outbox
 
 UNLIMITED: int
 
 class Target:
     outbox: Outbox
+    variant: Variant
     number: int
     no_echo: bool
     credit: int
@@ -18,6 +21,7 @@ class Target:
     def __init__(
         self,
         outbox: Outbox,
+        variant: Variant,
         number: int,
         *,
         no_echo: bool = False,
@@ -49,3 +53,6 @@ class Route:
     slot: Any
     def __init__(self, key: bytes, targets: list[Target], groups: list[Group]) -> None: ...
     def __len__(self) -> int: ...
+    def blocker_of(self, publisher: Outbox | None) -> Outbox | None: ...
+
+def publish(route: Route, ledger: Ledger, publisher: Outbox | None, message: Message) -> int: ...

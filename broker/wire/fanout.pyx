@@ -13,35 +13,26 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message, Variant, begin, number_into, prepare
 from broker.wire.outbox cimport MESSAGE, Outbox
 
-cdef enum:
-    # Bodies from this size on are shared by the outboxes instead of copied: a copy costs more than a second iovec.
-    SHARED_BODY = 16 * 1024
-
 UNLIMITED = -1
-
-
-cdef inline void patch(Head* head, uint32_t number) noexcept:
-    cdef unsigned char* hole = <unsigned char*> head.octets + head.hole
-    hole[0] = number >> 24
-    hole[1] = (number >> 16) & 0xFF
-    hole[2] = (number >> 8) & 0xFF
-    hole[3] = number & 0xFF
 
 
 cdef class Target:
     """The hot half of a subscription.
 
+    variant      how its copies are written
     number       as the client chose it
     credit       messages it may get before more is granted, or UNLIMITED
     after        messages until it ends by itself, or UNLIMITED
     waiting_max  messages that may wait for credit; further ones are dropped and counted
     """
 
-    def __cinit__(self, Outbox outbox not None, uint32_t number, *, bint no_echo=False, int64_t credit=UNLIMITED,
+    def __cinit__(self, Outbox outbox not None, Variant variant not None, uint32_t number, *, bint no_echo=False, int64_t credit=UNLIMITED,
                   int64_t after=UNLIMITED, Py_ssize_t waiting_max=0, subscription=None):
         self.outbox = outbox
+        self.variant = variant
         self.number = number
         self.no_echo = no_echo
         self.credit = credit
@@ -66,19 +57,30 @@ cdef class Target:
         """Bytes that would leave before a message given to this target now."""
         return self.outbox.size + self.outbox.held
 
-    cdef int deliver(self, Head* head, const char* body, Py_ssize_t body_size, bytes shared) except -1:
-        cdef Py_ssize_t size = head.size + body_size
+    cdef int deliver(self, Message message) except -1:
         cdef Outbox outbox = self.outbox
-        patch(head, self.number)
+        cdef Variant variant = self.variant
+        cdef Py_ssize_t size
+        if not prepare(variant, message):
+            self.dropped += 1
+            outbox.ledger.dropped_unspellable += 1
+            return 0
+        size = variant.head_size + variant.body_size
+        if size > outbox.frame_max:
+            self.dropped += 1
+            outbox.ledger.dropped_too_large += 1
+            return 0
+        if variant.hole_size == 4:
+            number_into(variant.head + variant.hole, self.number)
         if self.credit == 0 or (self.credit > 0 and self.waiting):
-            return self.hold(head, body, body_size)
+            return self.hold(variant)
         if not outbox.admits(size) and not outbox.make_room(size):
             self.dropped += 1
             return 0
-        if shared is None:
-            outbox.put(head.octets, head.size, body, body_size, self.number, MESSAGE)
+        if variant.shared is NULL:
+            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, MESSAGE)
         else:
-            outbox.put_shared(head.octets, head.size, shared, self.number)
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number)
         if self.credit > 0:
             self.credit -= 1
         return self.count()
@@ -91,9 +93,9 @@ cdef class Target:
                 self.end()
         return 0
 
-    cdef int hold(self, Head* head, const char* body, Py_ssize_t body_size) except -1:
+    cdef int hold(self, Variant variant) except -1:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
-        cdef Py_ssize_t size = head.size + body_size
+        cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
         if len(self.waiting) >= self.waiting_max or not self.outbox.admits(size):
             self.dropped += 1
@@ -101,8 +103,8 @@ cdef class Target:
             self.outbox.ledger.dropped_credit += 1
             return 0
         frame = PyBytes_FromStringAndSize(NULL, size)
-        memcpy(PyBytes_AS_STRING(frame), head.octets, head.size)
-        memcpy(PyBytes_AS_STRING(frame) + head.size, body, body_size)
+        memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
+        memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
         self.waiting.append(frame)
         self.outbox.held += size
         self.outbox.ledger.used += size
@@ -233,28 +235,36 @@ cdef class Route:
                 return found
         return None
 
+    def blocker_of(self, Outbox publisher):
+        """`blocker` for Python: look before a message is published."""
+        return self.blocker(publisher)
 
-cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Head* head, const char* body,
-                        Py_ssize_t body_size) except -1:
-    """Copy one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
+
+cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
+    """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
     cdef Py_ssize_t i, routed = 0, n = PyList_GET_SIZE(route.targets)
     cdef Target target
     cdef Group group
-    cdef bytes shared = None
     route.hits += 1
     ledger.messages_in += 1
-    if body_size >= SHARED_BODY and n + PyList_GET_SIZE(route.groups):
-        shared = PyBytes_FromStringAndSize(body, body_size)
+    begin(message)
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):
-            target.deliver(head, body, body_size, shared)
+            target.deliver(message)
             routed += 1
     for group in route.groups:
         target = group.pick(publisher)
         if target is not None:
-            target.deliver(head, body, body_size, shared)
+            target.deliver(message)
             routed += 1
+    if message.laden:
+        message.finish()
     if routed == 0:
         ledger.unroutable += 1
     return routed
+
+
+def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None):
+    """`fan_out` for Python. `publisher` is the outbox of who publishes it, for those who want none of their own."""
+    return fan_out(route, ledger, publisher, message)

@@ -11,6 +11,9 @@ cdef class Ledger:
         # Memory: bytes unsent or held, in all outboxes, and assembled in all inboxes.
         readonly Py_ssize_t used
         public Py_ssize_t limit
+        # Messages kept in queues, windows and the retained store, each counted once, however many keep it.
+        readonly Py_ssize_t stored, stored_messages
+        public Py_ssize_t stored_limit
         readonly Py_ssize_t pausing       # outboxes that hold their publishers back just now
         # Work for the end of the turn.
         readonly list dirty
@@ -21,3 +24,4 @@ cdef class Ledger:
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
         readonly uint64_t receipts, unroutable
         readonly uint64_t dropped_newest, dropped_oldest, dropped_credit, dropped_disconnect
+        readonly uint64_t dropped_unspellable, dropped_too_large

@@ -7,6 +7,9 @@ from broker.wire.outbox import Outbox
 class Ledger:
     used: int
     limit: int
+    stored: int
+    stored_messages: int
+    stored_limit: int
     pausing: int
     messages_in: int
     messages_out: int
@@ -18,10 +21,12 @@ class Ledger:
     dropped_oldest: int
     dropped_credit: int
     dropped_disconnect: int
+    dropped_unspellable: int
+    dropped_too_large: int
     dirty: list[Outbox]
     attention: list[Outbox]
     ended: list[Target]
-    def __init__(self, limit: int, schedule: Callable[[], Any]) -> None: ...
+    def __init__(self, limit: int, schedule: Callable[[], Any], stored_limit: int = ...) -> None: ...
     def take_dirty(self) -> list[Outbox]: ...
     def take_attention(self) -> list[Outbox]: ...
     def take_ended(self) -> list[Target]: ...

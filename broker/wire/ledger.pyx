@@ -4,12 +4,14 @@
 cdef class Ledger:
     """Shared by all outboxes of one broker.
 
-    limit     bytes that all outboxes and inboxes together may hold
-    schedule  called without arguments when the first outbox of a turn becomes dirty; must arrange for a flush
+    limit         bytes that all outboxes and inboxes together may hold
+    schedule      called without arguments when the first outbox of a turn becomes dirty; must arrange for a flush
+    stored_limit  bytes that the messages kept in queues, windows and the retained store may take together
     """
 
-    def __cinit__(self, Py_ssize_t limit, schedule):
+    def __cinit__(self, Py_ssize_t limit, schedule, Py_ssize_t stored_limit=1 << 62):
         self.limit = limit
+        self.stored_limit = stored_limit
         self._schedule = schedule
         self.dirty = []
         self.attention = []

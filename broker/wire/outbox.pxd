@@ -32,6 +32,7 @@ cdef class Outbox:
     cdef:
         Ledger ledger
         readonly Py_ssize_t limit          # bytes, for messages
+        public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
         char* data
         Py_ssize_t head, tail, capacity

@@ -6,6 +6,7 @@ POLICIES: tuple[str, ...]
 
 class Outbox:
     limit: int
+    frame_max: int
     size: int
     held: int
     control_size: int

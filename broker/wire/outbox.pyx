@@ -22,6 +22,8 @@ cdef enum:
     SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
     COPIES_LET_IN = 16           # of one message to one connection under policy pause, however large they are
 
+cdef Py_ssize_t ANY_SIZE = <Py_ssize_t> ((<size_t> -1) >> 1)
+
 POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
 
 
@@ -35,6 +37,7 @@ cdef class Outbox:
     def __cinit__(self, Ledger ledger not None, Py_ssize_t limit, str policy, owner=None):
         self.ledger = ledger
         self.limit = limit
+        self.frame_max = ANY_SIZE
         self.policy = policy
         self.owner = owner
         self.bodies = deque()

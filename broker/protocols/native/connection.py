@@ -23,6 +23,7 @@ from broker.core.topics import syntax_of
 from broker.protocols.native import frames, lane
 from broker.protocols.native.codec import LENGTH, decode
 from broker.protocols.native.error_codes import CODES
+from broker.protocols.native.format import FORMAT
 from broker.protocols.native.frames import (
     Credit,
     Goodbye,
@@ -250,12 +251,15 @@ class NativeConnection:
         self.client = self.broker.connect(
             self.outbox, self, now,
             name=hello.client, user=user, agent=hello.agent, address=self.wire.address, protocol=self.protocol,
+            format=FORMAT,
         )
         self.state = State.CONNECTED
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
         self.inbox.read_max = 0
+        # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
+        self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4
         self.outbox.write(
             frames.welcome(
                 frames.VERSION,

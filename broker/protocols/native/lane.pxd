@@ -12,9 +12,10 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from broker.wire.fanout cimport Head, Route
+from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message
 from broker.wire.msgpack cimport Cursor, Fault
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
@@ -25,6 +26,8 @@ cdef struct Publish:
     uint64_t syntax
     const unsigned char* topic
     Py_ssize_t topic_size
+    const unsigned char* payload
+    Py_ssize_t payload_size
     const unsigned char* reply      # NULL if there is none
     Py_ssize_t reply_size
     const unsigned char* tail       # from the topic's header to the end of the last known field
@@ -48,6 +51,7 @@ cdef class Lane:
         readonly Py_ssize_t frame_size    # of the body of the frame at hand
         const unsigned char* frame_at
         Publish publish
+        Message message                   # the one at hand, for the fan-out: it points into the inbox
 
     cdef Fault parse_publish(self, Cursor* cursor) noexcept
     cdef Py_ssize_t fan_out(self, Route route) except -2

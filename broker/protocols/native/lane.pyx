@@ -10,15 +10,17 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire cimport fanout, msgpack
-from broker.wire.fanout cimport Head, Route
+from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message, borrowed
 from broker.wire.msgpack cimport (
     BAD_UTF8, EXTENSION, NO_FAULT, TOO_DEEP, TRUNCATED, WRONG_TYPE, Cursor, Fault,
 )
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
 
+from broker.protocols.native.format import FORMAT
 from broker.wire.msgpack import FAULTS
 
 # The fields of a PUBLISH by number, and what each must be (section 3.3): for the sentence that says what was wrong.
@@ -43,7 +45,6 @@ TOO_LARGE = 5     # a frame of `frame_size`, above the limit; nothing more can b
 
 cdef enum:
     PUBLISH_TYPE = 3
-    MESSAGE_TYPE = 4
     RECEIPT_TYPE = 5
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply
     DEPTH = 8                # levels of nesting, the frame's own array the first
@@ -78,6 +79,7 @@ cdef class Lane:
         self.ledger = ledger
         self.frame_max = frame_max
         self.control_max = control_max
+        self.message = borrowed(FORMAT)
 
     def advance(self):
         """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
@@ -210,24 +212,19 @@ cdef class Lane:
 
     cdef Py_ssize_t fan_out(self, Route route) except -2:
         """Copy the PUBLISH at hand to all who get it; -1 if it is held back."""
-        cdef Head head
-        cdef unsigned char* octets = <unsigned char*> head.octets
-        cdef Py_ssize_t routed, size = 7 + self.publish.tail_size
+        cdef Message message = self.message
+        cdef Publish* publish = &self.publish
+        cdef Py_ssize_t routed
         if self.ledger.pausing or self.ledger.used > self.ledger.limit:
             self.blocker = route.blocker(self.outbox)
             if self.blocker is not None:
                 return -1
-        octets[0] = (size >> 24) & 0xFF
-        octets[1] = (size >> 16) & 0xFF
-        octets[2] = (size >> 8) & 0xFF
-        octets[3] = size & 0xFF
-        octets[4] = 0x90 | self.publish.fields
-        octets[5] = MESSAGE_TYPE
-        octets[6] = 0xCE
-        head.hole = 7
-        head.size = 11
-        routed = fanout.fan_out(route, self.ledger, self.outbox, &head, <const char*> self.publish.tail,
-                                self.publish.tail_size)
+        message.syntax = <unsigned char> publish.syntax
+        message.mark = publish.fields
+        message.topic_at, message.topic_size = <const char*> publish.topic, publish.topic_size
+        message.payload_at, message.payload_size = <const char*> publish.payload, publish.payload_size
+        message.fields_at, message.fields_size = <const char*> publish.tail, publish.tail_size
+        routed = fanout.fan_out(route, self.ledger, self.outbox, message)
         if self.publish.wants_receipt:
             self.answer(self.publish.request, routed)
         self.pass_frame()
@@ -254,8 +251,6 @@ cdef class Lane:
         cdef Publish* publish = &self.publish
         cdef uint32_t fields = 0, i
         cdef uint64_t number = 0
-        cdef const unsigned char* start
-        cdef Py_ssize_t size
         cdef bint is_str
         cdef Fault fault
         publish.at = 0
@@ -282,7 +277,7 @@ cdef class Lane:
         if fault:
             return fault
         publish.at = 3
-        fault = msgpack.octets(cursor, False, True, &start, &size, &is_str)
+        fault = msgpack.octets(cursor, False, True, &publish.payload, &publish.payload_size, &is_str)
         if fault:
             return fault
         publish.at = 4

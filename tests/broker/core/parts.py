@@ -6,6 +6,7 @@ from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.limits import Limits
 from broker.core.subscription import Options, Subscription
+from broker.protocols.native.format import FORMAT
 
 
 class Listener:
@@ -35,7 +36,7 @@ def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener
     speaker = Listener()
     client = broker.connect(
         broker.new_outbox(policy), speaker, 0.0,
-        name=None, user="", agent="", address="192.0.2.1", protocol="test",
+        name=None, user="", agent="", address="192.0.2.1", protocol="test", format=FORMAT,
     )  # fmt: skip
     return client, speaker
 

@@ -1,13 +1,24 @@
 """A publisher for tests of the compiled floor: frames into a lane, on routes that the test has made."""
 
+from typing import Any
+
 import msgpack  # type: ignore[import-untyped]
 
 from broker.protocols.native import lane
+from broker.protocols.native.format import FORMAT
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.inbox import Inbox, ReceiveBuffer
 from broker.wire.ledger import Ledger
+from broker.wire.message import Variants
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
+
+VARIANTS = Variants()
+
+
+def native_target(outbox: Outbox, number: int, **options: Any) -> Target:
+    """A native subscription."""
+    return Target(outbox, VARIANTS.of(FORMAT), number, **options)
 
 
 class Publisher:

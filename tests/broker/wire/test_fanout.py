@@ -5,7 +5,7 @@ import pytest
 from broker.wire.fanout import UNLIMITED, Group, Target
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
-from tests.broker.wire.publisher import Publisher, message
+from tests.broker.wire.publisher import Publisher, message, native_target
 
 
 class Floor:
@@ -23,7 +23,8 @@ def test_each_target_gets_its_own_number_in_the_same_bytes() -> None:
     floor = Floor()
     outboxes = [floor.outbox() for _ in range(3)]
     numbers = [0, 0x0102_0304, 0xFFFF_FFFF]
-    floor.publisher.route(b"t", [Target(outbox, number) for outbox, number in zip(outboxes, numbers, strict=True)])
+    targets = [native_target(outbox, number) for outbox, number in zip(outboxes, numbers, strict=True)]
+    floor.publisher.route(b"t", targets)
     for payload in (b"small", bytes(100_000)):
         assert floor.publisher.routed(b"t", payload) == 3
         for outbox, number in zip(outboxes, numbers, strict=True):
@@ -32,8 +33,8 @@ def test_each_target_gets_its_own_number_in_the_same_bytes() -> None:
 
 def test_no_echo_leaves_the_publisher_out_and_nobody_else() -> None:
     floor = Floor()
-    mine = Target(floor.publisher.outbox, 1, no_echo=True)
-    other = Target(floor.outbox(), 2, no_echo=True)
+    mine = native_target(floor.publisher.outbox, 1, no_echo=True)
+    other = native_target(floor.outbox(), 2, no_echo=True)
     floor.publisher.route(b"t", [mine, other])
     assert floor.publisher.routed(b"t") == 1
     assert (mine.delivered, other.delivered) == (0, 1)
@@ -50,7 +51,7 @@ def test_a_message_for_nobody_is_counted() -> None:
 def test_a_closed_outbox_gets_nothing_and_does_not_count() -> None:
     floor = Floor()
     outbox = floor.outbox()
-    floor.publisher.route(b"t", [Target(outbox, 1)])
+    floor.publisher.route(b"t", [native_target(outbox, 1)])
     outbox.close()
     assert floor.publisher.routed(b"t") == 0
     assert outbox.size == 0
@@ -59,7 +60,7 @@ def test_a_closed_outbox_gets_nothing_and_does_not_count() -> None:
 def test_without_credit_messages_wait_within_the_bounds() -> None:
     floor = Floor()
     outbox = floor.outbox(limit=1_000)
-    target = Target(outbox, 1, credit=2, waiting_max=3)
+    target = native_target(outbox, 1, credit=2, waiting_max=3)
     floor.publisher.route(b"t", [target])
     for n in range(7):
         assert floor.publisher.routed(b"t", b"%d" % n) == 1
@@ -78,7 +79,7 @@ def test_without_credit_messages_wait_within_the_bounds() -> None:
 def test_what_waits_counts_towards_the_outbox_limit() -> None:
     floor = Floor()
     outbox = floor.outbox(limit=300)
-    poor, rich = Target(outbox, 1, credit=0, waiting_max=100), Target(outbox, 2)
+    poor, rich = native_target(outbox, 1, credit=0, waiting_max=100), native_target(outbox, 2)
     floor.publisher.route(b"p", [poor])
     floor.publisher.route(b"r", [rich])
     while not poor.dropped:
@@ -94,7 +95,7 @@ def test_what_waits_counts_towards_the_outbox_limit() -> None:
 
 @pytest.mark.parametrize(("credit", "more"), [(UNLIMITED, 1), (5, 2**32 - 5), (0, -1)])
 def test_a_grant_that_the_protocol_forbids_changes_nothing(credit: int, more: int) -> None:
-    target = Target(Floor().outbox(), 1, credit=credit)
+    target = native_target(Floor().outbox(), 1, credit=credit)
     with pytest.raises(ValueError, match="credit"):
         target.grant(more)
     assert target.credit == credit
@@ -102,7 +103,7 @@ def test_a_grant_that_the_protocol_forbids_changes_nothing(credit: int, more: in
 
 def test_a_target_ends_after_so_many_and_says_so_once() -> None:
     floor = Floor()
-    target = Target(floor.outbox(), 1, after=2)
+    target = native_target(floor.outbox(), 1, after=2)
     floor.publisher.route(b"t", [target])
     assert [floor.publisher.routed(b"t") for _ in range(4)] == [1, 1, 0, 0]
     assert target.ended
@@ -114,7 +115,7 @@ def test_a_target_ends_after_so_many_and_says_so_once() -> None:
 def test_an_end_within_a_grant_drops_what_still_waits() -> None:
     floor = Floor()
     outbox = floor.outbox()
-    target = Target(outbox, 1, credit=0, after=2, waiting_max=10)
+    target = native_target(outbox, 1, credit=0, after=2, waiting_max=10)
     floor.publisher.route(b"t", [target])
     for _ in range(5):
         floor.publisher.publish(b"t", b"x")
@@ -126,7 +127,7 @@ def test_an_end_within_a_grant_drops_what_still_waits() -> None:
 
 def test_end_after_counts_what_was_delivered_already() -> None:
     floor = Floor()
-    target = Target(floor.outbox(), 1)
+    target = native_target(floor.outbox(), 1)
     floor.publisher.route(b"t", [target])
     for _ in range(3):
         floor.publisher.publish(b"t", b"")
@@ -146,7 +147,7 @@ def group_of(*targets: Target) -> Group:
 
 def test_members_take_turns_when_they_have_the_same_pending() -> None:
     floor = Floor()
-    members = [Target(floor.outbox(), number) for number in range(3)]
+    members = [native_target(floor.outbox(), number) for number in range(3)]
     floor.publisher.route(b"t", [], [group_of(*members)])
     for _ in range(9):
         assert floor.publisher.routed(b"t") == 1
@@ -157,7 +158,7 @@ def test_members_take_turns_when_they_have_the_same_pending() -> None:
 
 def test_the_member_with_the_least_pending_is_chosen() -> None:
     floor = Floor()
-    busy, idle = Target(floor.outbox(), 1), Target(floor.outbox(), 2)
+    busy, idle = native_target(floor.outbox(), 1), native_target(floor.outbox(), 2)
     busy.outbox.write(bytes(500))
     floor.publisher.route(b"t", [], [group_of(busy, idle)])
     for _ in range(20):
@@ -169,10 +170,10 @@ def test_the_member_with_the_least_pending_is_chosen() -> None:
 
 def test_stalled_members_are_passed_over_while_another_is_not() -> None:
     floor = Floor()
-    full = Target(floor.outbox(limit=100), 1)
+    full = native_target(floor.outbox(limit=100), 1)
     full.outbox.write(bytes(150))
-    poor = Target(floor.outbox(), 2, credit=0, waiting_max=5)
-    good = Target(floor.outbox(), 3)
+    poor = native_target(floor.outbox(), 2, credit=0, waiting_max=5)
+    good = native_target(floor.outbox(), 3)
     good.outbox.write(bytes(5_000))  # pending, but able to take
     group = group_of(full, poor, good)
     floor.publisher.route(b"t", [], [group])
@@ -189,7 +190,7 @@ def test_stalled_members_are_passed_over_while_another_is_not() -> None:
 
 def test_a_group_holds_a_publisher_back_only_when_all_members_do() -> None:
     floor = Floor()
-    members = [Target(floor.outbox(limit=500, policy="pause"), number) for number in range(2)]
+    members = [native_target(floor.outbox(limit=500, policy="pause"), number) for number in range(2)]
     floor.publisher.route(b"t", [], [group_of(*members)])
     sent = 0
     while floor.publisher.publish(b"t", bytes(100)):
@@ -205,7 +206,7 @@ def test_a_group_holds_a_publisher_back_only_when_all_members_do() -> None:
 
 def test_a_group_and_its_targets_each_get_a_copy() -> None:
     floor = Floor()
-    single, member = Target(floor.outbox(), 1), Target(floor.outbox(), 2)
+    single, member = native_target(floor.outbox(), 1), native_target(floor.outbox(), 2)
     route = floor.publisher.route(b"t", [single], [group_of(member), Group()])
     assert len(route) == 3
     assert floor.publisher.routed(b"t", bytes(50_000)) == 2  # the empty group is nobody

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from broker.net.flush import Sink
-from broker.wire.fanout import Target
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import POLICIES, Outbox
-from tests.broker.wire.publisher import Publisher, message
+from tests.broker.wire.publisher import Publisher, message, native_target
 
 SMALL_OUTBOX = 64 * 1024  # exempt from the common limit
 SHARED = 16 * 1024  # larger bodies are not copied
@@ -51,8 +50,8 @@ class OutboxMachine(RuleBasedStateMachine):
         self.other = Outbox(self.ledger, 1 << 30, "drop_newest")
         self.publisher = Publisher(self.ledger)
         for number in (1, 2, 0xFFFF_FFFF):
-            self.publisher.route(b"%d" % number, [Target(self.outbox, number)])
-        self.publisher.route(b"many", [Target(self.outbox, number) for number in range(10, 30)])
+            self.publisher.route(b"%d" % number, [native_target(self.outbox, number)])
+        self.publisher.route(b"many", [native_target(self.outbox, number) for number in range(10, 30)])
         self.frames: list[Frame] = []
         self.other_size = 0
         self.arriving = 0  # the PUBLISH that is looked at counts, too, for as long as it is in the inbox
@@ -261,7 +260,7 @@ class SinkMachine(RuleBasedStateMachine):
         self.ledger = new_ledger()
         self.outbox = Outbox(self.ledger, 1 << 30, "drop_newest")
         self.publisher = Publisher(self.ledger)
-        self.publisher.route(b"t", [Target(self.outbox, 7)])
+        self.publisher.route(b"t", [native_target(self.outbox, 7)])
         near, self.far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
         near.setblocking(False)
@@ -358,7 +357,7 @@ def test_the_core_hears_of_a_slow_outbox_once() -> None:
     ledger = new_ledger()
     outbox = Outbox(ledger, 100, "drop_newest")
     publisher = Publisher(ledger)
-    publisher.route(b"t", [Target(outbox, 1)])
+    publisher.route(b"t", [native_target(outbox, 1)])
     for _ in range(5):
         publisher.publish(b"t", bytes(60))
     assert ledger.take_attention() == [outbox]
@@ -371,7 +370,7 @@ def test_a_last_word_takes_the_place_of_what_is_discarded() -> None:
     ledger = new_ledger()
     outbox = Outbox(ledger, 1 << 20, "pause")
     publisher = Publisher(ledger)
-    publisher.route(b"t", [Target(outbox, 1)])
+    publisher.route(b"t", [native_target(outbox, 1)])
     for size in (10, SHARED, 10):
         publisher.publish(b"t", bytes(size))
     outbox.write(b"answer")
@@ -387,7 +386,7 @@ def test_a_sleeping_socket_keeps_frames_where_the_policy_reaches_them() -> None:
     ledger = new_ledger()
     outbox = Outbox(ledger, 50_000, "drop_oldest")
     publisher = Publisher(ledger)
-    publisher.route(b"t", [Target(outbox, 1)])
+    publisher.route(b"t", [native_target(outbox, 1)])
     near, far = socket.socketpair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
     near.setblocking(False)

@@ -7,10 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.wire.fanout import Route, Target
+from broker.wire.fanout import Route
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
+from tests.broker.wire.publisher import native_target
 
 TOPICS = st.one_of(st.integers(0, 400).map(lambda n: b"t%d" % n), st.binary(max_size=2))
 SYNTAX = st.integers(0, 1)
@@ -112,7 +113,7 @@ def test_long_topics_are_bounded_in_bytes() -> None:
 
 
 def test_routes_with_many_targets_are_bounded_in_bytes() -> None:
-    target = Target(Outbox(Ledger(1, lambda: None), 1, "pause"), 1)
+    target = native_target(Outbox(Ledger(1, lambda: None), 1, "pause"), 1)
     cache = RouteCache(1_000_000, 1 << 20)
     for n in range(100):
         cache.add(Route(RouteCache.key_of(0, b"%d" % n), [target] * 10_000, []))
