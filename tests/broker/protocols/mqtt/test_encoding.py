@@ -58,7 +58,6 @@ def read(octets: bytes, version: Version) -> Packet:
     return decode(*raw, version)
 
 
-@pytest.mark.mqtt("MQTT-3.1.2-24", version=5)
 @pytest.mark.parametrize("packet", EXPLAINING)
 def test_explanations_are_left_out_before_the_packet_becomes_too_large(packet: ConnAck) -> None:
     whole = encode(packet, V5)
@@ -77,8 +76,6 @@ def test_explanations_are_left_out_before_the_packet_becomes_too_large(packet: C
     assert encode_within(packet, V5, None) == whole
 
 
-@pytest.mark.mqtt("MQTT-3.1.2-24", version=5)
-@pytest.mark.mqtt("MQTT-3.3.2-17", version=5)
 def test_a_message_is_sent_with_all_its_user_properties_or_not_at_all() -> None:
     publish = Publish("t", b"payload", properties=Properties(user_properties=(("key", "value"),)))
     whole = encode(publish, V5)
@@ -86,7 +83,6 @@ def test_a_message_is_sent_with_all_its_user_properties_or_not_at_all() -> None:
     assert encode_within(publish, V5, len(whole) - 1) is None
 
 
-@pytest.mark.mqtt("MQTT-3.1.2-29", version=5)
 @pytest.mark.parametrize("packet", EXPLAINING)
 def test_who_wants_no_problem_information_gets_it_in_connack_and_disconnect_only(packet: PubAck) -> None:
     sent = without_problem_information(packet)
@@ -101,7 +97,6 @@ def test_who_wants_no_problem_information_still_gets_the_user_properties_of_mess
     assert without_problem_information(publish) is publish
 
 
-@pytest.mark.mqtt("MQTT-3.2.2-6", version=3)
 @pytest.mark.parametrize("reason", sorted(CARRIED_BY[ConnAck.type]))
 def test_a_connack_of_3_1_1_has_a_return_code_that_applies_or_is_not_sent(reason: R) -> None:
     expected = {R.SUCCESS: 0, R.UNSUPPORTED_PROTOCOL_VERSION: 1, R.CLIENT_IDENTIFIER_NOT_VALID: 2,

@@ -97,7 +97,7 @@ def legal_first_bytes() -> set[int]:
 @pytest.mark.mqtt("MQTT-3.6.1-1")
 @pytest.mark.mqtt("MQTT-3.8.1-1")
 @pytest.mark.mqtt("MQTT-3.10.1-1")
-@pytest.mark.mqtt("MQTT-3.14.1-1", version=5)
+@pytest.mark.mqtt("MQTT-3.14.1-1")
 @pytest.mark.mqtt("MQTT-3.15.1-1", version=5)
 @pytest.mark.parametrize("first", range(256))
 def test_only_the_first_bytes_of_table_2_2_begin_a_packet(first: int) -> None:

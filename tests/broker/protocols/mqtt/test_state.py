@@ -27,14 +27,11 @@ def test_during_an_enhanced_authentication_come_auth_and_disconnect() -> None:
     assert types(State.AUTHENTICATING) == {"AUTH", "DISCONNECT"}
 
 
-@pytest.mark.mqtt("MQTT-3.1.0-2")
 def test_then_comes_all_that_table_2_1_lets_clients_send_but_a_second_connect() -> None:
     from_servers_only = {"CONNACK", "SUBACK", "UNSUBACK", "PINGRESP"}
     assert types(State.CONNECTED) == {kind.name for kind in PacketType} - from_servers_only - {"CONNECT"}
 
 
-@pytest.mark.mqtt("MQTT-3.14.4-1", version=5)
-@pytest.mark.mqtt("MQTT-3.14.4-2", version=3)
 def test_after_the_end_comes_nothing() -> None:
     assert types(State.CLOSED) == set()
 
