@@ -3,14 +3,14 @@ from typing import Any
 from broker.wire.ledger import Ledger
 from broker.wire.message import Message, Variant
 from broker.wire.outbox import Outbox
+from broker.wire.window import Queue, Window
 
 UNLIMITED: int
 
 class Target:
-    outbox: Outbox
     variant: Variant
+    window: Window | None
     number: int
-    no_echo: bool
     credit: int
     remaining: int
     ended: bool
@@ -20,16 +20,24 @@ class Target:
     subscription: Any
     def __init__(
         self,
-        outbox: Outbox,
+        way: Outbox | Window,
         variant: Variant,
         number: int,
         *,
         no_echo: bool = False,
+        only_echo: bool = False,
         credit: int = ...,
         after: int = ...,
         waiting_max: int = 0,
         subscription: Any = None,
+        parts: list[Target] | None = None,
     ) -> None: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def no_echo(self) -> bool: ...
+    def send(self, message: Message, variant: Variant) -> None: ...
+    def rebind(self, variant: Variant) -> None: ...
     @property
     def waiting_messages(self) -> int: ...
     def grant(self, messages: int) -> None: ...
@@ -41,7 +49,9 @@ class Target:
 class Group:
     members: list[Target]
     turn: int
-    def add(self, target: Target) -> None: ...
+    queue: Queue | None
+    def add(self, target: Target, queue: Queue | None = None) -> None: ...
+    def feed(self, now: float) -> None: ...
     def remove(self, target: Target) -> None: ...
     def __len__(self) -> int: ...
 

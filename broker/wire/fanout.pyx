@@ -15,6 +15,7 @@ from libc.string cimport memcpy
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
 from broker.wire.outbox cimport MESSAGE, Outbox
+from broker.wire.window cimport Flight, Queue, Source, Window
 
 UNLIMITED = -1
 
@@ -22,6 +23,7 @@ UNLIMITED = -1
 cdef class Target:
     """The hot half of a subscription.
 
+    way          the Outbox of its connection, or the Window of its session
     variant      how its copies are written
     number       as the client chose it
     credit       messages it may get before more is granted, or UNLIMITED
@@ -29,12 +31,17 @@ cdef class Target:
     waiting_max  messages that may wait for credit; further ones are dropped and counted
     """
 
-    def __cinit__(self, Outbox outbox not None, Variant variant not None, uint32_t number, *, bint no_echo=False, int64_t credit=UNLIMITED,
-                  int64_t after=UNLIMITED, Py_ssize_t waiting_max=0, subscription=None):
-        self.outbox = outbox
+    def __cinit__(self, way not None, Variant variant not None, uint32_t number, *, bint no_echo=False,
+                  bint only_echo=False, int64_t credit=UNLIMITED, int64_t after=UNLIMITED, Py_ssize_t waiting_max=0,
+                  subscription=None, list parts=None):
+        if isinstance(way, Window):
+            self.window = way
+        else:
+            self.direct = <Outbox?> way
         self.variant = variant
         self.number = number
-        self.no_echo = no_echo
+        self.echo = ONLY_OWN if only_echo else NOT_OWN if no_echo else ALL
+        self.parts = parts
         self.credit = credit
         self.remaining = after
         self.waiting_max = waiting_max
@@ -46,20 +53,44 @@ cdef class Target:
         """Messages that wait for credit."""
         return len(self.waiting) if self.waiting is not None else 0
 
+    @property
+    def outbox(self):
+        """Of its connection; of its session's last, if the client is away."""
+        return self.box()
+
+    @property
+    def no_echo(self):
+        return self.echo == NOT_OWN
+
+    cdef Outbox box(self):
+        return self.direct if self.window is None else self.window.outbox
+
     cdef bint listens(self, Outbox publisher) noexcept:
-        return not (self.ended or self.outbox.closed or (self.no_echo and publisher is self.outbox))
+        if self.window is not None:
+            return not self.ended and (self.echo == ALL or (publisher is self.window.outbox) == (self.echo == ONLY_OWN))
+        return not (self.ended or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
 
     cdef bint stalled(self) noexcept:
         """Would a message have to wait, be dropped, or hold its publisher back?"""
-        return self.credit == 0 or self.outbox.pausing or not self.outbox.admits(0)
+        cdef Outbox outbox = self.box()
+        return self.credit == 0 or outbox.pausing or not outbox.admits(0)
 
     cdef Py_ssize_t pending(self):
         """Bytes that would leave before a message given to this target now."""
-        return self.outbox.size + self.outbox.held
+        cdef Outbox outbox = self.box()
+        return outbox.size + outbox.held
 
-    cdef int deliver(self, Message message) except -1:
-        cdef Outbox outbox = self.outbox
-        cdef Variant variant = self.variant
+    cdef int deliver(self, Message message, Variant variant) except -1:
+        cdef Outbox outbox = self.direct
+        if self.window is not None:
+            if message.qos and variant.qos:
+                self.window.offer(message, variant)
+                return self.count()
+            outbox = self.window.outbox
+            if outbox.closed:
+                # Nothing is promised to a client that is away (MQTT 5, 4.1: the server may keep QoS 0, and need not).
+                outbox.ledger.dropped_absent += 1
+                return 0
         cdef Py_ssize_t size
         if not prepare(variant, message):
             self.dropped += 1
@@ -80,13 +111,17 @@ cdef class Target:
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, MESSAGE)
         else:
-            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number)
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, MESSAGE)
         if self.credit > 0:
             self.credit -= 1
         return self.count()
 
     cdef int count(self) except -1:
+        cdef Target part
         self.delivered += 1
+        if self.parts is not None:
+            for part in self.parts:
+                part.delivered += 1
         if self.remaining > 0:
             self.remaining -= 1
             if self.remaining == 0:
@@ -97,17 +132,17 @@ cdef class Target:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
         cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
-        if len(self.waiting) >= self.waiting_max or not self.outbox.admits(size):
+        if len(self.waiting) >= self.waiting_max or not self.direct.admits(size):
             self.dropped += 1
-            self.outbox.dropped += 1
-            self.outbox.ledger.dropped_credit += 1
+            self.direct.dropped += 1
+            self.direct.ledger.dropped_credit += 1
             return 0
         frame = PyBytes_FromStringAndSize(NULL, size)
         memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
         memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
         self.waiting.append(frame)
-        self.outbox.held += size
-        self.outbox.ledger.used += size
+        self.direct.held += size
+        self.direct.ledger.used += size
         return 0
 
     def grant(self, int64_t messages):
@@ -120,9 +155,9 @@ cdef class Target:
         self.credit += messages
         while self.credit and self.waiting and not self.ended:
             frame = self.waiting.popleft()
-            self.outbox.held -= PyBytes_GET_SIZE(frame)
-            self.outbox.ledger.used -= PyBytes_GET_SIZE(frame)
-            self.outbox.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
+            self.direct.held -= PyBytes_GET_SIZE(frame)
+            self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
+            self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
             self.credit -= 1
             self.count()
         if self.ended:
@@ -139,7 +174,7 @@ cdef class Target:
         """Deliver nothing more, and let the core know at the end of the turn."""
         if not self.ended:
             self.ended = True
-            self.outbox.ledger.ended.append(self)
+            self.box().ledger.ended.append(self)
 
     def cancel(self):
         """Deliver nothing more; the core knows."""
@@ -152,50 +187,111 @@ cdef class Target:
         if self.waiting:
             lost = len(self.waiting)
             for frame in self.waiting:
-                self.outbox.held -= PyBytes_GET_SIZE(frame)
-                self.outbox.ledger.used -= PyBytes_GET_SIZE(frame)
+                self.direct.held -= PyBytes_GET_SIZE(frame)
+                self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
             self.waiting.clear()
             self.dropped += lost
-            self.outbox.dropped += lost
-            self.outbox.ledger.dropped_credit += lost
+            self.direct.dropped += lost
+            self.direct.ledger.dropped_credit += lost
+
+    def send(self, Message message not None, Variant variant not None):
+        """One message for this target alone, written as `variant`: a retained one."""
+        begin(message)
+        self.deliver(message, variant)
+        variant.serial = 0
+        if message.laden:
+            message.finish()
+
+    def rebind(self, Variant variant not None):
+        """Its copies are written otherwise from now on."""
+        self.variant = variant
 
 
 cdef class Group:
     """A queue group: each message goes to one member.
 
     The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
-    over as long as another is not.
+    over as long as another is not. What is to be acknowledged and no member has room for waits in the group's own queue,
+    and whichever member has room next takes it: an unsent message never depends on one member.
     """
 
     def __cinit__(self):
         self.members = []
 
-    def add(self, Target target not None):
+    def add(self, Target target not None, Queue queue=None):
+        """A member; with a window it needs the queue, which the first one gives to the group."""
         self.members.append(target)
+        if target.window is not None:
+            if self.queue is None:
+                self.queue = <Queue?> queue
+            if target.variant.qos:
+                target.window.sources.append(Source(self.queue, target.variant))
 
     def remove(self, Target target not None):
         """Raises ValueError if it is no member."""
+        cdef Source source
         self.members.remove(target)
+        if target.window is not None:
+            target.window.sources[:] = [source for source in target.window.sources if source.queue is not self.queue]
+        if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
+            self.queue.clear()
+            self.queue = None
+
+    def feed(self, double now):
+        """Something came back into the queue: let members with room take it."""
+        cdef Target member
+        if self.queue is not None:
+            for member in self.members:
+                if member.window is not None and len(self.queue.flights):
+                    member.window.pump(now)
 
     def __len__(self):
         return len(self.members)
 
-    cdef Target pick(self, Outbox publisher):
+    cdef Target pick(self, Outbox publisher, Message message, bint* waits):
+        """The member to give a message to, or None. `waits`: better keep it in the queue, all who promise it are stalled."""
         cdef Py_ssize_t i, at, n = PyList_GET_SIZE(self.members), least = 0, pending, best_at = 0
         cdef Target member, best = None
         cdef bint stalled, best_stalled = False
+        waits[0] = False
         for i in range(n):
             at = (self.turn + i) % n
             member = <Target> PyList_GET_ITEM(self.members, at)
             if not member.listens(publisher):
                 continue
-            stalled = member.stalled()
+            if member.window is not None:
+                if message.qos and member.variant.qos:
+                    waits[0] = True
+                    stalled = member.window.full()
+                else:
+                    stalled = member.stalled()
+                if not member.window.open:
+                    continue
+            else:
+                stalled = member.stalled()
             pending = member.pending()
             if best is None or (best_stalled and not stalled) or (best_stalled == stalled and pending < least):
                 best, best_stalled, least, best_at = member, stalled, pending, at
         if best is not None:
             self.turn = best_at + 1
+            waits[0] = waits[0] and best_stalled
         return best
+
+    cdef bint give(self, Outbox publisher, Message message) except -1:
+        """Give a message to a member, or to the queue. False if nobody gets it."""
+        cdef bint waits = False
+        cdef Target best = self.pick(publisher, message, &waits)
+        cdef Flight flight
+        if waits:
+            flight = Flight.__new__(Flight)
+            flight.message = message.kept()
+            flight.message.hold(self.queue.ledger)
+            self.queue.put(flight)
+            return True
+        if best is None:
+            return False
+        best.deliver(message, best.variant)
+        return True
 
     cdef Outbox blocker(self, Outbox publisher):
         """An outbox that holds the publisher back, if every member does."""
@@ -204,9 +300,9 @@ cdef class Group:
         for member in self.members:
             if not member.listens(publisher):
                 continue
-            if not member.outbox.holds_back():
+            if not member.box().holds_back():
                 return None
-            found = member.outbox
+            found = member.box()
         return found
 
 
@@ -227,8 +323,8 @@ cdef class Route:
         cdef Group group
         cdef Outbox found
         for target in self.targets:
-            if target.listens(publisher) and target.outbox.holds_back():
-                return target.outbox
+            if target.listens(publisher) and target.box().holds_back():
+                return target.box()
         for group in self.groups:
             found = group.blocker(publisher)
             if found is not None:
@@ -251,13 +347,10 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):
-            target.deliver(message)
+            target.deliver(message, target.variant)
             routed += 1
     for group in route.groups:
-        target = group.pick(publisher)
-        if target is not None:
-            target.deliver(message)
-            routed += 1
+        routed += group.give(publisher, message)
     if message.laden:
         message.finish()
     if routed == 0:

@@ -25,3 +25,6 @@ cdef class Ledger:
         readonly uint64_t receipts, unroutable
         readonly uint64_t dropped_newest, dropped_oldest, dropped_credit, dropped_disconnect
         readonly uint64_t dropped_unspellable, dropped_too_large
+        # Of sessions: no room in a queue; QoS 0 while the client is away; lost with the session; too old.
+        readonly uint64_t dropped_queue, dropped_absent, dropped_session, expired
+        readonly uint64_t acknowledged, refused, redelivered

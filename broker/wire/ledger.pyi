@@ -23,6 +23,13 @@ class Ledger:
     dropped_disconnect: int
     dropped_unspellable: int
     dropped_too_large: int
+    dropped_queue: int
+    dropped_absent: int
+    dropped_session: int
+    expired: int
+    acknowledged: int
+    refused: int
+    redelivered: int
     dirty: list[Outbox]
     attention: list[Outbox]
     ended: list[Target]

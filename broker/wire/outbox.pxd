@@ -22,6 +22,7 @@ cdef enum:
     MESSAGE = 1        # fire and forget: the slow policy may drop it
     SHARED = 2         # the frame goes on in the next of `bodies`
     DEAD = 4           # dropped, not compacted away yet
+    FIRM = 8           # a message that the slow policy must not drop: its client acknowledges it
 
 ctypedef struct Frame:
     uint32_t inline_size
@@ -45,6 +46,8 @@ cdef class Outbox:
         readonly Py_ssize_t held           # bytes of messages that wait for credit (kept by the targets)
         readonly Py_ssize_t control_size   # those of `size` that are no messages: answers, errors
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
+        Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged
+        public bint crowded                # messages wait in its session's queue, too many of them: see Window
         readonly Py_ssize_t dead           # inline bytes of dead frames
         readonly bint dirty                # on the ledger's list for this turn's flush
         bint busy                          # got something since the last `rest`
@@ -61,9 +64,11 @@ cdef class Outbox:
     cdef bint admits(self, Py_ssize_t size) noexcept
     cdef bint holds_back(self) noexcept
     cdef bint make_room(self, Py_ssize_t size) except -1
+    cdef bint has_room(self, Py_ssize_t size) except -1
     cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
                  uint32_t number, uint32_t flags) except -1
-    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1
+    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
+                        uint32_t flags) except -1
     cdef int reserve(self, Py_ssize_t inline_size) except -1
     cdef int reserve_record(self) except -1
     cdef void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept

@@ -16,6 +16,7 @@ class Outbox:
     closed: bool
     pausing: bool
     stuck: bool
+    crowded: bool
     noticed: bool
     sent: int
     dropped: int

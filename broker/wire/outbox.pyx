@@ -92,14 +92,21 @@ cdef class Outbox:
             self.ledger.pausing += 1
             self.resume_at = min(self.limit, self.size) // 2
 
+    cdef bint has_room(self, Py_ssize_t size) except -1:
+        """`admits`, after a flush if that helps."""
+        if self.admits(size):
+            return True
+        if self.stuck or self.sink is None:
+            return False
+        # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
+        self.sink.flush_now()
+        return self.admits(size)
+
     cdef bint make_room(self, Py_ssize_t size) except -1:
         """A message does not fit: apply the policy. True if it may be appended now."""
         cdef Frame* frame
-        if not self.stuck and self.sink is not None:
-            # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
-            self.sink.flush_now()
-            if self.admits(size):
-                return True
+        if self.has_room(size):
+            return True
         self.overflows += 1
         self.notice()
         if self.policy_code == PAUSE:
@@ -112,7 +119,7 @@ cdef class Outbox:
             self.scanned = max(self.scanned, self.pinned)
             while self.scanned < self.count:
                 frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
-                if frame.flags & (MESSAGE | DEAD) != MESSAGE:
+                if frame.flags & (MESSAGE | DEAD | FIRM) != MESSAGE:
                     self.scanned += 1
                     continue
                 self.evict(self.scanned)
@@ -168,19 +175,22 @@ cdef class Outbox:
         self.tail += size
         self.size += size
         self.messages += flags & MESSAGE
+        self.firm += (flags & FIRM) != 0
         self.ledger.used += size
         if not self.dirty:
             self.mark_dirty()
         return 0
 
-    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number) except -1:
+    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
+                        uint32_t flags) except -1:
         """Append one message whose body is shared with other outboxes: only the head is copied."""
         self.reserve(head_size)
         if self.count == self.frames_capacity:
             self.reserve_record()
         self.bodies.append(body)    # the last that can fail: from here on frames, bodies and bytes agree
-        self.record(head_size, number, MESSAGE | SHARED)
+        self.record(head_size, number, flags | SHARED)
         self.messages += 1
+        self.firm += (flags & FIRM) != 0
         memcpy(self.data + self.tail, head, head_size)
         self.tail += head_size
         self.size += head_size + PyBytes_GET_SIZE(body)
@@ -320,7 +330,7 @@ cdef class Outbox:
             self.ledger.used -= self.size
             self.ledger.messages_out += self.messages
             self.sent += self.messages
-            self.size = self.control_size = self.messages = self.count = self.first = 0
+            self.size = self.control_size = self.messages = self.firm = self.count = self.first = 0
             self.scanned = self.pinned = self.head = self.tail = 0
             self.shrink()
             return rest
@@ -343,6 +353,7 @@ cdef class Outbox:
             self.ledger.used -= size
             if frame.flags & MESSAGE:
                 self.messages -= 1
+                self.firm -= (frame.flags & FIRM) != 0
                 self.sent += 1
                 self.ledger.messages_out += 1
             else:
@@ -415,7 +426,7 @@ cdef class Outbox:
 
     def drained(self):
         """True once when an outbox that held publishers back has drained far enough to let them go on."""
-        if self.pausing and (self.closed or self.size <= self.resume_at):
+        if self.pausing and (self.closed or (self.size <= self.resume_at and not self.crowded)):
             self.pausing = False
             self.ledger.pausing -= 1
             return True
@@ -432,15 +443,15 @@ cdef class Outbox:
     def discard(self, bytes last=None):
         """Close, and drop what is unsent, but for one `last` frame, which goes out in its stead.
 
-        Returns the number of messages lost, which are counted as dropped.
+        Returns the number of messages lost, which are counted as dropped. What a session keeps is not among them.
         """
-        cdef Py_ssize_t lost = self.messages
+        cdef Py_ssize_t lost = self.messages - self.firm
         self.closed = True
         self.ledger.used -= self.size
         self.ledger.dropped_disconnect += lost
         self.dropped += lost
         self.bodies.clear()
-        self.size = self.control_size = self.messages = self.count = self.first = self.dead = 0
+        self.size = self.control_size = self.messages = self.firm = self.count = self.first = self.dead = 0
         self.scanned = self.pinned = self.head = self.tail = 0
         self.release()
         if last is not None:

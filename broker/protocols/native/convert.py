@@ -63,7 +63,8 @@ def write(format: Format, content: Content) -> Message | None:
         if not name.startswith("$") and len(name.encode()) <= HEADER_KEY_BYTES_MAX:
             add(headers, name, value)
     values: list[Any] = [text_or_octets(content.topic), content.payload]
-    optional: list[Any] = [headers or None, content.syntax or None, text_or_octets(content.reply) if content.reply else None]
+    reply = text_or_octets(content.reply) if content.reply else None
+    optional: list[Any] = [headers or None, content.syntax or None, reply]
     while optional and optional[-1] is None:
         optional.pop()
     values += optional

@@ -1,0 +1,82 @@
+# What is on its way to one session with QoS 1 or 2, and what waits to be.
+#
+#   offer --> room? --> slots   [ . | 17 | . | . | 20 | 5 | . | . ]      a Flight at identifier & mask; in use: in_flight
+#               |                 PUBLISH is out, waiting for PUBACK, PUBREC or PUBCOMP
+#               '-- no --> queue  {Flight, Flight, ...}                 no identifier yet; bounded
+#
+#   after a reconnect: again    {Flight, ...}                           have an identifier, are to be sent once more, first
+#   of queue groups:   sources  [Source(queue, variant), ...]           unsent messages that any member may take
+#
+# An identifier is chosen so that its slot is free, so a look-up is one comparison; and when the table doubles, flights
+# that had different slots have different slots again.
+
+from libc.stdint cimport uint64_t
+
+from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message, Variant
+from broker.wire.outbox cimport Outbox
+
+cdef enum FlightState:
+    QUEUED = 0
+    AWAITING_PUBACK = 1
+    AWAITING_PUBREC = 2
+    AWAITING_PUBCOMP = 3       # it has arrived: the message is given up, the identifier is not free yet
+    ENDED = 4
+
+cdef class Flight:
+    cdef:
+        readonly Message message      # None from PUBREC on
+        readonly Variant variant      # None in a group's queue: the member that takes it has one
+        readonly int identifier       # 0: none yet
+        readonly FlightState state
+        Source source                 # of which group it was taken, or None
+        bint counted                  # it takes one of receive_max
+        uint64_t order                # of its PUBLISH, or of its PUBREC
+
+cdef class Queue:
+    cdef:
+        Ledger ledger
+        object flights                # deque, oldest first
+        public Py_ssize_t messages_max, bytes_max
+        public bint drop_oldest       # when it is full; else the newest
+        readonly Py_ssize_t nbytes
+        readonly uint64_t dropped, expired
+
+    cdef bint put(self, Flight flight) except -1
+    cdef int put_back(self, Flight flight) except -1
+    cdef Flight take(self, double now)
+    cdef bint over(self, int quarters) noexcept
+
+cdef class Source:
+    cdef:
+        readonly Queue queue
+        readonly Variant variant
+        readonly uint64_t taken
+
+cdef class Window:
+    cdef:
+        readonly Outbox outbox        # of the present connection, or the last
+        readonly Queue queue
+        readonly bint open            # the client is there and may be sent to
+        readonly Py_ssize_t receive_max
+        readonly Py_ssize_t in_flight # identifiers in use
+        readonly Py_ssize_t sent      # of receive_max, those in use
+        readonly list sources
+        Ledger ledger
+        list slots
+        Py_ssize_t mask
+        int last                      # identifier given
+        uint64_t order
+        object again                  # deque
+
+    cdef bint full(self) except -1
+    cdef int offer(self, Message message, Variant variant) except -1
+    cdef int launch(self, Flight flight) except -1
+    cdef int assign(self, Flight flight) except -1
+    cdef int grow(self) except -1
+    cdef Flight find(self, int identifier)
+    cdef int remove(self, Flight flight) except -1
+    cdef int enqueue(self, Message message, Variant variant) except -1
+    cdef Flight following(self, double now)
+    cdef int pump(self, double now) except -1
+    cdef bint settled(self, int identifier, double now) except -1

@@ -1,0 +1,447 @@
+# cython: language_level=3
+"""The inflight window of a session, and the queue behind it (MQTT 5, 4.3, 4.4 and 4.9).
+
+A message is sent when the receive maximum and the outbox have room, else it waits in the queue; an acknowledgement
+makes room for the next. A window outlives its connection: while the client is away everything waits. With nothing in
+flight one message is always sent, however full the outbox is, so that an acknowledgement comes and things go on.
+"""
+
+from collections import deque
+
+from cpython.list cimport PyList_GET_ITEM
+from libc.stdint cimport uint64_t
+
+from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message, Variant, begin, identifier_into, prepare
+from broker.wire.outbox cimport FIRM, MESSAGE, PAUSE, Outbox
+
+cdef enum:
+    IDENTIFIERS = 65_535
+    FIRST_SLOTS = 8
+
+STATES = ("queued", "awaiting PUBACK", "awaiting PUBREC", "awaiting PUBCOMP", "ended")
+
+
+cdef class Flight:
+    """One message on its way to one session. The message is counted in the ledger as long as it is held."""
+
+
+cdef inline Flight new_flight(Message message, Variant variant, Ledger ledger):
+    cdef Flight flight = Flight.__new__(Flight)
+    flight.message = message
+    flight.variant = variant
+    message.hold(ledger)
+    return flight
+
+
+cdef class Queue:
+    """Messages that cannot be sent now: at most `messages_max`, of at most `bytes_max` bytes."""
+
+    def __cinit__(self, Ledger ledger not None, Py_ssize_t messages_max, Py_ssize_t bytes_max, bint drop_oldest=False):
+        self.ledger = ledger
+        self.messages_max = messages_max
+        self.bytes_max = bytes_max
+        self.drop_oldest = drop_oldest
+        self.flights = deque()
+
+    def __len__(self):
+        return len(self.flights)
+
+    cdef bint put(self, Flight flight) except -1:
+        """False if it was dropped, by the policy."""
+        cdef Flight oldest
+        cdef Ledger ledger = self.ledger
+        cdef Py_ssize_t size = flight.message.bytes_held()
+        while len(self.flights) >= self.messages_max or self.nbytes + size > self.bytes_max \
+                or ledger.stored > ledger.stored_limit:
+            self.dropped += 1
+            ledger.dropped_queue += 1
+            if not self.drop_oldest or not self.flights or size > self.bytes_max:
+                flight.message.release(ledger)
+                flight.state = ENDED
+                return False
+            oldest = self.flights.popleft()
+            self.nbytes -= oldest.message.bytes_held()
+            oldest.message.release(ledger)
+            oldest.state = ENDED
+        self.flights.append(flight)
+        self.nbytes += size
+        return True
+
+    cdef int put_back(self, Flight flight) except -1:
+        """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
+        self.flights.appendleft(flight)
+        self.nbytes += flight.message.bytes_held()
+        return 0
+
+    cdef Flight take(self, double now):
+        """The oldest that has not expired, or None."""
+        cdef Flight flight
+        while self.flights:
+            flight = self.flights.popleft()
+            self.nbytes -= flight.message.bytes_held()
+            if flight.message.expires_at > now:
+                return flight
+            flight.message.release(self.ledger)
+            flight.state = ENDED
+            self.expired += 1
+            self.ledger.expired += 1
+        return None
+
+    cdef bint over(self, int quarters) noexcept:
+        """Is it so many quarters full, or more?"""
+        return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
+
+    def waiting(self):
+        """The messages in it, oldest first (a copy)."""
+        return [flight.message for flight in self.flights]
+
+    def expire(self, double now):
+        """Drop what is too old, wherever it stands. Returns how many messages."""
+        cdef Flight flight
+        cdef uint64_t before = self.expired
+        cdef object old = self.flights
+        self.flights = deque()
+        for flight in old:
+            if flight.message.expires_at > now:
+                self.flights.append(flight)
+            else:
+                self.nbytes -= flight.message.bytes_held()
+                flight.message.release(self.ledger)
+                flight.state = ENDED
+                self.expired += 1
+                self.ledger.expired += 1
+        return self.expired - before
+
+    def clear(self):
+        """Drop everything: whoever would have got it is gone for good. Returns how many messages."""
+        cdef Flight flight
+        cdef Py_ssize_t lost = len(self.flights)
+        for flight in self.flights:
+            flight.message.release(self.ledger)
+            flight.state = ENDED
+        self.flights.clear()
+        self.nbytes = 0
+        self.dropped += lost
+        self.ledger.dropped_session += lost
+        return lost
+
+
+cdef class Source:
+    """A queue group's queue, as one member takes from it."""
+
+    def __cinit__(self, Queue queue not None, Variant variant not None):
+        self.queue = queue
+        self.variant = variant
+
+
+cdef class Window:
+    """What is on its way to one session. It is closed until `resume`."""
+
+    def __cinit__(self, Outbox outbox not None, Queue queue not None):
+        self.outbox = outbox
+        self.queue = queue
+        self.ledger = outbox.ledger
+        self.again = deque()
+        self.sources = []
+        self.slots = [None] * FIRST_SLOTS
+        self.mask = FIRST_SLOTS - 1
+
+    # -- a message comes --------------------------------------------------------------------------------------------
+
+    cdef bint full(self) except -1:
+        """Would a message have to wait?"""
+        return not self.open or self.sent >= self.receive_max or self.in_flight >= IDENTIFIERS \
+            or len(self.again) > 0 or len(self.queue.flights) > 0 or (self.sent and not self.outbox.has_room(0))
+
+    cdef int offer(self, Message message, Variant variant) except -1:
+        """Send a message of QoS 1 or 2, or let it wait."""
+        cdef Flight flight
+        if self.full():
+            return self.enqueue(message, variant)
+        if not prepare(variant, message):
+            self.ledger.dropped_unspellable += 1
+            return 0
+        if variant.head_size + variant.body_size > self.outbox.frame_max:
+            self.ledger.dropped_too_large += 1
+            return 0
+        if self.sent and not self.outbox.has_room(variant.head_size + variant.body_size):
+            return self.enqueue(message, variant)
+        flight = new_flight(message.kept(), variant, self.ledger)
+        self.assign(flight)
+        return self.launch(flight)
+
+    def put(self, Message message not None, Variant variant not None):
+        """`offer` for Python, outside a fan-out: a retained message."""
+        begin(message)
+        self.offer(message, variant)
+        variant.serial = 0
+        if message.laden:
+            message.finish()
+
+    cdef int enqueue(self, Message message, Variant variant) except -1:
+        self.queue.put(new_flight(message.kept(), variant, self.ledger))
+        if self.open and self.outbox.policy_code == PAUSE and self.queue.over(2):
+            # The client is there, and falls behind: its publishers wait, as they do for a full outbox.
+            self.outbox.crowded = True
+            self.outbox.begin_pause()
+        return 0
+
+    cdef int launch(self, Flight flight) except -1:
+        """Put it into the outbox; its variant's template is made for it."""
+        cdef Variant variant = flight.variant
+        cdef Outbox outbox = self.outbox
+        flight.counted = True
+        flight.state = AWAITING_PUBACK if min(variant.qos, flight.message.qos) == 1 else AWAITING_PUBREC
+        self.sent += 1
+        if variant.hole_size == 2:
+            identifier_into(variant.head + variant.hole, flight.identifier)
+        if variant.shared is NULL:
+            return outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
+        return outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
+
+    cdef int assign(self, Flight flight) except -1:
+        """Give it an identifier that is not in use [MQTT-2.2.1-3], and whose slot is free."""
+        cdef int identifier = self.last
+        if 4 * self.in_flight >= 3 * self.mask:
+            self.grow()
+        while True:
+            identifier = 1 if identifier >= IDENTIFIERS else identifier + 1
+            if self.slots[identifier & self.mask] is None:
+                break
+        self.last = flight.identifier = identifier
+        self.slots[identifier & self.mask] = flight
+        self.in_flight += 1
+        self.order += 1
+        flight.order = self.order
+        return 0
+
+    cdef int grow(self) except -1:
+        cdef list slots = [None] * (2 * (self.mask + 1))
+        cdef Flight flight
+        self.mask = 2 * self.mask + 1
+        for flight in self.slots:
+            if flight is not None:
+                slots[flight.identifier & self.mask] = flight
+        self.slots = slots
+        return 0
+
+    # -- an acknowledgement comes -----------------------------------------------------------------------------------
+
+    cdef Flight find(self, int identifier):
+        cdef Flight flight = <Flight> PyList_GET_ITEM(self.slots, identifier & self.mask)
+        return flight if flight is not None and flight.identifier == identifier else None
+
+    cdef int remove(self, Flight flight) except -1:
+        self.slots[flight.identifier & self.mask] = None
+        self.in_flight -= 1
+        if flight.counted:
+            self.sent -= 1
+            flight.counted = False
+        flight.state = ENDED
+        if flight.message is not None:
+            flight.message.release(self.ledger)
+            flight.message = None
+        return 0
+
+    cdef bint settled(self, int identifier, double now) except -1:
+        """A PUBACK without an error, for a compiled lane."""
+        cdef Flight flight = self.find(identifier)
+        if flight is None or flight.state != AWAITING_PUBACK:
+            return False
+        self.remove(flight)
+        self.ledger.acknowledged += 1
+        self.pump(now)
+        return True
+
+    def acknowledge(self, int identifier, double now):
+        """PUBACK. False if no QoS 1 message is in flight with this identifier."""
+        return self.settled(identifier, now)
+
+    def received(self, int identifier):
+        """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""
+        cdef Flight flight = self.find(identifier)
+        if flight is None or flight.state not in (AWAITING_PUBREC, AWAITING_PUBCOMP):
+            return False
+        if flight.state == AWAITING_PUBREC:
+            flight.message.release(self.ledger)
+            flight.message = None
+            flight.state = AWAITING_PUBCOMP
+            self.order += 1
+            flight.order = self.order
+        return True
+
+    def complete(self, int identifier, double now):
+        """PUBCOMP. False if no message with this identifier waits for it."""
+        cdef Flight flight = self.find(identifier)
+        if flight is None or flight.state != AWAITING_PUBCOMP:
+            return False
+        self.remove(flight)
+        self.ledger.acknowledged += 1
+        self.pump(now)
+        return True
+
+    def refuse(self, int identifier, double now):
+        """PUBACK or PUBREC with a reason code of 0x80 or more: the message is discarded, for a queue group too (4.8.2)."""
+        cdef Flight flight = self.find(identifier)
+        if flight is None or flight.state not in (AWAITING_PUBACK, AWAITING_PUBREC):
+            return False
+        self.remove(flight)
+        self.ledger.refused += 1
+        self.pump(now)
+        return True
+
+    # -- room for more ----------------------------------------------------------------------------------------------
+
+    cdef Flight following(self, double now):
+        """What is to be sent next: what was sent on an earlier connection, then the queue, then the groups'."""
+        cdef Flight flight
+        cdef Source source
+        while self.again:
+            flight = self.again.popleft()
+            if flight.state != ENDED and flight.message is not None:
+                return flight
+        if self.in_flight >= IDENTIFIERS:
+            return None
+        flight = self.queue.take(now)
+        if flight is not None:
+            return flight
+        for source in self.sources:
+            flight = source.queue.take(now)
+            if flight is not None:
+                flight.source = source
+                flight.variant = source.variant
+                return flight
+        return None
+
+    cdef int pump(self, double now) except -1:
+        """Send what waits, as far as there is room."""
+        cdef Flight flight
+        cdef Message message
+        cdef Variant variant
+        cdef Py_ssize_t size
+        cdef bint again
+        while self.open and self.sent < self.receive_max:
+            flight = self.following(now)
+            if flight is None:
+                break
+            message, variant = flight.message, flight.variant
+            again = flight.identifier != 0
+            begin(message)
+            if not variant.encode(message, again, now):
+                self.ledger.dropped_unspellable += 1
+                size = -1
+            else:
+                size = variant.head_size + variant.body_size
+                if size > self.outbox.frame_max:
+                    # As if it had been sent and acknowledged [MQTT-3.1.2-25].
+                    self.ledger.dropped_too_large += 1
+                    size = -1
+            if size < 0:
+                if again:
+                    self.remove(flight)
+                else:
+                    message.release(self.ledger)
+                    flight.state = ENDED
+            elif self.sent and not self.outbox.has_room(size):
+                if again:
+                    self.again.appendleft(flight)
+                elif flight.source is not None:
+                    flight.source.queue.put_back(flight)
+                    flight.source = None
+                else:
+                    self.queue.put_back(flight)
+                size = -2
+            elif again:
+                self.ledger.redelivered += 1
+                self.launch(flight)
+            else:
+                if flight.source is not None:
+                    flight.source.taken += 1
+                self.assign(flight)
+                self.launch(flight)
+            variant.serial = 0
+            if message.laden:
+                message.finish()
+            if size == -2:
+                break
+        if self.outbox.crowded and not self.queue.over(1):
+            self.outbox.crowded = False
+            if not self.outbox.dirty:
+                self.outbox.mark_dirty()    # its flush finds that it has drained
+        return 0
+
+    def advance(self, double now):
+        """Send what waits, as far as there is room."""
+        self.pump(now)
+
+    # -- connections come and go ------------------------------------------------------------------------------------
+
+    def attach(self, Outbox outbox not None, Py_ssize_t receive_max):
+        """A connection for this session; nothing is sent to it before `resume`."""
+        if not 1 <= receive_max <= IDENTIFIERS:
+            raise ValueError(f"a receive maximum of {receive_max}; it is 1 to {IDENTIFIERS}")
+        if self.open:
+            self.leave()
+        self.outbox = outbox
+        self.receive_max = receive_max
+
+    def resume(self, double now):
+        """Send once more what is not acknowledged, in order, then what waits [MQTT-4.4.0-1], [MQTT-4.6.0-1]."""
+        cdef Flight flight
+        self.open = True
+        for flight in self.flights():
+            if flight.state == AWAITING_PUBCOMP:
+                self.outbox.write(flight.variant.format.release(flight.identifier))
+                self.ledger.redelivered += 1
+            else:
+                self.again.append(flight)
+        self.pump(now)
+
+    def leave(self):
+        """The connection is gone. QoS 1 in flight of a queue group goes back to the group; QoS 2 never does (4.8.2)."""
+        cdef Flight flight
+        cdef Message message
+        self.open = False
+        self.again.clear()
+        self.outbox.crowded = False
+        for flight in reversed(self.flights()):
+            flight.counted = False
+            if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source in self.sources:
+                message = flight.message
+                message.hold(self.ledger)
+                source = flight.source
+                self.remove(flight)
+                returned = Flight.__new__(Flight)
+                (<Flight> returned).message = message
+                (<Source> source).queue.put_back(returned)
+        self.sent = 0
+
+    def flights(self):
+        """Those with an identifier, in the order in which they are to be sent again."""
+        cdef Flight flight
+        found = [flight for flight in self.slots if flight is not None]
+        found.sort(key=order_of)
+        return found
+
+    def rebind(self, variants, format):
+        """The session speaks another format of the same family now."""
+        cdef Flight flight
+        for flight in [*self.flights(), *self.queue.flights]:
+            flight.variant = variants.like(flight.variant, format)
+
+    def end(self):
+        """The session is over. Returns how many messages were not acknowledged, or not even sent."""
+        cdef Flight flight
+        cdef Py_ssize_t lost = 0
+        self.leave()
+        for flight in self.flights():
+            lost += flight.message is not None
+            self.remove(flight)
+        self.ledger.dropped_session += lost
+        self.sources.clear()
+        return lost + self.queue.clear()
+
+
+def order_of(Flight flight):
+    return flight.order
