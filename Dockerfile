@@ -55,7 +55,7 @@ ENV PATH=/opt/fanlight/bin:$PATH \
 USER 10001:10001
 WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
-EXPOSE 7420 7421
+EXPOSE 7420 7421 7423 7424
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["fanlightd", "healthcheck"]
 ENTRYPOINT ["fanlightd"]

@@ -1,7 +1,7 @@
 r"""The application: makes the parts, puts them together, and sees them through their life.
 
     start -> listening -> SIGTERM or SIGINT -> draining (say goodbye, flush) -> stopped
-                      \-> SIGHUP -> settings and password file read again
+                      \-> SIGHUP -> settings, password file and certificate read again
 
 The only place that knows all parts. What a signal does is decided here; what draining means, in net/listener.py.
 """
@@ -10,6 +10,7 @@ import asyncio
 import errno
 import gc
 import signal
+import ssl
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,7 +18,7 @@ import uvloop
 
 from broker import __version__, logs
 from broker.admin.figures import Figures
-from broker.admin.http import AdminServer
+from broker.admin.http import AdminServer, Https
 from broker.auth.access import Credentials
 from broker.auth.authenticator import COUNTERS as LOGIN_COUNTERS
 from broker.auth.authenticator import PasswordAuthenticator
@@ -25,10 +26,13 @@ from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from broker.core import views
 from broker.core.broker import Broker
-from broker.net import files
+from broker.net import files, tls
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
+from broker.net.places import Places
+from broker.net.tls import Tls, TlsError, TlsFiles
+from broker.net.tls_door import Gate
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
@@ -51,8 +55,11 @@ class Application:
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
             cache_max=settings.password_cache_max,
         )
+        files_of_tls = tls_files_of(settings)
+        self.tls = Tls(files_of_tls) if files_of_tls is not None else None
         self.native = Listener(
             "native", self.broker, NativeConnection, self.authenticator, clock=monotonic, shared=ReceiveBuffer(),
+            places=Places(),
         )
         self.views = views.Views(self.broker, monotonic, self._net_counters, lambda: self.ready)
         self.admin = AdminServer(
@@ -67,7 +74,16 @@ class Application:
             connections_max=settings.http_connections_max,
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
+            https=self._https(),
         )
+
+    def _https(self) -> Https | None:
+        if self.tls is None:
+            return None
+        gate = Gate(
+            self.tls, "https", arriving_max=self.settings.http_connections_max, limits=lambda: self.settings.limits
+        )
+        return Https(gate, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
 
     @property
     def ready(self) -> bool:
@@ -83,13 +99,7 @@ class Application:
         self._allow_connections()
         try:
             try:
-                host, port = await self.native.start(settings.native_host, settings.native_port)
-                url = f"fanlight://{self._placeholder}{reachable(host)}:{port}"
-                listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
-                if settings.http:
-                    await self.admin.start()
-                    url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
-                    listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
+                await self._listen()
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     advice = "is another broker running? choose another port, or stop the other"
@@ -108,6 +118,26 @@ class Application:
             await self.admin.stop()
             await self.authenticator.close()
             log.info("stopped", **self._summary())
+
+    async def _listen(self) -> None:
+        """Open every door. Raises OSError."""
+        settings = self.settings
+        host, port = await self.native.start(settings.native_host, settings.native_port)
+        url = f"fanlight://{self._placeholder}{reachable(host)}:{port}"
+        listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
+        if self.tls is not None:
+            host = settings.native_tls_host or settings.native_host
+            host, port = await self.native.start(host, settings.native_tls_port, tls=self.tls)
+            url = f"fanlights://{self._placeholder}{reachable(host)}:{port}"
+            listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
+        if settings.http:
+            await self.admin.start()
+            url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
+            listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
+            if self.tls is not None:
+                host = settings.http_tls_host or settings.http_host
+                url = f"https://{self._placeholder}{reachable(host)}:{self.admin.tls_port}"
+                listening("https", host, self.admin.tls_port, try_it=f"curl --cacert CA.pem {url}/stats")
 
     @property
     def _placeholder(self) -> str:
@@ -144,19 +174,22 @@ class Application:
         self._stopping.set()
 
     def reload(self) -> None:
-        """SIGHUP: read the settings and the password file again. Wrong ones change nothing."""
+        """SIGHUP: read the settings, the password file and the certificate again. Wrong ones change nothing."""
         try:
             loaded = reload(self.settings)
             new = loaded.settings
             changes = reloadable_changes(self.settings, new)
             settings = apply_reload(self.settings, new)
+            context = self._new_context(settings)
             self.authenticator.reload(credentials_of(settings))
-        except (SettingsError, PasswordFileError) as error:
+        except (SettingsError, PasswordFileError, TlsError) as error:
             log.error("reload_failed", reason=str(error), advice="the settings in force stay as they are")
             return
         for warning in loaded.warnings:
             log.warning("setting_ignored", reason=warning)
         self.settings = settings
+        if self.tls is not None and context is not None:
+            self.tls.use(context)
         self.broker.use(settings.limits)
         self._allow_connections()
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
@@ -164,6 +197,13 @@ class Application:
             "reloaded", applied=[str(change) for change in changes.applied],
             needs_restart=[str(change) for change in changes.needs_restart], users=self.authenticator.users,
         )
+
+    def _new_context(self, settings: Settings) -> ssl.SSLContext | None:
+        """What new TLS connections shall use from now on, if there are any. Raises TlsError."""
+        files_of_tls = tls_files_of(settings)
+        if (files_of_tls is None) != (self.tls is None):
+            raise TlsError("tls_certificate: TLS is turned on and off by a restart only; all else stays as it is, too")
+        return tls.read(files_of_tls) if files_of_tls is not None else None
 
     def _net_counters(self) -> Mapping[str, int]:
         return self.native.counters()
@@ -179,8 +219,8 @@ def run(settings: Settings) -> int:
     async def main() -> int:
         try:
             application = Application(settings)
-        except PasswordFileError as error:
-            log.error("password_file", reason=str(error))
+        except (PasswordFileError, TlsError) as error:
+            log.error("password_file" if isinstance(error, PasswordFileError) else "tls", reason=str(error))
             return Exit.USAGE
         return await application.run()
 
@@ -192,6 +232,16 @@ def credentials_of(settings: Settings) -> Credentials:
         password_file=settings.password_file,
         password=settings.password.reveal() if settings.password is not None else None,
         allow_anonymous=settings.allow_anonymous,
+    )
+
+
+def tls_files_of(settings: Settings) -> TlsFiles | None:
+    """What TLS is made of; None if there is to be none."""
+    if settings.tls_certificate is None:
+        return None
+    return TlsFiles(
+        settings.tls_certificate, settings.tls_key, settings.tls_key_password_file, settings.tls_client_ca,
+        settings.tls_client_certificates.value, settings.tls_version_min.value,
     )
 
 

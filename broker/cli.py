@@ -32,7 +32,8 @@ examples:
 
 SERVE = """\
 Run the broker until SIGTERM or SIGINT, which drain: clients are told, what they have not read yet is flushed
-within grace_seconds; a second signal stops at once. SIGHUP reads the file and the password file again.
+within grace_seconds; a second signal stops at once. SIGHUP reads the file, the password file and the certificate
+again.
 
 Each setting below has one name and three places, each overriding the one before: frame_bytes_max in the TOML
 file, FANLIGHT_FRAME_BYTES_MAX in the environment, --frame-bytes-max here. Sizes may be written 8MiB, times
@@ -78,7 +79,9 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def check_config(arguments: argparse.Namespace) -> int:
+    from broker import app
     from broker.auth import password_file
+    from broker.net import tls
 
     if arguments.markdown:
         sys.stdout.write(markdown())
@@ -89,6 +92,12 @@ def check_config(arguments: argparse.Namespace) -> int:
             password_file.read(users)
         except password_file.PasswordFileError as error:  # `serve` would not start
             print(f"fanlightd: password_file: {error}", file=sys.stderr)
+            return Exit.FAILED
+    if (files := app.tls_files_of(loaded.settings)) is not None:
+        try:
+            tls.read(files)
+        except tls.TlsError as error:
+            print(f"fanlightd: {error}", file=sys.stderr)
             return Exit.FAILED
     for warning in loaded.warnings:
         print(f"fanlightd: warning: {warning}", file=sys.stderr)

@@ -10,10 +10,12 @@ when its broker logged an error or a traceback. A test that provokes one sets `m
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from bench.launch import Broker
+from tests.certificates import Certificates
 
 StartBroker = Callable[..., "TestBroker"]
 
@@ -69,3 +71,15 @@ def start_module_broker() -> Iterator[StartBroker]:
 def module_broker(start_module_broker: StartBroker) -> TestBroker:
     """One broker for all tests of this file: they keep apart by their topics."""
     return start_module_broker()
+
+
+@pytest.fixture(scope="session")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """A CA and its certificates for all tests, which leave the files as they are."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    """A CA and its certificates for this test, which may change the files."""
+    return Certificates(tmp_path)

@@ -8,8 +8,9 @@ import asyncio
 import base64
 import ipaddress
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import structlog
 from aiohttp import web
@@ -25,6 +26,8 @@ COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
     "http_connections_refused": "HTTP connections refused because there were too many (http_connections_max)",
     "http_connections_retired": "HTTP connections ended because their time was over",
+    "http_tls_handshakes_failed": "HTTPS connections that did not get through their TLS handshake",
+    "http_tls_handshakes_refused": "HTTPS connections refused because too many were at their handshake",
 }
 HEALTH: Final = "/healthz"
 STOP_SECONDS: Final = 2.0
@@ -34,10 +37,29 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8
 _log = structlog.stdlib.get_logger("http")
 
 
+class Gate(Protocol):
+    """TLS, as the HTTP listener needs it (broker/net has it)."""
+
+    async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
+    def certified(self, transport: asyncio.BaseTransport | None) -> str: ...
+    def counters(self) -> Mapping[str, int]: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Https:
+    """Where HTTPS is."""
+
+    gate: Gate
+    host: str
+    port: int
+
+
 class AdminServer:
     """The HTTP listener of one broker.
 
-    `figures` are what /stats and /metrics show beside the listener's own; the core's are among them.
+    `figures` are what /stats and /metrics show beside the listener's own; the core's are among them. With `https` it
+    listens there as well; a connection there that its certificate names needs no password.
     """
 
     def __init__(
@@ -52,8 +74,10 @@ class AdminServer:
         connections_max: int = 64,
         connection_seconds_max: float = 60.0,
         requests_per_second_max: float = 50.0,
+        https: Https | None = None,
     ) -> None:
         figures = (*figures, Figures(COUNTERS, counters=self._counters))
+        self._https = https
         self._authenticator = authenticator
         self._views = Views(inspection, figures, version)
         self._exposition = Exposition(figures, version)
@@ -66,7 +90,8 @@ class AdminServer:
         self._requests = 0
         self._http: BoundedServer | None = None
         self._server: asyncio.Server | None = None
-        self._local = False
+        self._tls_port = 0
+        self._local = self._tls_local = False
 
     async def start(self) -> None:
         """Listen. Raises OSError if that cannot be."""
@@ -79,6 +104,9 @@ class AdminServer:
         self._server = await loop.create_server(self._http, self._host, self._asked_port, backlog=64)
         addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]
         self._local = all(address.is_loopback for address in addresses)
+        if self._https is not None:
+            host, self._tls_port = await self._https.gate.start(self._http, self._https.host, self._https.port)
+            self._tls_local = ipaddress.ip_address(host).is_loopback
 
     @property
     def port(self) -> int:
@@ -87,15 +115,28 @@ class AdminServer:
             raise RuntimeError("the HTTP listener is not started")
         return int(self._server.sockets[0].getsockname()[1])
 
+    @property
+    def tls_port(self) -> int:
+        """The same for HTTPS."""
+        if not self._tls_port:
+            raise RuntimeError("HTTPS is not started")
+        return self._tls_port
+
     async def stop(self) -> None:
         """Stop listening, and end what is open within STOP_SECONDS."""
-        if self._server is not None and self._http is not None:
-            self._server.close()
-            await self._http.end(STOP_SECONDS)
-            self._server = None
+        if self._server is None or self._http is None:
+            return
+        self._server.close()
+        if self._https is not None:
+            self._https.gate.stop()
+        await self._http.end(STOP_SECONDS)
+        self._server = None
 
     def _counters(self) -> dict[str, int]:
         return {
+            "http_tls_handshakes_failed": 0,
+            "http_tls_handshakes_refused": 0,
+            **(self._https.gate.counters() if self._https else {}),
             "http_requests": self._requests,
             "http_connections_refused": self._http.refused if self._http else 0,
             "http_connections_retired": self._http.retired if self._http else 0,
@@ -121,7 +162,8 @@ class AdminServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != HEALTH:
             user = await self._user(request)
-            if not user and self._local and not _is_local_name(request.host):
+            local = self._tls_local if request.secure else self._local
+            if not user and local and not _is_local_name(request.host):
                 # A page on the web can lead its own host name to 127.0.0.1, and read what is there.
                 text = "without credentials, ask by address: http://127.0.0.1 or http://localhost"
                 return _json(403, {"error": text})
@@ -142,10 +184,9 @@ class AdminServer:
 
     async def _user(self, request: web.BaseRequest) -> str:
         header = request.headers.get("Authorization")
-        if header is None:
-            return await self._authenticator.authenticate(None, None, request.remote or "")
-        user, password = _basic(header)
-        return await self._authenticator.authenticate(user, password, request.remote or "")
+        user, password = _basic(header) if header is not None else (None, None)
+        certified = self._https.gate.certified(request.transport) if self._https else ""
+        return await self._authenticator.authenticate(user, password, request.remote or "", certified=certified)
 
 
 def _basic(header: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from broker.core.errors import AuthenticationFailed
 COUNTERS: Final[Mapping[str, str]] = {
     "logins": "Clients that gave the right credentials",
     "logins_anonymous": "Clients let in without credentials",
+    "logins_certified": "Clients let in by their certificate, without a password",
     "logins_failed": "Clients refused for wrong or missing credentials",
     **verifier.COUNTERS,
 }
@@ -35,7 +36,7 @@ class PasswordAuthenticator:
         self, credentials: Credentials, *, threads: int = 2, queue_max: int = 100, cache_max: int = 10_000
     ) -> None:
         self._verifier = Verifier(threads=threads, queue_max=queue_max, cache_max=cache_max)
-        self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_failed"), 0)
+        self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
         self._credentials = Credentials()
         self._users: dict[str, str] = {}
         self._everybody = ""  # the hash of the password for everybody
@@ -62,13 +63,27 @@ class PasswordAuthenticator:
         """How many users the password file has."""
         return len(self._users)
 
-    async def authenticate(self, user: str | None, password: str | None, address: str) -> str:
-        """Return the user's name, "" for an anonymous client. Raises AuthenticationFailed."""
+    async def authenticate(
+        self, user: str | None, password: str | None, address: str, *, certified: str = ""
+    ) -> str:
+        """Return the user's name, "" for an anonymous client. Raises AuthenticationFailed.
+
+        certified: whom the client's verified certificate is of. It stands for name and password, where no password
+        is given; a password that is given is checked.
+        """
         try:
+            if certified and password is None:
+                return self._certified(user, certified)
             return await self._authenticate(user, password, address)
         except AuthenticationFailed:
             self._counts["logins_failed"] += 1
             raise
+
+    def _certified(self, user: str | None, certified: str) -> str:
+        if user and user != certified:
+            raise AuthenticationFailed(f"the certificate is of {certified!r}; for another user name, give its password")
+        self._counts["logins_certified"] += 1
+        return certified
 
     async def _authenticate(self, user: str | None, password: str | None, address: str) -> str:
         if user is None and password is None:

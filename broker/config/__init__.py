@@ -19,12 +19,13 @@ from broker.config.load import (
     reloadable_changes,
 )
 from broker.config.problems import Problem, SettingsError
-from broker.config.settings import LogFormat, LogLevel, Settings, Sources
+from broker.config.settings import ClientCertificates, LogFormat, LogLevel, Settings, Sources, TlsVersion
 from broker.config.values import Secret
 
 __all__ = [
     "Change",
     "Changes",
+    "ClientCertificates",
     "Exit",
     "Key",
     "Loaded",
@@ -35,6 +36,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "Sources",
+    "TlsVersion",
     "apply_reload",
     "is_loopback",
     "keys",

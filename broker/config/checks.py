@@ -3,6 +3,7 @@
 A listener on a loopback address lets anonymous clients in. On any other address the broker wants a password
 file, a password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a
 password, loopback clients need it as well: a proxy or an SSH tunnel makes everybody a loopback client.
+A TLS port that requires certificates of its clients lets no stranger in, wherever it is.
 """
 
 import ipaddress
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from broker.config.problems import Problem
-from broker.config.settings import Settings
+from broker.config.settings import ClientCertificates, Settings
 from broker.config.values import show
 
 REMEDY = (
@@ -38,6 +39,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     """Every rule between settings that `settings` break."""
     yield from _sizes(settings)
     yield from _listeners(settings)
+    yield from _tls(settings)
     yield from exposure(settings)
     if settings.password is not None and settings.password_file is not None:
         text = "use either one password for everybody or a password file; both would blur who is who"
@@ -64,9 +66,36 @@ def _sizes(settings: Settings) -> Iterator[Finding]:
 
 
 def _listeners(settings: Settings) -> Iterator[Finding]:
-    if settings.http and settings.native_port and settings.native_port == settings.http_port:
-        text = "is native_port as well; two listeners cannot share a port"
-        yield Finding(("http_port", "native_port"), str(settings.http_port), text)
+    ports = {"native_port": settings.native_port}
+    if settings.tls_certificate is not None:
+        ports["native_tls_port"] = settings.native_tls_port
+    if settings.http:
+        ports["http_port"] = settings.http_port
+        if settings.tls_certificate is not None:
+            ports["http_tls_port"] = settings.http_tls_port
+    seen: dict[int, str] = {}
+    for key, port in ports.items():
+        if port and port in seen:
+            text = f"is {seen[port]} as well; two listeners cannot share a port"
+            yield Finding((key, seen[port]), str(port), text)
+        seen.setdefault(port, key)
+
+
+def _tls(settings: Settings) -> Iterator[Finding]:
+    asked = settings.tls_client_certificates
+    if settings.tls_certificate is None:
+        names = ("tls_key", "tls_key_password_file", "tls_client_ca")
+        for name in [each for each in names if getattr(settings, each) is not None]:
+            text = "is of no use without tls_certificate"
+            yield Finding((name, "tls_certificate"), str(getattr(settings, name)), text)
+        if asked is not ClientCertificates.NONE:
+            yield Finding(("tls_client_certificates", "tls_certificate"), asked, "is of no use without tls_certificate")
+    elif asked is not ClientCertificates.NONE and settings.tls_client_ca is None:
+        text = "wants tls_client_ca: the CA certificates that clients' certificates are checked against"
+        yield Finding(("tls_client_certificates", "tls_client_ca"), asked, text)
+    elif asked is ClientCertificates.NONE and settings.tls_client_ca is not None:
+        text = "is of no use while tls_client_certificates is none; set it to optional or required"
+        yield Finding(("tls_client_ca", "tls_client_certificates"), str(settings.tls_client_ca), text)
 
 
 def exposure(settings: Settings) -> Iterator[Finding]:
@@ -93,6 +122,11 @@ def _exposed(settings: Settings) -> dict[str, str]:
     hosts = {"native_host": settings.native_host}
     if settings.http:
         hosts["http_host"] = settings.http_host
+    if settings.tls_certificate is not None and settings.tls_client_certificates is not ClientCertificates.REQUIRED:
+        if settings.native_tls_host is not None:
+            hosts["native_tls_host"] = settings.native_tls_host
+        if settings.http and settings.http_tls_host is not None:
+            hosts["http_tls_host"] = settings.http_tls_host
     return {key: host for key, host in hosts.items() if not is_loopback(host)}
 
 

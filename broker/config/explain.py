@@ -21,7 +21,12 @@ Credentials that are given are always checked, also where anonymous clients are 
 nothing to check them against refuses them. With `FANLIGHT_PASSWORD` any user name goes with the one
 password, and is no more than a label.
 
-Neither listener encrypts: where the network is not yours, put a tunnel or a TLS proxy in between.""",
+A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
+checked all the same. TLS changes nothing else about who is let in.""",
+    "TLS": """\
+With a certificate the broker listens with TLS as well: on `native_tls_port` for clients, on `http_tls_port` for
+HTTPS. The plain ports stay open beside them, on the loopback address unless you say otherwise.
+[tls.md](tls.md) shows how to make certificates, require them of clients and renew them.""",
     "Logs": """\
 Logs go to the standard output, one event a line. Payloads, passwords and headers of messages are never
 logged.""",
@@ -138,8 +143,8 @@ outbox_bytes_max = "32MiB"
 RELOAD = """
 ## Reload
 
-On SIGHUP the broker reads the file and the password file again (the environment and the flags of a running
-process do not change). If anything is wrong it says what, and goes on with the settings it has. Otherwise
+On SIGHUP the broker reads the file, the password file and the certificate again (the environment and the flags
+of a running process do not change). If anything is wrong it says what, and goes on with the settings it has. Otherwise
 new decisions are made by the new settings; clients that are connected stay connected, also those whose
 password has changed. What is marked † and differs is named in the log as needing a restart.
 

@@ -240,6 +240,14 @@ def reloadable_changes(old: Settings, new: Settings) -> Changes:
 
 
 def apply_reload(old: Settings, new: Settings) -> Settings:
-    """`new`, with what needs a restart kept from `old`: the settings in force after a reload."""
+    """`new`, with what needs a restart kept from `old`: the settings in force after a reload.
+
+    Raises SettingsError if they do not go together, as when a password is taken away from a broker that is still to
+    be reached from other machines until it is restarted.
+    """
     kept: dict[str, Any] = {name: getattr(old, name) for name, key in keys().items() if not key.reloadable}
-    return replace(new, **kept)
+    merged = replace(new, **kept)
+    places = dict.fromkeys(kept, "until the restart")
+    if problems := [finding.problem(places) for finding in check(merged)]:
+        raise SettingsError(problems)
+    return merged

@@ -46,6 +46,17 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class ClientCertificates(StrEnum):
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+class TlsVersion(StrEnum):
+    TLS_1_2 = "1.2"
+    TLS_1_3 = "1.3"
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where settings are read from. Kept with them, so that SIGHUP can read them again."""
@@ -55,7 +66,7 @@ class Sources:
     config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
 
 
-LISTENERS, ACCESS, LOGS = Group("Listeners"), Group("Access"), Group("Logs")
+LISTENERS, TLS, ACCESS, LOGS = Group("Listeners"), Group("TLS"), Group("Access"), Group("Logs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,47 @@ class Settings:
             "life of an HTTP connection, so that slow ones cannot keep the others out; scrapers reconnect"
         ),
     ] = 60.0
+
+    tls_certificate: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the broker's certificate, PEM, then the intermediate ones; with it the TLS ports are open"),
+    ] = None
+    tls_key: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the certificate's private key, PEM; without it, the key is looked for in the certificate's file"),
+    ] = None
+    tls_key_password_file: Annotated[
+        Path | None, TLS, Unit("path"), Reason("a file whose first line is the password of an encrypted key")
+    ] = None
+    tls_client_ca: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the CA certificates, PEM, that clients' certificates are checked against"),
+    ] = None
+    tls_client_certificates: Annotated[
+        ClientCertificates, TLS,
+        Reason(
+            "whether clients show a certificate; its common name, else its first alternative name, is then "
+            "the user, and no password is needed"
+        ),
+    ] = ClientCertificates.NONE
+    tls_version_min: Annotated[
+        TlsVersion, TLS, Reason("the lowest version of TLS; 1.2 still has clients in small devices")
+    ] = TlsVersion.TLS_1_2
+    native_tls_host: Annotated[
+        str | None, TLS, NeedsRestart(), Unit("address"),
+        Reason("where native clients connect by TLS; without it, native_host"),
+    ] = None
+    native_tls_port: Annotated[
+        int, TLS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol over TLS; 0 takes a free one and logs it"),
+    ] = 7423
+    http_tls_host: Annotated[
+        str | None, TLS, NeedsRestart(), Unit("address"), Reason("where HTTPS is; without it, http_host")
+    ] = None
+    http_tls_port: Annotated[
+        int, TLS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of HTTPS; 0 takes a free one and logs it"),
+    ] = 7424
 
     password_file: Annotated[
         Path | None, ACCESS, Unit("path"),

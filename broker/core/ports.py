@@ -12,8 +12,13 @@ View = dict[str, Any]  # a JSON object; the keys are listed where it is made (co
 class Authenticator(Protocol):
     """Decides who a client is. Raises `AuthenticationFailed`; never says which half was wrong."""
 
-    async def authenticate(self, user: str | None, password: str | None, address: str) -> str:
-        """Return the name of the authenticated user ("" for an anonymous one)."""
+    async def authenticate(
+        self, user: str | None, password: str | None, address: str, *, certified: str = ""
+    ) -> str:
+        """Return the name of the authenticated user ("" for an anonymous one).
+
+        certified: whom the client's certificate, which the transport has verified, is of; "" without one.
+        """
         ...
 
 

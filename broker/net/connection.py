@@ -1,7 +1,8 @@
 """One TCP connection: asyncio on one side, a protocol without I/O on the other.
 
 Bytes are read into the loop's one receive buffer and parsed where they lie; what is to be written collects in the
-outbox and goes out once per turn (flush.pyx). This file ends where asyncio ends.
+outbox and goes out once per turn (flush.pyx). TLS and WebSocket are transports to it, no more.
+This file ends where asyncio ends.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ import structlog
 from broker.core.client import Client
 from broker.core.errors import FanlightError
 from broker.core.ports import Authenticator
+from broker.net.arrival import Arrival, address_of
 from broker.net.flush import Sink
+from broker.net.tls import name_of
 from broker.wire.inbox import Inbox, ReceiveBuffer
 from broker.wire.outbox import Outbox
 
@@ -58,9 +61,11 @@ class Home(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """The transport side of a connection (`ports.WireConnection`)."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, arrival: Arrival | None = None) -> None:
         self.home = home
+        self.arrival = arrival  # how it came in, if not by plain TCP
         self.address = ""
+        self.certified = ""  # whom the client's certificate is of
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
@@ -69,20 +74,24 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False  # the protocol wants to read nothing
         self._turn_over = False  # nothing is read until the others have had their turn
         self._go_on: Callable[[], None] | None = None  # what the protocol does first in its next turn
+        self._rest = b""  # read by a layer below, while the protocol wants to read nothing: one read at most
+        self._secured = False
 
     # -- asyncio's side ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one, and does not say so
-        transport.set_write_buffer_limits(high=0)  # so that we hear at once when the socket is full
-        peer = transport.get_extra_info("peername")
-        self.address = peer[0] if isinstance(peer, tuple) else str(peer)
+        self._secured = transport.get_extra_info("sslcontext") is not None
+        # So that we hear at once when the socket is full; asyncio's TLS takes 0 for full when there is nothing in it.
+        transport.set_write_buffer_limits(high=1 if self._secured else 0)
+        self.address = address_of(transport)
+        self.certified = name_of(transport.get_extra_info("peercert"))
         plain = transport.get_extra_info("socket")
         fd = -1
         if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self.home.direct and transport.get_extra_info("sslcontext") is None:
+            if self.home.direct and self.arrival is None:
                 fd = plain.fileno()
         self._protocol = self.home.opened(self)
         if self._protocol is None:
@@ -91,9 +100,10 @@ class Connection(asyncio.BufferedProtocol):
         outbox = self._protocol.outbox
         self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd)
 
-    def get_buffer(self, sizehint: int) -> ReceiveBuffer:
+    def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
         assert self._protocol is not None
-        return self._protocol.inbox.next_buffer()
+        buffer = self._protocol.inbox.next_buffer()
+        return memoryview(buffer) if self._secured else buffer  # asyncio's own TLS takes slices of it
 
     def buffer_updated(self, nbytes: int) -> None:
         protocol = self._protocol
@@ -110,6 +120,25 @@ class Connection(asyncio.BufferedProtocol):
         # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
         log.exception("internal_error", address=self.address, client=str(self.protocol.client or ""))
         self.abort("internal error")
+
+    def take(self, octets: bytes | bytearray) -> None:
+        """Bytes that a layer below has read. What the protocol does not want to read yet is kept until it does."""
+        self._rest += octets
+        self._take_rest()
+
+    def _take_rest(self) -> None:
+        rest = memoryview(self._rest)
+        while rest and self._transport is not None and not self._transport.is_closing():
+            if self._paused or self._turn_over:
+                break
+            room = memoryview(self.get_buffer(len(rest)))
+            size = min(len(room), len(rest))
+            room[:size] = rest[:size]
+            room.release()
+            self.buffer_updated(size)
+            rest = rest[size:]
+        self._rest = bytes(rest)
+        self._read_or_not()
 
     def eof_received(self) -> bool:
         return False
@@ -152,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _authenticate(self, user: str | None, password: str | None) -> None:
         protocol = self.protocol
         try:
-            name = await self.home.authenticator.authenticate(user, password, self.address)
+            name = await self.home.authenticator.authenticate(user, password, self.address, certified=self.certified)
         except FanlightError as error:
             protocol.refuse(error)
             return
@@ -215,5 +244,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._paused or self._turn_over:
             self._transport.pause_reading()
+        elif self._rest:
+            self.next_turn(self._take_rest)
         else:
             self._transport.resume_reading()

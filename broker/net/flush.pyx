@@ -29,6 +29,8 @@ cdef extern from "<string.h>" nogil:
 
 cdef enum:
     MOST_RUNS = 64
+    # Handed to a transport at once: its TLS may hold two such, out of reach of the outbox's limit and policy.
+    TRANSPORT_BYTES = 64 * 1024
 
 
 cdef class Sink:
@@ -89,7 +91,7 @@ cdef class Sink:
         cdef Outbox outbox = self.outbox
         while not self.full and not self.broken and outbox.size:
             if self.fd < 0:
-                self.through_transport(outbox.take())
+                self.through_transport(outbox.take(TRANSPORT_BYTES))
                 continue
             n = outbox.gather(starts, sizes, MOST_RUNS)
             total = 0

@@ -1,12 +1,11 @@
 """A listener: accepts connections within the limits, and looks after them by the clock.
 
 What needs time happens here: handshakes that take too long, peers that fall silent, closes that nobody reads. One
-timer serves all connections of a listener; a connection has none of its own.
+timer serves all connections of a listener; a connection has none of its own. A listener speaks one protocol and may
+have several doors, by plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
 import asyncio
-import socket
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -15,7 +14,11 @@ import structlog
 
 from broker.core.broker import Broker
 from broker.core.ports import Authenticator, WireConnection
+from broker.net.arrival import Arrival
 from broker.net.connection import Connection, ProtocolConnection
+from broker.net.places import Places
+from broker.net.tls import Tls
+from broker.net.tls_door import TlsDoor
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 
@@ -29,15 +32,16 @@ ProtocolFactory = Callable[[Broker, WireConnection, ReceiveBuffer, float], Proto
 
 
 class Listener:
-    """A TCP listener for one protocol.
+    """Accepts the connections of one protocol.
 
     name   in logs, and the protocol's
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
+    places shared by the listeners of a broker, whose limits are for all connections together
     """
 
     def __init__(
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
-        clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True,
+        clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, places: Places | None = None,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -46,13 +50,17 @@ class Listener:
         self.direct = direct
         self.accepted = self.refused = self.ended = 0
         self.handshakes_failed = self.protocol_errors = self.requests_refused = 0
+        self.arrivals_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
         self._factory = factory
         self._shared = shared
-        self._server: asyncio.Server | None = None
+        self._places = places if places is not None else Places()
+        self._doors: list[asyncio.Server | TlsDoor] = []
         self._timer: asyncio.TimerHandle | None = None
         self._connections: dict[Connection, ProtocolConnection] = {}
-        self._addresses: Counter[str] = Counter()
-        self._handshakes: dict[Connection, float] = {}  # when they came, those not through it among them; oldest first
+        self._arriving: set[Arrival] = set()
+        # When they came, those not through their handshakes among them; oldest first.
+        self._handshakes: dict[Arrival | Connection, float] = {}
+        self._by_arrival: dict[Arrival, Connection] = {}
         self._closing: dict[Connection, float] = {}  # since when; oldest first
         self._refusing: set[Connection] = set()
         self._draining = False
@@ -62,24 +70,31 @@ class Listener:
 
     # -- its life ---------------------------------------------------------------------------------------------------
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
+    async def start(self, host: str, port: int, *, tls: Tls | None = None) -> tuple[str, int]:
         """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True
-        )
-        self._timer = loop.call_later(TICK_SECONDS, self._tick)
-        bound: socket.socket = self._server.sockets[0]
-        address = bound.getsockname()
-        return str(address[0]), int(address[1])
+        if tls is not None:
+            door = TlsDoor(tls, self, lambda arrival: Connection(self, arrival), lambda: self.broker.limits)
+            bound = await door.start(host, port, BACKLOG)
+            self._doors.append(door)
+        else:
+            server = await loop.create_server(lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True)
+            self._doors.append(server)
+            name = server.sockets[0].getsockname()
+            bound = str(name[0]), int(name[1])
+        if self._timer is None:
+            self._timer = loop.call_later(TICK_SECONDS, self._tick)
+        return bound
 
     @property
     def accepting(self) -> bool:
-        return self._server is not None and self._server.is_serving()
+        return bool(self._doors) and all(door.is_serving() for door in self._doors)
 
     def stop_accepting(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for door in self._doors:
+            door.close()
+        for arrival in list(self._arriving):
+            arrival.abort("the broker stops")
 
     async def drain(self, seconds: float, text: str) -> int:
         """Say goodbye to all, give them `seconds` to read what they were still to get. Returns how many did not."""
@@ -106,26 +121,66 @@ class Listener:
             connection.abort("the broker stops")
         await self._empty.wait()
 
+    # -- those who arrive by TLS or WebSocket (arrival.Hall) --------------------------------------------------------
+
+    def arrived(self, arrival: Arrival) -> bool:
+        limits = self.broker.limits
+        refusal = self._places.refusal(arrival.address, limits)
+        if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
+            self._note_refusal(arrival.address, refusal)
+            self.refused += 1
+            return False
+        self._places.take(arrival.address)
+        self.accepted += 1
+        self._arriving.add(arrival)
+        self._empty.clear()
+        self._handshakes[arrival] = self.clock()
+        return True
+
+    def entered(self, arrival: Arrival) -> None:
+        self._arriving.discard(arrival)
+
+    def failed(self, arrival: Arrival, reason: str) -> None:
+        self._arriving.discard(arrival)
+        self._handshakes.pop(arrival, None)
+        self._places.leave(arrival.address)
+        self.ended += 1
+        self.handshakes_failed += 1
+        self.arrivals_failed[arrival.stage] += 1
+        log.info("handshake_failed", listener=self.name, stage=arrival.stage, address=arrival.address, reason=reason)
+        self._look_whether_empty()
+
+    def _note_refusal(self, address: str, refusal: str) -> None:
+        if self.refused % 1000 == 0:
+            log.warning("connection_refused", listener=self.name, address=address, limit=refusal)
+
+    def _look_whether_empty(self) -> None:
+        if not self._connections and not self._arriving:
+            self._empty.set()
+
     # -- connections (connection.Home) ------------------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> ProtocolConnection | None:
-        """A connection has come in: its protocol's side, or None if a limit refuses it."""
-        limits, now = self.broker.limits, self.clock()
-        refusal = None
-        if len(self._connections) >= limits.connections_max:
-            refusal = f"{limits.connections_max} connections (connections_max)"
-        elif self._addresses[connection.address] >= limits.connections_per_address_max:
-            refusal = f"{limits.connections_per_address_max} connections from one address (connections_per_address_max)"
-        if refusal is not None and self.refused % 1000 == 0:
-            log.warning("connection_refused", listener=self.name, address=connection.address, limit=refusal)
+        """A connection has come in: its protocol's side, or None if there cannot be one."""
+        now = self.clock()
+        arrival = connection.arrival
+        if arrival is not None and arrival not in self._arriving:
+            return None
         protocol = self._factory(self.broker, connection, self._shared, now)
         self._connections[connection] = protocol
-        self._addresses[connection.address] += 1
         self._empty.clear()
+        if arrival is not None:
+            # It keeps its place, and the time it came.
+            arrival.through()
+            self._by_arrival[arrival] = connection
+            return protocol
+        refusal = self._places.refusal(connection.address, self.broker.limits)
+        self._places.take(connection.address)
         self.accepted += 1
         if refusal is None:
             self._handshakes[connection] = now
         else:
+            self._note_refusal(connection.address, refusal)
             self.refused += 1
             self._refusing.add(connection)
             asyncio.get_running_loop().call_soon(
@@ -142,13 +197,12 @@ class Listener:
         self.protocol_errors += protocol.failed is not None
         self.requests_refused += protocol.refused
         self._closing.pop(connection, None)
-        self._handshakes.pop(connection, None)
+        self._handshakes.pop(connection.arrival or connection, None)
+        if connection.arrival is not None:
+            del self._by_arrival[connection.arrival]
         self._refusing.discard(connection)
-        self._addresses[connection.address] -= 1
-        if not self._addresses[connection.address]:
-            del self._addresses[connection.address]
-        if not self._connections:
-            self._empty.set()
+        self._places.leave(connection.address)
+        self._look_whether_empty()
 
     def closing(self, connection: Connection) -> bool:
         """A connection is being closed. Returns whether to wait for the peer's own close; not if it is one too many."""
@@ -167,15 +221,19 @@ class Listener:
         now, limits = self.clock(), self.broker.limits
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
         while self._handshakes:
-            connection, since = next(iter(self._handshakes.items()))
+            who, since = next(iter(self._handshakes.items()))
             if now - since < limits.handshake_seconds_max:
                 break
-            del self._handshakes[connection]
+            del self._handshakes[who]
+            text = f"no complete handshake within {limits.handshake_seconds_max:g} s"
+            connection = self._by_arrival.get(who) if isinstance(who, Arrival) else who
+            if connection is None:
+                assert isinstance(who, Arrival)
+                who.abort(text)
+                continue
             protocol = self._connections.get(connection)
             if protocol is not None and protocol.client is None:
-                protocol.say_goodbye(
-                    "handshake_timeout", f"no complete handshake within {limits.handshake_seconds_max:g} s"
-                )
+                protocol.say_goodbye("handshake_timeout", text)
         for connection, since in list(self._closing.items()):
             if now - since < limits.linger_seconds_max:
                 break  # the oldest stand first
@@ -199,6 +257,8 @@ class Listener:
             "connections_closed": self.ended,
             "connections_refused": self.refused,
             "handshakes_failed": self.handshakes_failed,
+            "tls_handshakes_failed": self.arrivals_failed["tls"],
+            "websocket_handshakes_failed": self.arrivals_failed["websocket"],
             "protocol_errors": self.protocol_errors,
             "requests_refused": self.requests_refused + sum(protocol.refused for protocol in live),
         }

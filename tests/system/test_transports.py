@@ -1,6 +1,6 @@
 """The two ways out of an outbox, on the two event loops, and the two families of addresses.
 
-Plain TCP is written to with sendmsg(2), past the transport; everything else (TLS, in time) goes through the transport.
+Plain TCP is written to with sendmsg(2), past the transport; TLS goes through it (test_tls_transport.py).
 Both must send the same bytes, to quick readers and to slow ones, so a listener is run here in the test's own process,
 with either way forced.
 """
@@ -84,10 +84,10 @@ async def soon(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def conversation(port: int, receive_buffer: int | None) -> str:
+async def conversation(port: int, receive_buffer: int | None, kind: type[Peer] = Peer) -> str:
     """A session with frames of every size and kind; a digest of all that the broker sent."""
     digest = hashlib.sha256()
-    async with await Peer.connect(port, receive_buffer=receive_buffer, client="talker") as peer:
+    async with await kind.connect(port, receive_buffer=receive_buffer, client="talker") as peer:
         await peer.subscribe(1, "all.#")
         await peer.subscribe(2, "all.*", credit=150)
         sizes = [0, 1, 100, 15_000, 16_384, 70_000, 3, 1_000_000, 20, 40_000] * 3

@@ -92,7 +92,7 @@ class Peer:
     @classmethod
     async def open(
         cls, port: int, *, host: str = "127.0.0.1", receive_buffer: int | None = None, source: str | None = None
-    ) -> "Peer":
+    ) -> Self:
         """A connection without a handshake. `receive_buffer`: bytes, so that a peer that does not read is soon full."""
         connection = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         try:
@@ -111,7 +111,7 @@ class Peer:
     @classmethod
     async def connect(
         cls, port: int, *, host: str = "127.0.0.1", receive_buffer: int | None = None, **options: object
-    ) -> "Peer":
+    ) -> Self:
         """A connection that is through its handshake. options: those of HELLO."""
         peer = await cls.open(port, host=host, receive_buffer=receive_buffer)
         try:
@@ -126,7 +126,14 @@ class Peer:
 
     async def send(self, *octets: bytes) -> None:
         async with asyncio.timeout(WAIT_SECONDS):
-            await asyncio.get_running_loop().sock_sendall(self.socket, b"".join(octets))
+            await self._transmit(b"".join(octets))
+
+    async def _transmit(self, octets: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.socket, octets)
+
+    async def _receive(self) -> bytes:
+        """What has come, b"" at the end."""
+        return await asyncio.get_running_loop().sock_recv(self.socket, READ_BYTES)
 
     def next_request(self) -> int:
         self._requests += 1
@@ -207,7 +214,7 @@ class Peer:
         if self.socket.fileno() < 0:
             raise Closed
         try:
-            octets = await asyncio.get_running_loop().sock_recv(self.socket, READ_BYTES)
+            octets = await self._receive()
             await asyncio.sleep(0)  # sock_recv does not wait when there is something, and the others are to have a turn
         except ConnectionError as error:
             self.was_reset = True

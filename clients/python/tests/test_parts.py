@@ -1,6 +1,8 @@
 """The parts that do no I/O: addresses, delays, topics, serialisers, the outbox, what the command line prints."""
 
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,8 @@ from fanlight.url import Address, parse
         ("fanlight://[::1]:7420", Address("::1", 7420)),
         ("fanlight://me:pa%3Ass@h:1", Address("h", 1, "me", "pa:ss")),
         ("fanlight://me@h", Address("h", 7420, "me", None)),
+        ("fanlights://h", Address("h", 7423, tls=True)),
+        ("fanlights://me:x@h:1", Address("h", 1, "me", "x", tls=True)),
     ],
 )
 def test_an_address_is_read(url: str, address: Address) -> None:
@@ -237,3 +241,20 @@ def test_headers_of_the_command_line_are_pairs() -> None:
     assert text.headers(None) is None
     with pytest.raises(ValueError, match="KEY=VALUE"):
         text.headers(["alone"])
+
+
+def test_options_of_tls_are_for_addresses_with_tls() -> None:
+    with pytest.raises(ValueError, match="fanlights://"):
+        fanlight.connect("fanlight://h", ca="ca.pem")
+    with pytest.raises(ValueError, match="a whole context"):
+        fanlight.connect("fanlights://h", ca="ca.pem", tls=ssl.create_default_context())
+    with pytest.raises(ValueError, match="give certificate too"):
+        fanlight.connect("fanlights://h", key="key.pem")
+
+
+def test_a_file_that_cannot_be_used_for_tls_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.pem"
+    with pytest.raises(fanlight.ConnectError, match=r"the CA certificates in .*missing\.pem: No such file"):
+        fanlight.connect("fanlights://h", ca=missing)
+    with pytest.raises(fanlight.ConnectError, match=r"the certificate in .*missing\.pem: No such file"):
+        fanlight.connect("fanlights://h", certificate=missing)

@@ -1,9 +1,11 @@
 """`connect`: the options of a client with their meaning, and the two ways of waiting for it."""
 
+import ssl
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any
 
+from . import tls as certificates
 from .backoff import Backoff
 from .client import Client
 from .codec import FRAME_BYTES
@@ -21,6 +23,10 @@ def connect(
     name: str | None = None,
     user: str | None = None,
     password: str | None = None,
+    ca: certificates.Path | None = None,
+    certificate: certificates.Path | None = None,
+    key: certificates.Path | None = None,
+    tls: ssl.SSLContext | None = None,
     slow_policy: SlowPolicy | None = None,
     reconnect: bool | Backoff = True,
     retry_first_connect: bool = False,
@@ -39,7 +45,11 @@ def connect(
     """A connection to a broker: `async with fanlight.connect(url) as client`, or `client = await
     fanlight.connect(url)`.
 
-    url: `fanlight://[user:password@]host[:port]`; `user` and `password` go before those in it.
+    url: `fanlight://[user:password@]host[:port]`, or `fanlights://` by TLS; `user` and `password` go before
+        those in it.
+    ca: for TLS, a PEM file with the CA certificates to trust; None: the system's.
+    certificate, key: PEM files with what this client shows to a broker that asks for it.
+    tls: a context of your own, instead of these three.
     name: for the broker's logs and views, up to 64 bytes.
     slow_policy: what the broker does when this client falls behind; None: its listener's default.
     reconnect: True, False, or a Backoff. After a loss; the first connection fails at once unless
@@ -55,13 +65,23 @@ def connect(
     the loop;
         on_error gets what the broker refused of the things sent without awaiting an answer.
 
-    Raises, when entered or awaited: InvalidURL, ConnectError, ConnectionLost, AuthenticationFailed,
+    Raises ConnectError for a file that cannot be used, ValueError for options that do not go together;
+
+    raises, when entered or awaited: InvalidURL, ConnectError, ConnectionLost, AuthenticationFailed,
     UnsupportedVersion.
     """
+    address = parse(url)
+    if not address.tls and (ca or certificate or key or tls):
+        raise ValueError(f"ca, certificate, key and tls are for addresses that begin with fanlights://; got {address}")
+    if tls is not None and (ca or certificate or key):
+        raise ValueError("tls is a whole context: load ca, certificate and key into it")
+    if address.tls and tls is None:
+        tls = certificates.context(ca, certificate, key)
     options = Options(
         name=name,
         user=user,
         password=password,
+        tls=tls,
         slow_policy=slow_policy,
         reconnect=reconnect if isinstance(reconnect, Backoff) else Backoff() if reconnect else None,
         retry_first_connect=retry_first_connect,
@@ -77,7 +97,7 @@ def connect(
         on_reconnect=on_reconnect,
         on_error=on_error,
     )
-    return Connecting(parse(url), options)
+    return Connecting(address, options)
 
 
 class Connecting:

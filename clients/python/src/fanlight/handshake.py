@@ -5,6 +5,7 @@ CONNECTING --HELLO--> AWAITING_WELCOME --WELCOME--> open
 """
 
 import asyncio
+import ssl
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
@@ -92,7 +93,7 @@ async def open_wire(address: Address, options: Options, encoder: Encoder, succes
     try:
         async with asyncio.timeout(options.connect_timeout):
             _, handshake.wire = await loop.create_connection(
-                lambda: Wire(handshake, Decoder(options.frame_bytes)), address.host, address.port
+                lambda: Wire(handshake, Decoder(options.frame_bytes)), address.host, address.port, ssl=options.tls
             )
             handshake.wire.write(encoder.hello(_hello_options(address, options)))
             await handshake.welcome
@@ -108,6 +109,14 @@ async def open_wire(address: Address, options: Options, encoder: Encoder, succes
         if isinstance(error, UnsupportedVersion):
             error.add_note(f"this client speaks version {VERSION}; upgrade the older of the two")
         raise
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", "") or error.reason or error
+        raise ConnectError(
+            f"cannot connect to {address} by TLS: {reason}. Is that the broker's TLS port, is its certificate of this "
+            "name, and is ca the CA that signed it?",
+            code="tls",
+            details={"host": address.host, "port": address.port},
+        ) from error
     except OSError as error:
         raise ConnectError(
             f"cannot connect to {address}: {error.strerror or error}. Is the broker running there? "

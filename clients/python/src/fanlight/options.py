@@ -1,5 +1,6 @@
 """What `connect` can be told, with units, defaults and reasons."""
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +31,7 @@ class Options:
     name: str | None = None
     user: str | None = None
     password: str | None = None
+    tls: ssl.SSLContext | None = None  # for fanlights://
     slow_policy: SlowPolicy | None = None
     reconnect: Backoff | None = DEFAULT_BACKOFF
     retry_first_connect: bool = False

@@ -13,6 +13,7 @@ Fire-and-forget `publish` does not wait for that thread, unless 128 kB are on th
 """
 
 import contextlib
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from typing import Any, Literal, Self, overload
 from weakref import WeakValueDictionary
 
 from . import connecting
+from . import tls as certificates
 from .background import LoopThread
 from .backoff import Backoff
 from .client import Client as AsyncClient
@@ -115,6 +117,10 @@ def connect(
     name: str | None = None,
     user: str | None = None,
     password: str | None = None,
+    ca: certificates.Path | None = None,
+    certificate: certificates.Path | None = None,
+    key: certificates.Path | None = None,
+    tls: ssl.SSLContext | None = None,
     slow_policy: SlowPolicy | None = None,
     reconnect: bool | Backoff = True,
     retry_first_connect: bool = False,
@@ -139,6 +145,10 @@ def connect(
         name=name,
         user=user,
         password=password,
+        ca=ca,
+        certificate=certificate,
+        key=key,
+        tls=tls,
         slow_policy=slow_policy,
         reconnect=reconnect,
         retry_first_connect=retry_first_connect,

@@ -1,6 +1,6 @@
-"""Where a broker is: `fanlight://[user:password@]host[:port]`.
+"""Where a broker is: `fanlight://[user:password@]host[:port]`, or `fanlights://` by TLS.
 
-User and password are percent-decoded; an IPv6 address stands in brackets. There is no path, query or TLS in
+User and password are percent-decoded; an IPv6 address stands in brackets. There is no path or query in
 version 1 of the protocol, and an address with one is refused rather than half understood.
 """
 
@@ -11,6 +11,8 @@ from .errors import InvalidURL
 
 SCHEME = "fanlight"
 DEFAULT_PORT = 7420
+TLS_SCHEME = "fanlights"
+DEFAULT_TLS_PORT = 7423
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +21,11 @@ class Address:
     port: int = DEFAULT_PORT
     user: str | None = None
     password: str | None = field(default=None, repr=False)  # never in a log line
+    tls: bool = False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{SCHEME}://{host}:{self.port}"
+        return f"{TLS_SCHEME if self.tls else SCHEME}://{host}:{self.port}"
 
 
 def parse(url: str) -> Address:
@@ -33,19 +36,22 @@ def parse(url: str) -> Address:
         port = parts.port
     except ValueError as error:
         raise InvalidURL(f"cannot read the address {shown(url)!r}: {error}") from error
-    if parts.scheme != SCHEME:
+    if parts.scheme not in (SCHEME, TLS_SCHEME):
         raise InvalidURL(
-            f"the address {shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}"
+            f"the address {shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}, "
+            f"or with {TLS_SCHEME}:// for TLS"
         )
     if not parts.hostname:
         raise InvalidURL(f"the address {shown(url)!r} names no host")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise InvalidURL(f"the address {shown(url)!r} may have nothing behind host and port")
+    tls = parts.scheme == TLS_SCHEME
     return Address(
         host=parts.hostname,
-        port=DEFAULT_PORT if port is None else port,
+        port=port if port is not None else DEFAULT_TLS_PORT if tls else DEFAULT_PORT,
         user=None if parts.username is None else unquote(parts.username),
         password=None if parts.password is None else unquote(parts.password),
+        tls=tls,
     )
 
 

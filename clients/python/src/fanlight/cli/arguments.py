@@ -21,7 +21,7 @@ examples:
   fanlight top                                    rates, hot topics, slow consumers
   fanlight explain stock.nasdaq.AAPL              who would get that, and why
 
-A broker's address is fanlight://[user:password@]host[:port]; --url, else FANLIGHT_URL, else
+A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by TLS; --url, else FANLIGHT_URL, else
 """
 
 
@@ -179,6 +179,7 @@ def _explain(verbs: Verbs) -> None:
 def _broker(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--url", default=os.environ.get("FANLIGHT_URL") or DEFAULT_URL, help="the broker (FANLIGHT_URL)")
     verb.add_argument("--name", help="this client's name in the broker's logs and views")
+    _tls(verb)
 
 
 def _http(verb: argparse.ArgumentParser) -> None:
@@ -188,6 +189,13 @@ def _http(verb: argparse.ArgumentParser) -> None:
         default=os.environ.get("FANLIGHT_HTTP_URL") or DEFAULT_HTTP_URL,
         help="the broker's HTTP listener (FANLIGHT_HTTP_URL)",
     )
+    _tls(verb)
+
+
+def _tls(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--ca", metavar="FILE", help="for TLS: the CA certificates to trust, PEM (the system's)")
+    verb.add_argument("--cert", metavar="FILE", help="for TLS: the certificate to show, PEM")
+    verb.add_argument("--key", metavar="FILE", help="for TLS: its private key, PEM (in the certificate's file)")
 
 
 def _syntax(verb: argparse.ArgumentParser) -> None:

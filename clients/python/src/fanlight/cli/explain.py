@@ -14,7 +14,7 @@ def run(options: argparse.Namespace) -> int:
     query: dict[str, str | int] = {"topic": options.topic, "syntax": options.syntax}
     if options.client:
         query["client"] = options.client
-    answer = Views(options.http).get("/explain", **query)
+    answer = Views(options.http, options.ca, options.cert, options.key).get("/explain", **query)
     print(json.dumps(answer, ensure_ascii=False) if options.json else "\n".join(explained(answer)))
     return exits.OK  # also when nobody gets it: that was the answer
 

@@ -6,8 +6,9 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import BaseHandler, HTTPSHandler, ProxyHandler, build_opener
 
+from .. import tls
 from ..errors import BrokerError, ConnectError, InvalidURL
 from ..url import check_credentials, shown
 
@@ -16,9 +17,11 @@ DEFAULT_URL = "http://127.0.0.1:7421"
 
 
 class Views:
-    """`base`: http://[user:password@]host:port."""
+    """`base`: http://[user:password@]host:port, or https. ca, certificate, key: PEM files, for https."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(
+        self, base: str, ca: str | None = None, certificate: str | None = None, key: str | None = None
+    ) -> None:
         check_credentials(base)
         try:
             parts = urlsplit(base)
@@ -30,7 +33,12 @@ class Views:
         host = parts.netloc.rpartition("@")[2]
         self.base = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         # No proxy: the broker's views are nearby, and proxies from the environment are for elsewhere.
-        self._opener = build_opener(ProxyHandler({}))
+        handlers: list[BaseHandler] = [ProxyHandler({})]
+        if parts.scheme == "https":
+            handlers.append(HTTPSHandler(context=tls.context(ca, certificate, key)))
+        elif ca or certificate or key:
+            raise InvalidURL(f"--ca, --cert and --key are for addresses that begin with https://; got {shown(base)!r}")
+        self._opener = build_opener(*handlers)
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._opener.addheaders.append(("Authorization", f"Basic {b64encode(pair.encode()).decode()}"))

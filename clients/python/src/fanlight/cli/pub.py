@@ -20,7 +20,8 @@ async def run(options: argparse.Namespace) -> int:
 
     from_stdin = options.payload is None
     async with connect(
-        options.url, name=options.name, reconnect=from_stdin, timeout=options.timeout, on_error=note
+        options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key,
+        reconnect=from_stdin, timeout=options.timeout, on_error=note,
     ) as client:
         if from_stdin:
             unheard = await _publish_lines(client, options)

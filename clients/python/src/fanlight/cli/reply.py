@@ -19,7 +19,9 @@ CREDIT = 16
 
 
 async def run(options: argparse.Namespace) -> int:
-    async with connect(options.url, name=options.name) as client:
+    async with connect(
+        options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key
+    ) as client:
         asked = client.subscribe(
             text.topic(options.filter),
             syntax=options.syntax,

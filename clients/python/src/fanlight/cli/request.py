@@ -8,7 +8,9 @@ from .streams import Output
 
 
 async def run(options: argparse.Namespace) -> int:
-    async with connect(options.url, name=options.name, reconnect=False) as client:
+    async with connect(
+        options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key, reconnect=False
+    ) as client:
         reply = await client.request(
             text.topic(options.topic),
             text.octets(options.payload or ""),

@@ -40,7 +40,10 @@ class _Printing:
 
 
 async def run(options: argparse.Namespace) -> int:
-    async with connect(options.url, name=options.name, on_disconnect=_say, on_reconnect=_say_again) as client:
+    async with connect(
+        options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key,
+        on_disconnect=_say, on_reconnect=_say_again,
+    ) as client:
         printing = _Printing(options)
         subscriptions = [
             await client.subscribe(

@@ -71,7 +71,7 @@ def figures(before: Reading, now: Reading) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace) -> int:
-    views = Views(options.http)
+    views = Views(options.http, options.ca, options.cert, options.key)
     before = Reading(views, options.topics)
     live = None
     if not options.once and not options.json and sys.stdout.isatty() and importlib.util.find_spec("rich"):

@@ -1,0 +1,74 @@
+"""Arriving: what a connection goes through before its protocol has it, and where it is counted meanwhile.
+
+    accepted --> TLS (tls_door.py) --> WebSocket (websocket.py) --> Connection (connection.py)
+                  '-------------------------'-- did not get through: the Hall is told
+
+A connection has its place from the moment it is accepted, so that strangers who stall a handshake are bounded by the
+same limits as everybody.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Hall(Protocol):
+    """Where those who arrive are counted: a listener."""
+
+    def arrived(self, arrival: "Arrival") -> bool:
+        """Whether there is a place for one more."""
+        ...
+
+    def entered(self, arrival: "Arrival") -> None:
+        """A protocol has it. Either this or `failed` is called, once, for each that had a place."""
+        ...
+
+    def failed(self, arrival: "Arrival", reason: str) -> None:
+        """It is gone before a protocol had it."""
+        ...
+
+
+class Arrival:
+    """One connection on its way in.
+
+    stage  what it is at: "tls" or "websocket"
+    give_up  closes it, for as long as it is at it
+    """
+
+    __slots__ = ("_expected", "_reason", "address", "give_up", "hall", "stage")
+
+    def __init__(self, hall: Hall, stage: str, address: str) -> None:
+        self.hall = hall
+        self.stage = stage
+        self.address = address
+        self.give_up: Callable[[], object] = lambda: None
+        self._expected = False  # the hall waits for it
+        self._reason = ""
+
+    def enter(self) -> bool:
+        """Ask for a place. False if there is none."""
+        self._expected = self.hall.arrived(self)
+        return self._expected
+
+    def through(self) -> None:
+        """A protocol has it."""
+        if self._expected:
+            self._expected = False
+            self.hall.entered(self)
+
+    def fail(self, reason: str) -> None:
+        """It did not get through; nothing if it did."""
+        if self._expected:
+            self._expected = False
+            self.hall.failed(self, self._reason or reason)
+
+    def abort(self, reason: str) -> None:
+        """Close it at once. Whoever is at it then calls `fail`."""
+        self._reason = self._reason or reason
+        self.give_up()
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """The peer's address, without its port."""
+    peer = transport.get_extra_info("peername")
+    return peer[0] if isinstance(peer, tuple) else str(peer)

@@ -1,0 +1,170 @@
+"""A door with TLS: accepts, and takes each connection through its handshake.
+
+Sockets are accepted here and not by the loop's own server, for two reasons: a connection must have its place before
+the handshake, which costs more than all that a stranger may do afterwards; and each gets the context in force, so that
+a new certificate needs no new listener.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import structlog
+
+from broker.core.limits import Limits
+from broker.net.arrival import Arrival, Hall
+from broker.net.tls import Tls, name_of
+
+log: Final = structlog.stdlib.get_logger("net")
+
+ACCEPTED_PER_TURN: Final = 64  # handshakes begun before the others have their turn: some 60 ms of a core, later
+REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
+
+
+class TlsDoor:
+    """One or several listening sockets, of one host and port.
+
+    hall      who counts those that are at their handshake
+    protocol  makes what has a connection afterwards, given its arrival; an asyncio protocol
+    limits    those in force: of the handshake, and of the closing one
+    """
+
+    def __init__(
+        self, tls: Tls, hall: Hall, protocol: Callable[[Arrival], asyncio.BaseProtocol], limits: Callable[[], Limits]
+    ) -> None:
+        self._tls = tls
+        self._hall = hall
+        self._protocol = protocol
+        self._limits = limits
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._rest: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int, backlog: int) -> tuple[str, int]:
+        """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        try:
+            for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+                bound = socket.create_server(address[:2], family=family, backlog=backlog)
+                self._sockets.append(bound)
+                bound.setblocking(False)
+        except BaseException:
+            self.close()
+            raise
+        self._accept_again()
+        name = self._sockets[0].getsockname()
+        return str(name[0]), int(name[1])
+
+    def is_serving(self) -> bool:
+        return bool(self._sockets)
+
+    def close(self) -> None:
+        """Stop accepting; what has begun goes on."""
+        if self._rest is not None:
+            self._rest.cancel()
+        for listening in self._sockets:
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        self._sockets.clear()
+
+    def _accept_again(self) -> None:
+        self._rest = None
+        for listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no file descriptors, most likely
+                log.error("cannot_accept", reason=str(error), advice="raise the limit of open files: ulimit -n")
+                for each in self._sockets:
+                    loop.remove_reader(each)
+                if self._rest is None:
+                    self._rest = loop.call_later(REST_SECONDS, self._accept_again)
+                return
+            arrival = Arrival(self._hall, "tls", str(address[0]))
+            if not arrival.enter():
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            task = loop.create_task(self._shake_hands(arrival, accepted))
+            # Not at once: a task that is cancelled before it has begun would leave the socket to nobody.
+            arrival.give_up = partial(loop.call_soon, task.cancel)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _shake_hands(self, arrival: Arrival, accepted: socket.socket) -> None:
+        limits = self._limits()
+        reason = "closed during its TLS handshake"
+        try:
+            with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
+                transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: self._protocol(arrival), accepted, ssl=self._tls.context,
+                    ssl_handshake_timeout=limits.handshake_seconds_max, ssl_shutdown_timeout=limits.linger_seconds_max,
+                )
+                if arrival.stage == "tls" and not transport.is_closing():
+                    arrival.through()
+        except OSError as error:  # ssl.SSLError is one, and so is the end of its time
+            reason = str(error) or reason
+        finally:
+            arrival.fail(reason)
+
+
+class Gate:
+    """TLS in front of a server that is no Listener and counts its own connections.
+
+    arriving_max  handshakes at once; further connections are closed and counted
+    """
+
+    def __init__(self, tls: Tls, name: str, *, arriving_max: int, limits: Callable[[], Limits]) -> None:
+        self.failures = 0
+        self.refused = 0
+        self._tls = tls
+        self._name = name
+        self._arriving_max = arriving_max
+        self._limits = limits
+        self._arriving: set[Arrival] = set()
+        self._door: TlsDoor | None = None
+
+    async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
+        """Listen, and hand what is through its handshake to what `factory` makes. Raises OSError."""
+        self._door = TlsDoor(self._tls, self, lambda arrival: factory(), self._limits)
+        return await self._door.start(host, port, backlog=64)
+
+    def stop(self) -> None:
+        """Stop accepting, and close those who are still at their handshake."""
+        if self._door is not None:
+            self._door.close()
+        for arrival in list(self._arriving):
+            arrival.abort("the broker stops")
+
+    def certified(self, transport: asyncio.BaseTransport | None) -> str:
+        """Whom the client's certificate is of; "" without one."""
+        return name_of(transport.get_extra_info("peercert")) if transport is not None else ""
+
+    def counters(self) -> dict[str, int]:
+        return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}
+
+    def arrived(self, arrival: Arrival) -> bool:
+        if len(self._arriving) >= self._arriving_max:
+            self.refused += 1
+            return False
+        self._arriving.add(arrival)
+        return True
+
+    def entered(self, arrival: Arrival) -> None:
+        self._arriving.discard(arrival)
+
+    def failed(self, arrival: Arrival, reason: str) -> None:
+        self._arriving.discard(arrival)
+        self.failures += 1
+        log.info("handshake_failed", listener=self._name, stage="tls", address=arrival.address, reason=reason)
