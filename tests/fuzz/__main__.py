@@ -1,6 +1,6 @@
-"""`make fuzz`: atheris, guided by coverage, into the frame decoder and the topic grammar.
+"""`make fuzz`: atheris, guided by coverage, into the decoders of frames and packets and the topic grammar.
 
-    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native or topics
+    python -m tests.fuzz TARGET SECONDS CORPUS      TARGET: native, mqtt_packets or topics
 
 What is found to be interesting is kept in the folder CORPUS, so that a later run starts from it; an input that
 breaks something is written to the working directory, and the exit code is not 0.
@@ -15,10 +15,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["broker", "matchcore.reference"]):
-    from tests.fuzz import native, topics
+    from tests.broker.protocols.mqtt.corpus import CORPUS
+    from tests.fuzz import mqtt_packets, native, topics
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PIECES = (1, 2, 3, 7, 64, 100_000)
+VERSIONS = (*mqtt_packets.Version, None)
 
 
 def fuzz_native(data: bytes) -> None:
@@ -35,28 +37,46 @@ def fuzz_topics(data: bytes) -> None:
         topics.try_texts(data[1:cut], filter_syntax, data[cut:], topic_syntax)
 
 
-TARGETS: dict[str, tuple[Callable[[bytes], None], Path]] = {
-    "native": (fuzz_native, ROOT / "docs" / "native-protocol-vectors.json"),
-    "topics": (fuzz_topics, ROOT / "docs" / "topics-vectors.json"),
-}
+def fuzz_mqtt_packets(data: bytes) -> None:
+    """The first byte says in which version the rest is read, and in pieces of which size."""
+    if data:
+        version, piece = VERSIONS[data[0] % len(VERSIONS)], PIECES[(data[0] >> 2) % len(PIECES)]
+        mqtt_packets.try_octets(data[1:], version=version, piece=piece)
 
 
-def seeds(target: str, vectors: dict[str, list[object]]) -> list[bytes]:
-    """Real inputs to begin with, from the vectors of the documentation."""
-    if target == "native":
-        frames = [bytes.fromhex(vector["bytes"]) for vector in vectors["frames"]]  # type: ignore[index]
-        return [bytes((1 | piece << 1,)) + frame for frame in frames for piece in (0, 5)]
-    texts = [(row[0], row[2]) for row in vectors["match"]]  # type: ignore[index]
+# Real inputs to begin with: from the vectors of the documentation, and of the tests.
+
+
+def native_seeds() -> list[bytes]:
+    vectors = json.loads((DOCS / "native-protocol-vectors.json").read_text(encoding="utf-8"))
+    frames = [bytes.fromhex(vector["bytes"]) for vector in vectors["frames"]]
+    return [bytes((1 | piece << 1,)) + frame for frame in frames for piece in (0, 5)]
+
+
+def topic_seeds() -> list[bytes]:
+    vectors = json.loads((DOCS / "topics-vectors.json").read_text(encoding="utf-8"))
+    texts = [(row[0], row[2]) for row in vectors["match"]]
     pairs = [(first.encode(), second.encode()) for first, second in texts if {type(first), type(second)} == {str}]
     return [bytes((len(first) << 2 & 0xFC,)) + first + second for first, second in pairs]
+
+
+def mqtt_packet_seeds() -> list[bytes]:
+    return [bytes((VERSIONS.index(entry.version),)) + entry.octets for entry in CORPUS]
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
+    "native": (fuzz_native, native_seeds),
+    "topics": (fuzz_topics, topic_seeds),
+    "mqtt_packets": (fuzz_mqtt_packets, mqtt_packet_seeds),
+}
 
 
 def main() -> None:
     """Fuzz until the time is over; does not return."""
     target, seconds, corpus = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    function, vectors = TARGETS[target]
+    function, seeds = TARGETS[target]
     corpus.mkdir(parents=True, exist_ok=True)
-    for seed in seeds(target, json.loads(vectors.read_text(encoding="utf-8"))):
+    for seed in seeds():
         (corpus / hashlib.sha1(seed, usedforsecurity=False).hexdigest()).write_bytes(seed)
     options = [f"-max_total_time={seconds}", "-max_len=2048", "-timeout=10", "-rss_limit_mb=1024"]
     atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(corpus)], function)

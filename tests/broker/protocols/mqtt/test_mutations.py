@@ -1,7 +1,7 @@
 """Every prefix of the corpus's packets, and every octet of them changed, whole and byte by byte.
 
 Whatever comes of it: packets, or one of the four errors, at the same place whichever way it arrived, and never more
-held than the maximum.
+held than the maximum (tests/fuzz/mqtt_packets.py).
 """
 
 import tracemalloc
@@ -10,55 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.errors import (
-    MalformedPacket,
-    PacketError,
-    PacketTooLarge,
-    ProtocolError,
-    UnsupportedProtocol,
-)
+from broker.protocols.mqtt.codec import decode
+from broker.protocols.mqtt.fixed_header import encode_variable_byte_integer
 from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Connect, Packet
-from broker.protocols.mqtt.version import Version
+from broker.protocols.mqtt.packets import Connect
+from broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING, Entry
-
-MAXIMUM = 512
-FOUR = {MalformedPacket, ProtocolError, UnsupportedProtocol, PacketTooLarge}
+from tests.fuzz.mqtt_packets import comes_back, ends_well, outcome, try_octets
 
 each = pytest.mark.parametrize("entry", CORPUS, ids=str)
-
-Outcome = tuple[list[Packet], PacketError | None]
-
-
-def outcome(octets: bytes, version: Version | None, piece: int) -> Outcome:
-    """The packets that came out, and the error that ended it; a CONNECT tells the version where none is known."""
-    decoder = PacketDecoder(MAXIMUM)
-    found: list[Packet] = []
-    try:
-        for at in range(0, len(octets), piece):
-            decoder.feed(octets[at : at + piece])
-            while raw := decoder.take():
-                assert len(raw.body) < MAXIMUM
-                packet = decode(*raw, version)
-                if isinstance(packet, Connect):
-                    version = packet.protocol_version
-                found.append(packet)
-            assert len(decoder) < MAXIMUM
-    except PacketError as error:
-        return found, error
-    return found, None
-
-
-def ends_well(octets: bytes, version: Version | None) -> Outcome:
-    found, error = outcome(octets, version, len(octets) or 1)
-    if error is not None:
-        assert type(error) in FOUR
-        assert error.reason_code >= 0x80
-        assert len(error.text) < 400
-    again, same = outcome(octets, version, 1)
-    assert (again, type(same), str(same)) == (found, type(error), str(error))
-    return found, error
 
 
 @each
@@ -76,15 +36,7 @@ def test_every_octet_of_a_packet_may_be_any_other(entry: Entry) -> None:
             found, _ = outcome(octets + PING + PING, entry.version, len(octets) + 4)
             for packet in found[:1]:
                 version = packet.protocol_version if isinstance(packet, Connect) else entry.version
-                assert decode_again(packet, version) == packet
-
-
-def decode_again(packet: Packet, version: Version) -> Packet:
-    decoder = PacketDecoder(MAXIMUM)
-    decoder.feed(encode(packet, version))
-    raw = decoder.take()
-    assert raw is not None
-    return decode(*raw, version)
+                comes_back(packet, version)
 
 
 @each
@@ -104,9 +56,27 @@ def test_an_octet_more_or_less_is_no_trouble(entry: Entry) -> None:
         ends_well(entry.octets[: at + 1] + entry.octets[at:] + PING, entry.version)
 
 
-@given(octets=st.binary(max_size=64), version=st.sampled_from([None, *Version]))
-def test_any_bytes_end_well(octets: bytes, version: Version | None) -> None:
-    ends_well(octets, version)
+@given(octets=st.binary(max_size=64), version=st.sampled_from([None, *Version]), piece=st.integers(1, 9))
+def test_any_bytes_end_well(octets: bytes, version: Version | None, piece: int) -> None:
+    try_octets(octets, version=version, piece=piece)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, version: Version) -> bytes:
+    """Real packets, one behind the other, with some octets changed, left out or put in."""
+    real = [entry.octets for entry in CORPUS if entry.version is version]
+    octets = bytearray(b"".join(draw(st.lists(st.sampled_from(real), min_size=1, max_size=4))))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(octets)))
+        removed = draw(st.integers(0, 3))
+        octets[at : at + removed] = draw(st.binary(max_size=3))
+    return bytes(octets)
+
+
+@pytest.mark.parametrize("version", Version)
+@given(data=st.data(), piece=st.integers(1, 40))
+def test_damaged_packets_end_well(version: Version, data: st.DataObject, piece: int) -> None:
+    try_octets(data.draw(damaged(version)), version=version, piece=piece)
 
 
 def test_a_stranger_that_announces_much_and_sends_on_takes_no_memory() -> None:
@@ -124,3 +94,31 @@ def test_a_stranger_that_announces_much_and_sends_on_takes_no_memory() -> None:
         tracemalloc.stop()
     assert len(decoder) < maximum
     assert most < 3 * maximum
+
+
+N = 5000
+# Packets that say much in few bytes: the shortest filters, pairs and identifiers that do not share their objects.
+DENSE = {
+    "filters": (0x82, V3, b"\0\1" + "\0\3\u0800\0".encode() * N),
+    "user properties": (
+        0x30, V5, b"\0\1a" + encode_variable_byte_integer(11 * N) + "\x26\0\3\u0800\0\3\u0800".encode() * N
+    ),
+    "empty user properties": (0x30, V5, b"\0\1a" + encode_variable_byte_integer(5 * N) + b"\x26\0\0\0\0" * N),
+    "subscription identifiers": (
+        0x30, V5, b"\0\1a" + encode_variable_byte_integer(5 * N) + b"\x0b\xff\xff\xff\x7f" * N
+    ),
+    "reason codes": (0x90, V5, b"\0\1\0" + b"\1" * N),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DENSE)
+def test_a_packet_takes_no_more_than_32_times_its_bytes(what: str) -> None:
+    """So its maximum size bounds the memory, too: 26 times for a filter of three bytes, which is the worst."""
+    first, version, body = DENSE[what]
+    tracemalloc.start()
+    try:
+        decode(first, body, version)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 32 * len(body)
