@@ -16,6 +16,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.heap cimport Heap, Numbers
 from matchcore.held cimport HeldFilters
+from matchcore.probe cimport Batch
 from matchcore.results cimport Results
 from matchcore.syntax cimport Fault, View
 from matchcore.topic cimport Topic
@@ -25,6 +26,18 @@ cdef enum:
     MATCHED = 0
     INVALID = -1     # and the Fault says why
     NO_MEMORY = -2
+
+
+cdef enum:
+    TOGETHER = 8     # topics of one match_many that are searched for in turn, a step of each: see probe.pxd
+
+
+# What one of them needs meanwhile.
+cdef struct Search:
+    View view
+    Topic topic
+    Batch batch
+    Numbers found
 
 
 cdef class FilterIndex(HeldFilters):
@@ -39,12 +52,20 @@ cdef class FilterIndex(HeldFilters):
             Fault* fault, uint32_t* hit
         ) noexcept nogil
         int _collect(self, object topic, uint32_t syntax, bint first_only, Results* results) except -1
+        int _read_topic(self, const View* view, uint32_t syntax, Topic* topic, Fault* fault) noexcept nogil
+        int _others(
+            self, const View* view, uint32_t syntax, Topic* topic, Heap* heap, Numbers* found
+        ) noexcept nogil
         int _exact(
             self, const View* view, uint32_t syntax, uint64_t hash, Heap* heap, Numbers* found
         ) noexcept nogil
         int _match_rows(
             self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
             Py_ssize_t* row
+        ) noexcept nogil
+        int _match_together(
+            self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+            Py_ssize_t* row, Search* searches, Py_ssize_t count
         ) noexcept nogil
         int _copy_out(self, object array, const Results* results) except -1
         void _check_out(self, Results* results) noexcept nogil

@@ -18,10 +18,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
 from matchcore.ascending cimport FEW_IDS, gather_few
+from matchcore.buckets cimport Buckets
 from matchcore.classes cimport classes_hit
-from matchcore.heap cimport numbers_push
+from matchcore.heap cimport numbers_free, numbers_push
 from matchcore.ids cimport tuple_of_ids
-from matchcore.probe cimport buckets_match
+from matchcore.probe cimport buckets_ask, buckets_locate, buckets_records
 from matchcore.reading cimport topic_read
 from matchcore.results cimport results_free, results_of_slots
 from matchcore.search cimport pool_match
@@ -58,27 +59,48 @@ cdef class FilterIndex(HeldFilters):
         self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Heap* heap, Numbers* found,
         Fault* fault, uint32_t* hit
     ) noexcept nogil:
-        cdef const Words* words = &self.tiers.words if self.tiers.words.live != 0 else NULL
+        cdef Batch batch
+        cdef int status = 0
         found.size = 0
         hit[0] = NONE
-        if topic_read(topic, words, self.tiers.secret, view.start, view.size, syntax, &self.limits, fault) < 0:
+        if self._read_topic(view, syntax, topic, fault) < 0:
             return INVALID
+        if first_only:
+            # Where a match is likely: the pool is of filters that match often.
+            status = self._exact(view, syntax, topic.hash, heap, found)
+            if status == 0 and self.tiers.pool.live.bits != 0:
+                status = pool_match(&self.tiers.pool, topic, True, found, heap)
+            if status < 0 or found.size != 0:
+                return NO_MEMORY if status < 0 else MATCHED
+        if self.tiers.buckets.live != 0:
+            status = buckets_ask(&self.tiers.buckets, topic, first_only, found, heap, &batch)
+            if status == 0:
+                status = buckets_locate(&batch)
+            if status == 0:
+                status = buckets_records(&batch)
+            hit[0] = batch.hit
+        if status >= 0 and not first_only:
+            status = self._others(view, syntax, topic, heap, found)
+        return NO_MEMORY if status < 0 else MATCHED
+
+    cdef inline int _read_topic(self, const View* view, uint32_t syntax, Topic* topic, Fault* fault) noexcept nogil:
+        cdef const Words* words = &self.tiers.words if self.tiers.words.live != 0 else NULL
+        if topic_read(topic, words, self.tiers.secret, view.start, view.size, syntax, &self.limits, fault) < 0:
+            return -1
         if self.slots.exact != 0:
             table_prefetch(&self.slots.table, <uint32_t> (topic.hash >> 32))
-            if first_only and self._exact(view, syntax, topic.hash, heap, found) != 0:
-                return MATCHED if found.size != 0 else NO_MEMORY
-        if self.tiers.wildcards != 0:
-            if words == NULL:
-                topic_forget_words(topic)
-            if self.tiers.buckets.live != 0:
-                if buckets_match(&self.tiers.buckets, topic, first_only, found, heap, hit) < 0:
-                    return NO_MEMORY
-            if self.tiers.pool.live.bits != 0 and not (first_only and found.size != 0):
-                if pool_match(&self.tiers.pool, topic, first_only, found, heap) < 0:
-                    return NO_MEMORY
-        if first_only or self.slots.exact == 0:
-            return MATCHED
-        return NO_MEMORY if self._exact(view, syntax, topic.hash, heap, found) < 0 else MATCHED
+        if words == NULL and self.tiers.wildcards != 0:
+            topic_forget_words(topic)
+        return 0
+
+    cdef inline int _others(
+        self, const View* view, uint32_t syntax, Topic* topic, Heap* heap, Numbers* found
+    ) noexcept nogil:
+        """What the two tiers add that are no buckets."""
+        if self.tiers.pool.live.bits != 0:
+            if pool_match(&self.tiers.pool, topic, False, found, heap) < 0:
+                return -1
+        return self._exact(view, syntax, topic.hash, heap, found)
 
     cdef int _exact(
         self, const View* view, uint32_t syntax, uint64_t hash, Heap* heap, Numbers* found
@@ -197,23 +219,63 @@ cdef class FilterIndex(HeldFilters):
         Py_ssize_t* row
     ) noexcept nogil:
         """All topics, from the row on that is asked for; `row` is where it ended."""
-        cdef Topic topic
-        cdef View view
-        cdef uint32_t hit
+        cdef Search[TOGETHER] searches
+        cdef int most = TOGETHER if self.slots.live >= self.together_from else 1
         cdef int status = MATCHED
-        if topic_init(&topic, heap, self.limits.words) < 0:
-            return NO_MEMORY
-        while row[0] < given.count:
-            view = given.at(row[0])
-            status = self.find(&view, syntax, False, &topic, heap, &results.slots, fault, &hit)
-            if status == MATCHED and results_of_slots(heap, results, &self.slots, results.ids.size) < 0:
+        cdef int made = 0
+        while made < most and status == MATCHED:
+            memset(&searches[made].found, 0, sizeof(Numbers))
+            if topic_init(&searches[made].topic, heap, self.limits.words) < 0:
                 status = NO_MEMORY
-            if status != MATCHED:
-                break
+            else:
+                made += 1
+        while row[0] < given.count and status == MATCHED:
+            status = self._match_together(
+                given, syntax, heap, results, ends, fault, row, searches, min(given.count - row[0], most)
+            )
+        while made > 0:
+            made -= 1
+            topic_free(&searches[made].topic, heap)
+            numbers_free(heap, &searches[made].found)
+        return status
+
+    cdef int _match_together(
+        self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+        Py_ssize_t* row, Search* searches, Py_ssize_t count
+    ) noexcept nogil:
+        """The next `count` rows, a step of each in turn. One that is invalid ends it; those before it are answered."""
+        cdef Buckets* buckets = &self.tiers.buckets if self.tiers.buckets.live != 0 else NULL
+        cdef Search* search
+        cdef Py_ssize_t n = 0
+        cdef Py_ssize_t i
+        cdef int invalid = MATCHED
+        cdef int status = 0
+        while n < count and invalid == MATCHED:
+            search = &searches[n]
+            search.view = given.at(row[0] + n)
+            search.found.size = 0
+            if self._read_topic(&search.view, syntax, &search.topic, fault) < 0:
+                invalid = INVALID
+            else:
+                n += 1
+        if buckets != NULL:
+            for i in range(n):
+                search = &searches[i]
+                status |= buckets_ask(buckets, &search.topic, False, &search.found, heap, &search.batch)
+            for i in range(n):
+                status |= buckets_locate(&searches[i].batch)
+            for i in range(n):
+                status |= buckets_records(&searches[i].batch)
+        for i in range(n):
+            search = &searches[i]
+            if self._others(&search.view, syntax, &search.topic, heap, &search.found) < 0 or status < 0:
+                return NO_MEMORY
+            results.slots, search.found = search.found, results.slots
+            if results_of_slots(heap, results, &self.slots, results.ids.size) < 0:
+                return NO_MEMORY
             row[0] += 1
             ends[row[0]] = <long long> results.ids.size
-        topic_free(&topic, heap)
-        return status
+        return invalid
 
     cdef int _copy_out(self, object array, const Results* results) except -1:
         cdef unsigned int[::1] into = array

@@ -60,7 +60,7 @@ __all__ = ["FrozenIndex"]
 if (
     sizeof(Header), sizeof(Word), sizeof(Line), sizeof(Slot), sizeof(Bag), sizeof(Column), sizeof(Block),
     sizeof(PoolRow), sizeof(PoolWord),
-) != (992, 32, 64, 8, 12, 20, 64, 16, 16):
+) != (1000, 32, 64, 8, 12, 20, 64, 16, 16):
     raise ImportError("matchcore.frozen: a struct is not what the frozen format says")
 
 
@@ -214,6 +214,7 @@ def freeze(FilterIndex index not None, allocations: int = -1):
     _draw(&draft)
     draft.heap = &made.heap
     made.heap.allowance = allocations
+    made.together_from = index.together_from
     index._threads_that_are()
     if index.writers != 0:
         _begin(index, &draft)

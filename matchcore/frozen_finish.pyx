@@ -8,7 +8,7 @@
 """
 
 from libc.stdint cimport uint32_t
-from libc.string cimport memchr, memset
+from libc.string cimport memset
 
 from matchcore.arena cimport ARENA_LISTS, Arena, arena_size_of_list
 from matchcore.bag cimport Bag
@@ -23,8 +23,9 @@ from matchcore.hashing cimport fold, hash_word, load64
 from matchcore.heap cimport heap_give_back, heap_take, prefetch
 from matchcore.lines cimport Line, Lines, line_tag, lines_prefetch, lines_put
 from matchcore.pool cimport Column
+from matchcore.scan cimport hash_text
 from matchcore.slots cimport SLOT_FREE, SLOT_MQTT, TIER_EXACT, Slot
-from matchcore.syntax cimport sum_begin, sum_end, sum_next
+from matchcore.syntax cimport AMQP, MQTT, separator_of
 from matchcore.table cimport NONE, Table, table_put
 from matchcore.words cimport Word, word_size
 
@@ -62,26 +63,6 @@ cdef void _hash_words(Draft* draft) noexcept nogil:
         table_put(&table, <uint32_t> (hash_word(draft.header.secret, start, size) >> 32), i)
 
 
-cdef uint64_t _hash_of_text(const uint64_t* secret, const char* start, size_t size, char separator) noexcept nogil:
-    """As reading.pyx has it."""
-    cdef const char* end = start + size
-    cdef const char* stop
-    cdef uint64_t state, place
-    cdef uint64_t count = 0
-    sum_begin(secret, 0, &state, &place)
-    if size != 0 or separator == c"/":
-        while True:
-            stop = <const char*> memchr(start, separator, end - start)
-            if stop == NULL:
-                stop = end
-            sum_next(hash_word(secret, start, stop - start), &state, &place)
-            count += 1
-            if stop == end:
-                break
-            start = stop + 1
-    return sum_end(secret, state + count)
-
-
 cdef void _hash_exact(Draft* draft) noexcept nogil:
     cdef Slot* slots = <Slot*> draft_section(draft, SLOTS)
     cdef uint32_t* ids = <uint32_t*> draft_section(draft, IDS)
@@ -95,9 +76,9 @@ cdef void _hash_exact(Draft* draft) noexcept nogil:
             slots[i].flags = SLOT_FREE
             ids[i] = 0
         elif slots[i].tier == TIER_EXACT:
-            hash = _hash_of_text(
-                draft.header.secret, <const char*> &texts[slots[i].text + 1], texts[slots[i].text],
-                c"/" if slots[i].flags & SLOT_MQTT else c".",
+            hash = hash_text(
+                <const char*> &texts[slots[i].text + 1], texts[slots[i].text],
+                separator_of(MQTT if slots[i].flags & SLOT_MQTT else AMQP), draft.header.secret,
             )
             table_put(&table, <uint32_t> (hash >> 32), <uint32_t> i)
 

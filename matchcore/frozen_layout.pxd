@@ -39,7 +39,7 @@ from matchcore.hashing cimport MULTIPLIERS
 from matchcore.places cimport DEPTH, LENGTHS
 
 cdef enum:
-    FORMAT = 1
+    FORMAT = 2
     BYTE_ORDER = 0x01020304
     ALIGNED = 64             # sections
     LEAST_ALIGNED = 8        # the whole, wherever it lies
@@ -110,6 +110,8 @@ cdef struct Header:
     uint64_t[4] secret
     uint64_t[MULTIPLIERS] multipliers
     Section[SECTIONS] sections
+    uint32_t likely_block    # Pool.likely
+    uint32_t unused
 
 
 cdef struct PoolRow:

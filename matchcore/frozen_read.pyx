@@ -185,6 +185,7 @@ cdef void _open_pool(Opened* opened, const Header* header, Tiers* tiers) noexcep
     tiers.pool.word_capacity = opened.word_capacity
     tiers.pool.left_depth = header.left_depth
     tiers.pool.right_depth = header.right_depth
+    tiers.pool.likely = header.likely_block  # wherever that is: it is compared with the number of blocks
     memcpy(tiers.pool.free_left, &opened.rows[ROWS_FREE_LEFT], sizeof(tiers.pool.free_left))
     memcpy(tiers.pool.free_right, &opened.rows[ROWS_FREE_RIGHT], sizeof(tiers.pool.free_right))
     memcpy(tiers.pool.lengths, &opened.rows[ROWS_LENGTHS], sizeof(tiers.pool.lengths))

@@ -203,6 +203,7 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
     header.width = tiers.classes.width
     header.left_depth = tiers.pool.left_depth
     header.right_depth = tiers.pool.right_depth
+    header.likely_block = tiers.pool.likely
     draft.header = <Header*> ((<size_t> draft.block + ALIGNED - 1) // ALIGNED * ALIGNED)
     memcpy(header.secret, draft.secret, sizeof(header.secret))
     memcpy(header.multipliers, draft.multipliers, sizeof(header.multipliers))

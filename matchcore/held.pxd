@@ -16,6 +16,7 @@ cdef class HeldFilters:
         Slots slots           # each (text, syntax) with its ids; the exact tier
         Tiers tiers           # the filters with wildcards
         Topic topic           # scratch of whoever holds the GIL
+        uint32_t together_from  # so many filters that match_many searches for several topics in turn
         uint32_t* word_ids    # scratch of a change: a canonical filter, limits.words of it
         readonly uint64_t version  # changes with every insert and removal that did something
         int readers           # calls of match_many that run without the GIL

@@ -31,18 +31,22 @@ from matchcore.heap cimport heap_give_back, heap_take
 from matchcore.ids cimport take_id
 from matchcore.keys cimport Key, Pattern, pattern_of
 from matchcore.places cimport NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD
+from matchcore.scan cimport hash_text
 from matchcore.slots cimport (
     SLOT_FREE, SLOT_MQTT, TIER_EXACT, TIER_POOL, slot_ids, slot_object, slot_text, slots_add, slots_add_id,
     slots_drop, slots_drop_id, slots_find, slots_free, slots_has_id, slots_init,
 )
 from matchcore.syntax cimport (
-    AMQP, Fault, LITERAL, MQTT, ONE, Token, View, canonical, filter_error, scan_filter, sum_tokens, syntax_name,
+    AMQP, Fault, LITERAL, MQTT, ONE, Token, View, canonical, filter_error, scan_filter, separator_of, syntax_name,
     syntax_of, take_limits, view_of,
 )
 from matchcore.table cimport NONE
 from matchcore.tiers cimport tiers_add, tiers_free, tiers_init, tiers_remove
 from matchcore.topic cimport topic_free, topic_init
 from matchcore.words cimport OTHER, words_find, words_intern, words_release
+
+cdef enum:
+    TOGETHER_FROM = 1 << 16  # filters: from here on they are not in the processor's caches
 
 cdef const uint64_t* secret = hash_secret()
 
@@ -65,6 +69,7 @@ cdef class HeldFilters:
         slots_init(&self.slots, &self.heap)
         tiers_init(&self.tiers, &self.heap, &self.slots)
         take_limits(max_words, max_bytes, &self.limits)
+        self.together_from = TOGETHER_FROM
         self.gate = <void*> PyThread_allocate_lock()
         self.forks = forks
         self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
@@ -128,7 +133,7 @@ cdef class HeldFilters:
         count = scan_filter(view.start, view.size, syntax, &self.limits, self.topic.tokens, &fault)
         if count < 0:
             raise filter_error(view, syntax, &self.limits, &fault)
-        hash[0] = sum_tokens(secret, self.topic.tokens, count)
+        hash[0] = hash_text(view.start, view.size, separator_of(syntax), secret)
         return count
 
     cdef int _canonical(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil:
@@ -313,13 +318,16 @@ cdef class HeldFilters:
         """For tests: so many more growths of memory succeed, then none; -1: all."""
         self.heap.allowance = allocations
 
-    def _tune(self, *, split: int = 8, small: int = 1536, pool_least: int = 256) -> None:
+    def _tune(
+        self, *, split: int = 8, small: int = 1536, pool_least: int = 256, together: int = TOGETHER_FROM
+    ) -> None:
         """For tests, of an empty index: the limits of buckets.pxd and tiers.pxd, so that few filters reach them."""
         if len(self):
             raise ValueError("only an empty index can be tuned")
         self.tiers.buckets.most = split
         self.tiers.small_most = self.tiers.review_at = small
         self.tiers.pool_least = pool_least
+        self.together_from = together
 
     def _tiers(self) -> dict:
         """For tests and benches: what is where, and how many classes there are."""

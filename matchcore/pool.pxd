@@ -27,7 +27,7 @@
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from matchcore.arena cimport Arena
-from matchcore.bitmap cimport Row
+from matchcore.bitmap cimport BLOCK_COLUMNS, Row
 from matchcore.heap cimport Heap
 from matchcore.places cimport (
     DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, TOKEN_WILD,
@@ -35,6 +35,10 @@ from matchcore.places cimport (
 )
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words
+
+
+cdef enum:
+    WEIGHTY = 10       # literals; a column of more weighs as if it had so many
 
 
 cdef struct Column:
@@ -65,6 +69,8 @@ cdef struct Pool:
     uint32_t count         # columns ever used
     uint32_t capacity
     uint32_t free          # first free column, NONE none
+    uint32_t* weights      # of a block of columns: 4 ** (10 - literals), summed up; blocks_of(capacity) of them
+    uint32_t likely        # the heaviest, which a search for a first match begins with
     WordRows* word_rows    # by word id
     uint32_t word_capacity
     uint32_t left_depth    # free_left[i] is kept for i below this
@@ -89,6 +95,10 @@ cdef uint32_t pool_add(
     Pool* pool, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
 ) noexcept nogil
 cdef void pool_remove(Pool* pool, uint32_t column) noexcept nogil
+
+
+cdef inline uint32_t blocks_of(uint32_t columns) noexcept nogil:
+    return (columns + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS
 
 
 cdef inline const uint32_t* column_tokens(const Pool* pool, const Column* column) noexcept nogil:

@@ -11,9 +11,9 @@ from libc.string cimport memcpy, memset
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
-from matchcore.bitmap cimport row_clear, row_copy, row_free, row_set
+from matchcore.bitmap cimport BLOCK_COLUMNS, row_clear, row_copy, row_free, row_set
 from matchcore.hashing cimport fold, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize
+from matchcore.heap cimport heap_give_back, heap_resize, heap_take_zeros
 from matchcore.places cimport Parts, length_row, parts_of
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 from matchcore.words cimport OTHER
@@ -38,8 +38,10 @@ cdef void pool_free(Pool* pool) noexcept nogil:
     cdef int j
     arena_free(&pool.tokens)
     heap_give_back(pool.heap, pool.columns, pool.capacity * sizeof(Column))
+    heap_give_back(pool.heap, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
     pool.columns = NULL
-    pool.count = pool.capacity = 0
+    pool.weights = NULL
+    pool.count = pool.capacity = pool.likely = 0
     pool.free = NONE
     for i in range(pool.word_capacity):
         _forget_word(pool, i)
@@ -136,6 +138,7 @@ cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept n
     cdef uint32_t i
     cdef uint32_t highest = 0
     cdef Column* columns
+    cdef uint32_t* weights
     cdef WordRows* word_rows
     if table_reserve(pool.heap, &pool.table) < 0:
         return -1
@@ -143,11 +146,19 @@ cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept n
         capacity = 8 if pool.capacity == 0 else <size_t> pool.capacity + pool.capacity // 2
         if capacity > COLUMNS_AT_MOST:
             return -1
+        weights = <uint32_t*> heap_take_zeros(pool.heap, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
+        if weights == NULL:
+            return -1
         columns = <Column*> heap_resize(
             pool.heap, pool.columns, pool.capacity * sizeof(Column), capacity * sizeof(Column)
         )
         if columns == NULL:
+            heap_give_back(pool.heap, weights, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
             return -1
+        if pool.capacity != 0:
+            memcpy(weights, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
+            heap_give_back(pool.heap, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
+        pool.weights = weights
         pool.columns = columns
         pool.capacity = <uint32_t> capacity
     for i in range(count):
@@ -295,6 +306,27 @@ cdef void _pack(Pool* pool) noexcept nogil:
     pool.tokens = made
 
 
+cdef void _weigh(Pool* pool, uint32_t c, bint added) noexcept nogil:
+    """Its block is heavier or lighter: a filter matches the more, the fewer literals it has."""
+    cdef const uint32_t* tokens = column_tokens(pool, &pool.columns[c])
+    cdef uint32_t block = c // BLOCK_COLUMNS
+    cdef uint32_t literals = 0
+    cdef uint32_t i, weight
+    for i in range(pool.columns[c].count):
+        literals += tokens[i] < TOKEN_WILD
+    weight = <uint32_t> 1 << 2 * (WEIGHTY - min(literals, <uint32_t> WEIGHTY))
+    if added:
+        pool.weights[block] += weight
+        if pool.weights[block] > pool.weights[pool.likely]:
+            pool.likely = block
+        return
+    pool.weights[block] -= weight
+    if block == pool.likely:
+        for i in range(blocks_of(pool.count)):
+            if pool.weights[i] > pool.weights[pool.likely]:
+                pool.likely = i
+
+
 cdef uint32_t pool_add(
     Pool* pool, uint32_t slot, const uint32_t* tokens, uint32_t count, uint32_t flags
 ) noexcept nogil:
@@ -322,10 +354,12 @@ cdef uint32_t pool_add(
         _free_column(pool, c)
         return NONE
     table_put(&pool.table, _tag(slot), c)
+    _weigh(pool, c, True)
     return c
 
 
 cdef void pool_remove(Pool* pool, uint32_t c) noexcept nogil:
     table_drop(pool.heap, &pool.table, _tag(pool.columns[c].slot), c)
+    _weigh(pool, c, False)
     _take_out(pool, c)
     _free_column(pool, c)

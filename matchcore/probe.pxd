@@ -1,13 +1,49 @@
-# Asking the buckets: which filters match a topic.
+# Asking the buckets: which filters match a topic, in three steps, each of which asks for the memory that the next one needs.
+#
+#     buckets_ask       rows -> classes -> keys           the keys' cells are on their way
+#     buckets_locate    keys -> cells -> blocks           the blocks are on their way
+#     buckets_records   blocks -> records -> slots        their ids are on their way
+#
+# Of one topic, one after the other. Of several topics in turn, a step of all before the next step of any, where memory
+# is what a match waits for: a topic's misses pass while the others are worked on.
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.buckets cimport Buckets
 from matchcore.heap cimport Heap, Numbers
+from matchcore.places cimport PLACES
 from matchcore.topic cimport Topic
 
-# Pushes the slots that match; with `first_only` at most one, and its class into `hit` (else NONE). -1: no
-# memory.
-cdef int buckets_match(
-    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, uint32_t* hit
+cdef enum:
+    BATCH = 64           # probes at most; those of a topic that makes more are answered meanwhile
+
+
+cdef struct Probe:
+    uint32_t tag
+    uint32_t c
+    uint32_t any         # the word at the place any, if the class has it
+    uint32_t block
+
+
+cdef struct Batch:
+    const Buckets* buckets
+    Topic* topic
+    Numbers* found
+    Heap* heap
+    uint64_t[PLACES] products
+    uint32_t anys
+    uint32_t size        # probes asked
+    uint32_t located     # probes whose block is known
+    uint32_t limit
+    bint first_only
+    uint32_t hit         # with `first_only` the class of what was found, else NONE
+    uint32_t expected    # slot of the exact tier whose text is asked for, or NONE
+    Probe[BATCH] probes
+
+
+# Whatever matches is pushed to `found`; with `first_only` at most one. 1: found one, and that is enough; -1: no memory.
+cdef int buckets_ask(
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, Batch* batch
 ) noexcept nogil
+cdef int buckets_locate(Batch* batch) noexcept nogil
+cdef int buckets_records(Batch* batch) noexcept nogil

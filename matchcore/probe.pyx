@@ -8,8 +8,8 @@
     records   key words, length, `$`, residual literals           ->  slots
 
 All keys of a batch are made before the first cell is looked at, and all cells before the first bucket: at a
-million filters each of them is a miss, and so they overlap. For a first match only, the likely classes are
-asked first, few at a time.
+million filters each of them is a miss, and so they overlap; those of several topics too, see probe.pxd. For a
+first match only, the likely classes are asked first, few at a time.
 
 It reads the index and writes to the topic's scratch, the stack and `found` alone.
 """
@@ -33,31 +33,9 @@ from matchcore.table cimport NONE
 from matchcore.verify cimport tokens_take
 
 cdef enum:
-    BATCH = 64
     FEW = 4              # probes at first, when one match is enough; then twice as many each time
     RECORDS_OF_ONE = 128   # no bucket has more
     MANY_EXACT = 16384
-
-
-cdef struct Probe:
-    uint32_t tag
-    uint32_t c
-    uint32_t any         # the word at the place any, if the class has it
-    uint32_t block
-
-
-cdef struct Batch:
-    const Buckets* buckets
-    Topic* topic
-    Numbers* found
-    Heap* heap
-    uint64_t[PLACES] products
-    uint32_t anys
-    uint32_t size
-    uint32_t limit
-    bint first_only
-    uint32_t hit
-    Probe[BATCH] probes
 
 
 # ---- rows -------------------------------------------------------------------------------------------
@@ -177,6 +155,7 @@ cdef inline int _search(Batch* batch, const Probe* probe) noexcept nogil:
     while units < end:
         if _takes(batch, units, units[1]):
             batch.found.items[size] = units[0]
+            prefetch(&batch.buckets.slots.ids[units[0]])  # asked for next, by whoever wants ids
             size += 1
             if batch.first_only:
                 batch.hit = probe.c
@@ -187,7 +166,11 @@ cdef inline int _search(Batch* batch, const Probe* probe) noexcept nogil:
 
 
 cdef int _flush(Batch* batch) noexcept nogil:
-    """Looks up the probes of the batch."""
+    cdef int status = buckets_locate(batch)
+    return buckets_records(batch) if status == 0 else status
+
+
+cdef int buckets_locate(Batch* batch) noexcept nogil:
     cdef const Buckets* buckets = batch.buckets
     cdef const Lines* lines = &buckets.table
     cdef const uint32_t* units = buckets.arena.units
@@ -213,7 +196,17 @@ cdef int _flush(Batch* batch) noexcept nogil:
             prefetch(&units[batch.probes[n].block])
             prefetch(&units[batch.probes[n].block + 12])
             n += found != 0
-    for i in range(n):
+    batch.located = n
+    return 0
+
+
+cdef int buckets_records(Batch* batch) noexcept nogil:
+    cdef uint32_t located = batch.located
+    cdef uint32_t i
+    cdef int status
+    batch.located = 0
+    slots_expect_text(batch.buckets.slots, batch.expected)
+    for i in range(located):
         status = _search(batch, &batch.probes[i])
         if status != 0:
             return status
@@ -288,48 +281,34 @@ cdef inline int _ask_classes(Batch* batch, uint64_t alive, uint32_t w) noexcept 
     return 0
 
 
-cdef int buckets_match(
-    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, uint32_t* hit
+cdef int buckets_ask(
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, Batch* batch
 ) noexcept nogil:
     cdef const Classes* classes = buckets.classes
     cdef uint64_t[WIDTH_AT_MOST] alive
-    cdef uint64_t any = 0
     cdef uint32_t w
-    cdef uint32_t expected = NONE
-    # Whose text is asked for meanwhile: the exact tier is next. Fewer of them are in the processor's caches.
-    cdef bint exact = not first_only and buckets.slots.exact >= MANY_EXACT
     cdef int status = 0
-    cdef Batch batch
-    batch.anys = 0
-    hit[0] = NONE
-    if (classes.used >> PLACE_ANY) & 1:
-        batch.anys = _find_anys(topic)
-    for w in range(classes.width):
-        alive[w] = _alive(classes, topic, &batch, w)
-        any |= alive[w]
-    if exact:
-        expected = slots_expect(buckets.slots, topic.hash)
-    if any == 0:
-        return 0
     batch.buckets = buckets
     batch.topic = topic
     batch.found = found
     batch.heap = heap
-    batch.size = 0
+    batch.anys = batch.size = batch.located = 0
     batch.limit = FEW if first_only else BATCH
     batch.first_only = first_only
-    batch.hit = NONE
+    batch.hit = batch.expected = NONE
+    if (classes.used >> PLACE_ANY) & 1:
+        batch.anys = _find_anys(topic)
+    for w in range(classes.width):
+        alive[w] = _alive(classes, topic, batch, w)
+    if not first_only and buckets.slots.exact >= MANY_EXACT:
+        # Whose text is asked for meanwhile: the exact tier is next. Fewer of them are in the processor's caches.
+        batch.expected = slots_expect(buckets.slots, topic.hash)
     if first_only:
         for w in range(classes.width):
             if status == 0:
-                status = _ask_classes(&batch, alive[w] & classes.likely[w], w)
+                status = _ask_classes(batch, alive[w] & classes.likely[w], w)
                 alive[w] &= ~classes.likely[w]
     for w in range(classes.width):
         if status == 0:
-            status = _ask_classes(&batch, alive[w], w)
-    if exact:
-        slots_expect_text(buckets.slots, expected)
-    if status == 0:
-        status = _flush(&batch)
-    hit[0] = batch.hit
-    return -1 if status < 0 else 0
+            status = _ask_classes(batch, alive[w], w)
+    return status

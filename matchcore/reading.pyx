@@ -5,8 +5,8 @@ What is wrong with a topic is found out here and said there: an invalid one is s
 """
 
 from matchcore.hashing cimport hash_long, hash_short, hash_word
-from matchcore.scan cimport Tail, cut_word, separators, tail_of
-from matchcore.syntax cimport AMQP, MQTT, scan_topic, sum_begin, sum_end, sum_next, sum_tokens
+from matchcore.scan cimport Tail, cut_word, hash_text, separators, tail_of
+from matchcore.syntax cimport MQTT, scan_topic, separator_of
 from matchcore.table cimport table_prefetch
 from matchcore.topic cimport bloom_bit
 from matchcore.words cimport Word, words_seek
@@ -26,11 +26,11 @@ cdef int _slowly(
     topic.count = count
     topic.bloom = 0
     topic.dollar = count != 0 and topic.tokens[0].size != 0 and text[0] == c"$"
-    for i in range(count):  # under this secret: the scan hashes under that of the process
-        topic.tokens[i].hash = hash_word(secret, topic.tokens[i].start, topic.tokens[i].size)
-    topic.hash = sum_tokens(secret, topic.tokens, count)
+    topic.hash = hash_text(text, size, separator_of(syntax), secret)
     if words != NULL:
         for i in range(count):
+            # Under this secret: the scan hashes under that of the process.
+            topic.tokens[i].hash = hash_word(secret, topic.tokens[i].start, topic.tokens[i].size)
             _look_up(
                 topic, words, i, topic.tokens[i].start, topic.tokens[i].size, topic.tokens[i].hash,
                 topic.tokens[i].low, topic.tokens[i].high,
@@ -58,8 +58,7 @@ cdef int topic_read(
     cdef uint64_t[WORDS] hashes
     cdef uint64_t[WORDS] lows
     cdef uint64_t[WORDS] highs
-    cdef uint64_t place, hash, low, high
-    cdef uint64_t state
+    cdef uint64_t hash, low, high
     cdef const char* start = text
     cdef const char* stop
     cdef uint32_t length
@@ -68,15 +67,19 @@ cdef int topic_read(
     if size == 0 or size > limits.bytes:
         return _slowly(topic, words, secret, text, size, syntax, limits, fault)
     count = separators(
-        text, size, c"." if syntax == AMQP else c"/", syntax == MQTT, stops,
-        limits.words - 1 if limits.words < WORDS else WORDS - 1,
+        text, size, separator_of(syntax), syntax == MQTT, stops,
+        limits.words - 1 if limits.words < WORDS else WORDS - 1, secret, &topic.hash,
     )
     if count < 0:
         return _slowly(topic, words, secret, text, size, syntax, limits, fault)
     stops[count] = <uint32_t> size
     count += 1
+    topic.count = count
+    topic.bloom = 0
+    topic.dollar = text[0] == c"$"
+    if words == NULL:
+        return count
     tail = tail_of(text, size)
-    sum_begin(secret, count, &state, &place)
     for i in range(count):
         stop = text + stops[i]
         length = <uint32_t> (stop - start)
@@ -89,18 +92,11 @@ cdef int topic_read(
             hash = hash_long(secret, start, length)
             lows[i] = highs[i] = 0
         hashes[i] = hash
-        sum_next(hash, &state, &place)
-        if words != NULL:
-            table_prefetch(&words.table, <uint32_t> (hash >> 32))
+        table_prefetch(&words.table, <uint32_t> (hash >> 32))
         start = stop + 1
-    topic.count = count
-    topic.bloom = 0
-    topic.dollar = text[0] == c"$"
-    topic.hash = sum_end(secret, state)
-    if words != NULL:
-        start = text
-        for i in range(count):
-            stop = text + stops[i]
-            _look_up(topic, words, i, start, <uint32_t> (stop - start), hashes[i], lows[i], highs[i])
-            start = stop + 1
+    start = text
+    for i in range(count):
+        stop = text + stops[i]
+        _look_up(topic, words, i, start, <uint32_t> (stop - start), hashes[i], lows[i], highs[i])
+        start = stop + 1
     return count

@@ -15,7 +15,7 @@ from libc.string cimport memset
 from matchcore.bitmap cimport BLOCK_COLUMNS, Row
 from matchcore.heap cimport numbers_reserve
 from matchcore.places cimport HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
-from matchcore.pool cimport Column, column_tokens, word_row
+from matchcore.pool cimport Column, blocks_of, column_tokens, word_row
 from matchcore.table cimport NONE
 from matchcore.topic cimport Group
 from matchcore.verify cimport tokens_take
@@ -151,10 +151,11 @@ cdef int pool_match(
     const Pool* pool, Topic* topic, bint first_only, Numbers* found, Heap* heap
 ) noexcept nogil:
     cdef uint16_t[BLOCK_COLUMNS + OVER] columns
-    cdef uint32_t end = (pool.count + BLOCK_COLUMNS - 1) // BLOCK_COLUMNS
+    cdef uint32_t end = blocks_of(pool.count)
     cdef uint32_t number = 0
     cdef uint32_t count
     cdef bint all_blocks
+    cdef bint guessed = first_only and end > 1 and pool.likely < end
     cdef const Row* without = NULL
     cdef Gathered gathered
     cdef int status
@@ -166,7 +167,10 @@ cdef int pool_match(
     if not all_blocks:
         memset(topic.cursors, 0, topic.groups[0].count * sizeof(uint32_t))
     while True:
-        if not all_blocks:
+        if guessed:
+            number = pool.likely
+            end = number + 1
+        elif not all_blocks:
             number = _next_block(topic)
             if number == NONE:
                 return 0
@@ -178,6 +182,11 @@ cdef int pool_match(
             status = _emit(pool, topic, columns, count, number, first_only, found, heap)
             if status != 0:
                 return -1 if status < 0 else 0
-        elif all_blocks:
+        if guessed:  # in vain: all of them, in their order
+            guessed = False
+            number = 0
+            end = blocks_of(pool.count)
+            continue
+        if count == 0 and all_blocks:
             return 0
         number += 1

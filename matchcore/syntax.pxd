@@ -9,7 +9,6 @@
 from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from matchcore.hashing cimport fold
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
@@ -33,6 +32,10 @@ cdef struct Token:
     uint64_t high
     uint32_t size      # bytes
     uint32_t kind      # TokenKind
+
+
+cdef inline char separator_of(uint32_t syntax) noexcept nogil:
+    return c"." if syntax == AMQP else c"/"
 
 
 cdef struct Limits:
@@ -74,30 +77,6 @@ cdef int scan_filter(
 # In place, and the new number of tokens: in each run of wildcards that holds a MANY, all ONEs first,
 # then one MANY (`#.*.#.b` becomes `*.#.b`). The filters that mean the same come out the same.
 cdef int canonical(Token* tokens, int count) noexcept nogil
-
-# The hash of the sequence of words, whatever the syntax: a sum, so that no word waits for the one before it.
-cdef inline void sum_begin(const uint64_t* secret, uint64_t count, uint64_t* state, uint64_t* place) noexcept nogil:
-    state[0] = count
-    place[0] = secret[3]
-
-
-cdef inline void sum_next(uint64_t hash, uint64_t* state, uint64_t* place) noexcept nogil:
-    state[0] += hash * place[0]
-    place[0] += 0x9E3779B97F4A7C16ULL  # even, so the multipliers stay odd
-
-
-cdef inline uint64_t sum_end(const uint64_t* secret, uint64_t state) noexcept nogil:
-    return fold(state ^ secret[0], secret[2])
-
-
-cdef inline uint64_t sum_tokens(const uint64_t* secret, const Token* tokens, int count) noexcept nogil:
-    cdef uint64_t state, place
-    cdef int i
-    sum_begin(secret, count, &state, &place)
-    for i in range(count):
-        sum_next(tokens[i].hash, &state, &place)
-    return sum_end(secret, state)
-
 
 cdef int take_syntax(object syntax) except -1
 cdef int take_text(object text, View* view, uint32_t syntax, bint is_filter) except -1

@@ -147,6 +147,7 @@ cdef int scan_topic(
     cdef uint32_t[SEPARATORS] found
     cdef uint32_t start = 0
     cdef uint32_t stop
+    cdef uint64_t hash
     cdef int count, i
     cdef Tail tail
     cdef Token* token
@@ -155,8 +156,8 @@ cdef int scan_topic(
     if size == 0:
         return 0
     count = separators(
-        text, size, c"." if syntax == AMQP else c"/", syntax == MQTT, found,
-        limits.words - 1 if limits.words <= SEPARATORS else SEPARATORS,
+        text, size, separator_of(syntax), syntax == MQTT, found,
+        limits.words - 1 if limits.words <= SEPARATORS else SEPARATORS, secret, &hash,
     )
     if count < 0:
         # Too many words, or a byte that must not be there: again, slowly, to say which and where.

@@ -14,6 +14,8 @@ longer the plain oracle (matchcore/reference.py) takes, measured on a few topics
     W2    finance, AMQP: stock.EXCHANGE.TICKER.FIELD; 45 % exact, `*`, `#` at the end, front and middle
     W3    IoT, MQTT: site/S/floor/F/dev/D/METRIC; three quarters with several wildcards
     W4a-f what an adversary would choose: see bench/matchers/workloads.py
+    W6    three words from a vocabulary of 50, each `*` with probability 0.3; W6L the same and one filter of 100 words,
+          which should make nothing dearer
 """
 
 import random
@@ -41,10 +43,10 @@ REFERENCE_TOPICS = 3
 REFERENCE_FILTERS = 10_000  # larger sets are not given to the oracle
 MIXED = 40_000  # calls of a mix
 
-DEFAULT = ["W1", "W1v", "W2:10000", "W3:1000", "W3:10000"]
+DEFAULT = ["W1", "W1v", "W2:10000", "W3:1000", "W3:10000", "W6", "W6L"]
 ALL = ["W1", "W1v", "W2:10000", "W2:100000", "W3:1000", "W3:10000", "W3:100000", "W3:1000000"] + [
     f"W4{letter}" for letter in "abcdef"
-]
+] + ["W6:1000", "W6L:1000", "W6:10000", "W6L:10000"]
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,21 @@ def w3(dice: random.Random, count: int) -> Workload:
     filters = _distinct(count, pattern)
     topics = [instances[dice.choice(filters)] if i % 2 else text(full, values()) for i in range(TOPICS)]
     return Workload("W3", "mqtt", filters, topics)
+
+
+def w6(dice: random.Random, count: int) -> Workload:
+    words = [f"word{i}" for i in range(50)]
+
+    def text(wild: float) -> str:
+        return ".".join("*" if dice.random() < wild else dice.choice(words) for _ in range(3))
+
+    return Workload("W6", "amqp", _distinct(count, lambda: text(0.3)), [text(0) for _ in range(TOPICS)])
+
+
+def w6_long(dice: random.Random, count: int) -> Workload:
+    made = w6(dice, count)
+    long = ".".join("*" if i % 3 else f"word{i % 50}" for i in range(100))
+    return Workload("W6L", made.syntax, [*made.filters, long], made.topics)
 
 
 def _distinct(count: int, make: Callable[[], str]) -> list[str]:
@@ -266,7 +283,7 @@ def workload(name: str) -> Workload:
     return Workload(name, hostile.syntax, [text.decode() for text in hostile.filters], topics)
 
 
-MADE = {"W1": w1, "W1v": w1v, "W2": w2, "W3": w3}
+MADE = {"W1": w1, "W1v": w1v, "W2": w2, "W3": w3, "W6": w6, "W6L": w6_long}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -63,9 +63,9 @@ def told(call: Any, *arguments: Any, **keywords: Any) -> Any:
 # reviewed, and what it holds moves.
 TUNINGS: dict[str, dict[str, int]] = {
     "all in the pool": {},
-    "a bucket for each": {"split": 1, "small": 0, "pool_least": 1_000_000},
+    "a bucket for each": {"split": 1, "small": 0, "pool_least": 1_000_000, "together": 0},
     "buckets of two": {"split": 2, "small": 3, "pool_least": 1_000_000},
-    "a tiny pool": {"split": 1, "small": 5, "pool_least": 4},
+    "a tiny pool": {"split": 1, "small": 5, "pool_least": 4, "together": 10},
     "a pool that opens late": {"split": 3, "small": 0, "pool_least": 6},
 }
 

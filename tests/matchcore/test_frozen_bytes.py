@@ -157,7 +157,7 @@ def test_what_is_no_frozen_index_is_named_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidFrozenIndex, match=r"other.*does not begin"):
         FrozenIndex.open(other)
     for at, change, reason in [
-        (8, (2).to_bytes(4, "little"), "format"),
+        (8, (1).to_bytes(4, "little"), "format"),
         (12, bytes([1, 2, 3, 4]), "byte order"),
         (16, (len(data) + 64).to_bytes(8, "little"), "shorter or longer"),
         (24, b"12345678", "checksum"),

@@ -19,7 +19,7 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         assert data[:8] == b"mcfrozen"
-        assert struct.unpack_from("<II", data, 8) == (1, 0x01020304)
+        assert struct.unpack_from("<II", data, 8) == (2, 0x01020304)
         (self.size, self.checksum, self.version, self.pairs) = struct.unpack_from("<4Q", data, 16)
         self.secret = struct.unpack_from("<4Q", data, 96)
         self.multipliers = struct.unpack_from("<64Q", data, 128)
@@ -51,11 +51,14 @@ class Reader:
         low, high = struct.unpack_from("<QQ", word, size - 16)
         return fold(low ^ secret[2], high ^ state)
 
-    def hash_text(self, words: list[bytes]) -> int:
-        state = len(words)
-        for i, word in enumerate(words):
-            state += self.hash_word(word) * (self.secret[3] + i * 0x9E3779B97F4A7C16 & M64)
-        return fold((state & M64) ^ self.secret[0], self.secret[2])
+    def hash_text(self, text: bytes, separator: bytes) -> int:
+        secret, size = self.secret, len(text)
+        now, then = secret[0] ^ size, secret[3]
+        zeros = text.replace(separator, b"\0").ljust(16, b"\0")
+        for p in range(0, size, 16):
+            low, high = struct.unpack_from("<QQ", zeros, min(p, len(zeros) - 16))
+            now, then = then, fold(low ^ secret[1], high ^ now)
+        return fold(now ^ secret[2], then ^ secret[0])
 
     def found(self, section: int, tag: int) -> list[int]:
         """The references under a tag of a table."""
@@ -111,13 +114,25 @@ class Reader:
         return None
 
 
+SPELLINGS = [
+    (b"", "amqp", b"."), (b"a.b", "amqp", b"."), (b"a/b", "mqtt", b"/"), (b"x/sixteen/bytes", "mqtt", b"/"),
+    (b"x/seventeen/bytes", "mqtt", b"/"), (b".".join([b"word"] * 20), "amqp", b"."),
+]  # fmt: skip
+
+
 def test_a_reader_made_of_the_page_finds_what_is_there() -> None:
     index = of_all_kinds()
     index.insert("exact.3.one", 1_000_000)
     reader = Reader(index.freeze().to_bytes())
     assert (reader.size, reader.checksum) == (len(reader.data), reader.checked())
     assert (reader.version, reader.pairs) == (index.version, len(index))
-    tag = reader.hash_text([b"exact", b"3", b"one"]) >> 32
+    for text, syntax, _separator in SPELLINGS:
+        index.insert(text, 7, syntax=syntax)
+    reader = Reader(index.freeze().to_bytes())
+    for text, _syntax, separator in SPELLINGS:
+        found = reader.found(EXACT_TABLE, reader.hash_text(text, separator) >> 32)
+        assert text in [reader.text(slot)[0] for slot in found]
+    tag = reader.hash_text(b"exact.3.one", b".") >> 32
     slots = [slot for slot in reader.found(EXACT_TABLE, tag) if reader.text(slot)[0] == b"exact.3.one"]
     assert [reader.ids(slot) for slot in slots] == [[3, 1_000_000]]
     assert reader.text(slots[0]) == (b"exact.3.one", 0xFFFF, 2 | 4)
