@@ -57,9 +57,12 @@ def encode_connect(packet: Connect, version: Version) -> bytes:
         raise Unencodable(f"CONNECT: its version is {packet.protocol_version.name}, to be encoded in {version.name}")
     if version == V3 and packet.password is not None and packet.user_name is None:
         raise Unencodable("CONNECT: a password without a user name")  # [MQTT-3.1.2-22]
+    if packet.properties.authentication_data is not None and packet.properties.authentication_method is None:
+        raise Unencodable("CONNECT: Authentication Data without Authentication Method")
     will = packet.will
     flags = packet.clean_start << 1 | (packet.password is not None) << 6 | (packet.user_name is not None) << 7
     if will is not None:
+        _check_topic(will.topic)
         flags |= 1 << 2 | _qos(will.qos) << 3 | will.retain << 5
     octets = [
         encode_string(PROTOCOL_NAME), bytes((version, flags)), encode_two_byte_integer(packet.keep_alive),
@@ -93,6 +96,10 @@ def encode_connack(packet: ConnAck, version: Version) -> bytes:
 def encode_publish(packet: Publish, version: Version) -> bytes:
     if (packet.packet_id is None) != (not packet.qos):
         raise Unencodable(f"PUBLISH: QoS {packet.qos} with Packet Identifier {packet.packet_id}")  # [MQTT-2.2.1-2]
+    if packet.topic or packet.properties.topic_alias is None:  # an alias may stand for it, in 5.0
+        _check_topic(packet.topic)
+    elif version == V3:
+        raise Unencodable("PUBLISH: a Topic Alias in 3.1.1")
     topic = encode_string(packet.topic)
     identifier = b"" if packet.packet_id is None else _packet_id(packet.packet_id)
     return topic + identifier + _properties(packet.properties, version, Place.PUBLISH) + packet.payload
@@ -152,6 +159,8 @@ def encode_disconnect(packet: Disconnect, version: Version) -> bytes:
 def encode_auth(packet: Auth, version: Version) -> bytes:
     if version == V3:
         raise Unencodable("AUTH: there is none in 3.1.1")
+    if packet.properties.authentication_method is None and packet != Auth():
+        raise Unencodable("AUTH: no Authentication Method")  # 3.15.2.2.2
     return _reason_and_properties(packet)
 
 
@@ -180,6 +189,11 @@ def _packet_id(packet_id: int) -> bytes:
     if not packet_id:
         raise Unencodable("Packet Identifier 0; it is 1 to 65535")
     return encode_two_byte_integer(packet_id)
+
+
+def _check_topic(topic: str) -> None:
+    if not topic or "#" in topic or "+" in topic:  # [MQTT-3.3.2-2], [MQTT-4.7.3-1]
+        raise Unencodable(f"a Topic Name that is empty or has a wildcard: {topic[:60]!r}")
 
 
 def _qos(qos: int) -> int:

@@ -1,5 +1,6 @@
 """Any packet of a version, for hypothesis: all that `encode` accepts, and nothing that it does not."""
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from broker.protocols.mqtt.fixed_header import PacketType
@@ -27,6 +28,9 @@ from broker.protocols.mqtt.properties import NONE, PROPERTIES, Place, Properties
 from broker.protocols.mqtt.reason_codes import CARRIED_BY, REASONS_OF_RETURN_CODES
 from broker.protocols.mqtt.reason_codes import ReasonCode as R
 from broker.protocols.mqtt.version import V3, V5, Version
+
+# How fast packets are drawn says something of the machine and its load, and nothing of the codec.
+unhurried = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0+#"), min_size=1, max_size=20)

@@ -16,6 +16,7 @@ from broker.protocols.mqtt.framing import PacketDecoder
 from broker.protocols.mqtt.packets import Connect
 from broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING, Entry
+from tests.broker.protocols.mqtt.packets import unhurried
 from tests.fuzz.mqtt_packets import comes_back, ends_well, outcome, try_octets
 
 each = pytest.mark.parametrize("entry", CORPUS, ids=str)
@@ -56,6 +57,7 @@ def test_an_octet_more_or_less_is_no_trouble(entry: Entry) -> None:
         ends_well(entry.octets[: at + 1] + entry.octets[at:] + PING, entry.version)
 
 
+@unhurried
 @given(octets=st.binary(max_size=64), version=st.sampled_from([None, *Version]), piece=st.integers(1, 9))
 def test_any_bytes_end_well(octets: bytes, version: Version | None, piece: int) -> None:
     try_octets(octets, version=version, piece=piece)
@@ -74,6 +76,7 @@ def damaged(draw: st.DrawFn, version: Version) -> bytes:
 
 
 @pytest.mark.parametrize("version", Version)
+@unhurried
 @given(data=st.data(), piece=st.integers(1, 40))
 def test_damaged_packets_end_well(version: Version, data: st.DataObject, piece: int) -> None:
     try_octets(data.draw(damaged(version)), version=version, piece=piece)

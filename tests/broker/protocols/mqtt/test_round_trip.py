@@ -9,7 +9,7 @@ from broker.protocols.mqtt.fixed_header import PacketType
 from broker.protocols.mqtt.framing import PacketDecoder
 from broker.protocols.mqtt.packets import Packet
 from broker.protocols.mqtt.version import V3, V5, Version
-from tests.broker.protocols.mqtt.packets import packets
+from tests.broker.protocols.mqtt.packets import packets, unhurried
 
 KINDS = [(kind, version) for version in Version for kind in PacketType if (kind, version) != (PacketType.AUTH, V3)]
 
@@ -17,6 +17,7 @@ each_kind = pytest.mark.parametrize(("kind", "version"), KINDS, ids=lambda value
 
 
 @each_kind
+@unhurried
 @given(data=st.data())
 def test_a_packet_comes_back_as_it_was(kind: PacketType, version: Version, data: st.DataObject) -> None:
     packet = data.draw(packets(kind, version))
@@ -31,6 +32,7 @@ def test_a_packet_comes_back_as_it_was(kind: PacketType, version: Version, data:
 
 
 @pytest.mark.parametrize("version", Version)
+@unhurried
 @given(data=st.data())
 def test_a_stream_in_any_pieces_is_the_packets_that_were_written(version: Version, data: st.DataObject) -> None:
     kinds = [kind for kind, other in KINDS if other is version]
@@ -47,6 +49,7 @@ def test_a_stream_in_any_pieces_is_the_packets_that_were_written(version: Versio
 
 
 @each_kind
+@unhurried
 @given(data=st.data(), maximum=st.integers(0, 80))
 def test_what_is_sent_within_a_maximum_says_the_same(
     kind: PacketType, version: Version, data: st.DataObject, maximum: int

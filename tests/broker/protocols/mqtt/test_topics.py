@@ -8,6 +8,7 @@ import matchcore
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.topics import SharedFilter, check_topic_filter, check_topic_name
+from tests.broker.protocols.mqtt.packets import unhurried
 
 # 4.7.1.2 and 4.7.1.3
 VALID = [
@@ -46,6 +47,7 @@ def test_a_name_has_no_wildcard(filter: str) -> None:
         check_topic_name(filter, "name")
 
 
+@unhurried
 @given(st.text(alphabet="ab/+#$ ", max_size=12))
 def test_matchcore_takes_the_same_filters(filter: str) -> None:
     def takes() -> bool:
@@ -65,6 +67,7 @@ def test_matchcore_takes_the_same_filters(filter: str) -> None:
     assert accepted() == takes()
 
 
+@unhurried
 @given(st.text(alphabet="ab/+#$", max_size=10), st.text(alphabet="ab/+#$", max_size=10))
 def test_what_is_shared_is_put_together_again(group: str, filter: str) -> None:
     """4.8.2: a ShareName has no slash, so the first one behind `$share/` ends it."""
