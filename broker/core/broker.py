@@ -14,12 +14,16 @@ from broker.core.client import Client, Speaker
 from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
 from broker.core.flow import Flow
 from broker.core.limits import Limits
+from broker.core.ports import Store
+from broker.core.retained import Retained
 from broker.core.router import Router
+from broker.core.sessions import Sessions
+from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, check_filter, words_of
-from broker.wire.fanout import Route, Target
+from broker.wire.fanout import Route, Target, publish
 from broker.wire.ledger import Ledger
-from broker.wire.message import Format, Variants
+from broker.wire.message import Format, Message, Variants
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
 
@@ -36,11 +40,14 @@ class Broker:
 
     def __init__(self, limits: Limits, schedule: Callable[[], Any]) -> None:
         self.limits = limits
-        self.ledger = Ledger(limits.outboxes_bytes_max, schedule)
+        self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
         self.variants = Variants()
-        self.router = Router(self.routes, limits)
+        self.router = Router(self.routes, limits, self.ledger, self.variants)
         self.flow = Flow(self.ledger, limits)
+        self.retained = Retained(self.ledger, limits)
+        self.store: Store = MemoryStore()
+        self.sessions = Sessions(self)
         self.clients: dict[int, Client] = {}
         self.connects = 0
         self.subscribes = 0
@@ -48,8 +55,9 @@ class Broker:
 
     def use(self, limits: Limits) -> None:
         """Take new limits into force: for clients and subscriptions that come from now on."""
-        self.limits = self.router.limits = self.flow.limits = limits
+        self.limits = self.router.limits = self.flow.limits = self.retained.limits = limits
         self.ledger.limit = limits.outboxes_bytes_max
+        self.ledger.stored_limit = limits.stored_bytes_max
 
     # -- clients ----------------------------------------------------------------------------------------------------
 
@@ -75,11 +83,15 @@ class Broker:
         return client
 
     def disconnect(self, client: Client, reason: str) -> list[Client]:
-        """A client's connection is closed. Returns the publishers that need not wait for it any more."""
+        """A client's connection is closed. Returns the publishers that need not wait for it any more.
+
+        One with a session has left that before (`Sessions.leave`), or has it not any more.
+        """
         if self.clients.pop(client.number, None) is None:
             return []
-        for subscription in list(client.subscriptions.values()):
-            self._end(subscription)
+        if client.session is None:
+            for subscription in list(client.subscriptions.values()):
+                self.end_subscription(subscription)
         lost = client.outbox.discard()
         log.info("client_disconnected", connection=client.number, client=client.name, reason=reason, lost=lost)
         return self.flow.forget(client)
@@ -96,18 +108,10 @@ class Broker:
 
         Raises InvalidFilter, SubscriptionInUse, LimitExceeded.
         """
-        limits = self.limits
         if number in client.subscriptions:
             raise SubscriptionInUse(number)
-        if len(client.subscriptions) >= limits.subscriptions_per_client_max:
-            raise LimitExceeded(
-                "too many subscriptions on this connection", "subscriptions_per_client_max",
-                limits.subscriptions_per_client_max,
-            )
-        if len(self.router) >= limits.subscriptions_max:
-            raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
-        check_filter(text, syntax, limits)
-        waiting = limits.pending_messages_max
+        self.check_subscription(client, text, syntax)
+        waiting = self.limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
         target = Target(
@@ -116,15 +120,31 @@ class Broker:
         )
         subscription = Subscription(client, number, text, syntax, options.group, target)
         target.subscription = subscription
-        self.router.add(subscription)
-        client.subscriptions[number] = subscription
-        self.subscribes += 1
+        self.begin_subscription(subscription)
         return subscription
+
+    def check_subscription(self, client: Client, text: bytes, syntax: str) -> None:
+        """May a client have one more subscription, with this filter? Raises InvalidFilter, LimitExceeded."""
+        limits = self.limits
+        if len(client.subscriptions) >= limits.subscriptions_per_client_max:
+            raise LimitExceeded(
+                "too many subscriptions on this connection", "subscriptions_per_client_max",
+                limits.subscriptions_per_client_max,
+            )
+        if len(self.router) >= limits.subscriptions_max:
+            raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
+        check_filter(text, syntax, limits)
+
+    def begin_subscription(self, subscription: Subscription) -> None:
+        """Raises InvalidFilter, and has changed nothing then."""
+        self.router.add(subscription)
+        subscription.client.subscriptions[subscription.number] = subscription
+        self.subscribes += 1
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
         """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
         subscription = self.subscription(client, number)
-        self._end(subscription)
+        self.end_subscription(subscription)
         if client.outbox.policy == "drop_oldest":
             client.outbox.pin()
         return subscription
@@ -142,13 +162,14 @@ class Broker:
             subscription: Subscription = target.subscription
             client = subscription.client
             if client.subscriptions.get(subscription.number) is subscription:
-                self._end(subscription)
+                self.end_subscription(subscription)
                 client.outbox.pin()
                 client.speaker.subscription_ended(subscription, "after")
                 client.outbox.evicted.pop(subscription.number, None)
         self.flow.attend()
 
-    def _end(self, subscription: Subscription) -> None:
+    def end_subscription(self, subscription: Subscription) -> None:
+        """Take it out of force; it gets nothing more."""
         subscription.target.cancel()
         self.router.remove(subscription)
         del subscription.client.subscriptions[subscription.number]
@@ -162,10 +183,21 @@ class Broker:
             raise NotPermitted("topics that begin with $SYS are the broker's own; publish under another name")
         return self.router.route(topic, syntax)
 
+    def publish(self, route: Route, message: Message, publisher: Outbox | None, now: float) -> int:
+        """Publish a message on its topic's route, and retain it if it wants that. Returns how many get it.
+
+        Look at `route.blocker_of(publisher)` first, unless it is a message that cannot wait.
+        """
+        if message.retain:
+            self.retained.put(message, now)
+        return publish(route, self.ledger, publisher, message)
+
     def check_reply(self, topic: bytes, syntax: str) -> None:
         """Raises InvalidTopic if a reply topic is none."""
         words_of(topic, syntax, self.limits)
 
     def sweep(self, now: float) -> None:
-        """Now and then: cut off who holds others back for too long."""
+        """Now and then: cut off who holds others back for too long, end what is over."""
         self.flow.sweep(now)
+        self.sessions.sweep(now)
+        self.retained.sweep(now)

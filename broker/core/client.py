@@ -7,6 +7,7 @@ from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
+    from broker.core.session import Session
     from broker.core.subscription import Subscription
 
 
@@ -26,7 +27,7 @@ class Speaker(Protocol):
         ...
 
     def unblocked(self) -> None:
-        """An outbox that held this client's messages back has drained."""
+        """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
         ...
 
 
@@ -42,6 +43,7 @@ class Client:
     outbox: Outbox
     speaker: Speaker
     connected_at: float  # seconds, of the clock that `now` is from everywhere
+    session: "Session | None" = None  # None: what it holds ends with its connection
     subscriptions: "dict[int, Subscription]" = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -27,6 +27,7 @@ class Flow:
         self.slow_consumers = 0
         self.slow_consumers_disconnected = 0
         self._waiting: dict[Outbox, list[Client]] = {}  # by the outbox that holds them back
+        self._refilling: set[Outbox] = set()
         self._since: dict[Outbox, float] = {}
 
     def attend(self) -> None:
@@ -50,9 +51,21 @@ class Flow:
         self._since.setdefault(blocker, now)
 
     def drained(self, outbox: Outbox) -> list[Client]:
-        """An outbox holds nobody back any more: the publishers that may go on, in the order they came."""
+        """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
+
+        The outbox's own client is among them if it waited to send it more (`refill`).
+        """
+        refilled = [outbox.owner] if outbox in self._refilling else []
+        self._refilling.discard(outbox)
+        if outbox.pausing:
+            return refilled
         self._since.pop(outbox, None)
-        return self._waiting.pop(outbox, [])
+        return refilled + self._waiting.pop(outbox, [])
+
+    def refill(self, outbox: Outbox) -> None:
+        """Let an outbox's own client hear when everything in it is out: there is more to come."""
+        outbox.refill = True
+        self._refilling.add(outbox)
 
     def forget(self, client: Client) -> list[Client]:
         """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
@@ -62,6 +75,7 @@ class Flow:
                 if not waiting:
                     # A slow consumer that holds nobody back may take its time.
                     del self._waiting[blocker], self._since[blocker]
+        self._refilling.discard(client.outbox)
         client.outbox.drained()  # lowers the ledger's count if it was blocking
         return self.drained(client.outbox)
 

@@ -34,6 +34,13 @@ class SlowPolicy(StrEnum):
     PAUSE = "pause"
 
 
+class QueuePolicy(StrEnum):
+    """Which message is dropped when the queue of a session or of a queue group is full."""
+
+    DROP_NEWEST = "drop_newest"
+    DROP_OLDEST = "drop_oldest"
+
+
 KIB = 1024
 MIB = 1024 * KIB
 TOPIC_WORDS_CEILING = 1_024  # what the matcher is made for; the work per topic grows with its words
@@ -117,6 +124,47 @@ class Limits:
         float, Ge(0.05), Le(300), Unit("seconds"),
         Reason("time a connection that is being closed may take to read what it was still to get"),
     ] = 5.0
+
+    # Sessions that outlive their connection, and messages that are kept.
+    sessions_max: Annotated[
+        int, Ge(1), Le(10_000_000), Unit("sessions"),
+        Reason("sessions with acknowledged delivery, of clients that are there and that are away, some 3 KiB each"),
+    ] = 200_000
+    session_seconds_max: Annotated[
+        float, Ge(0), Le(10 * 365 * 86_400), Unit("seconds"),
+        Reason("longest time a session is kept for a client that is away, whatever it asks for; a week of holidays"),
+    ] = 7 * 86_400.0
+    inflight_messages_max: Annotated[
+        int, Ge(1), Le(65_535), Unit("messages"),
+        Reason("unacknowledged messages sent to one client, if it does not want fewer: 50,000 a second at 20 ms"),
+    ] = 1_000
+    unreleased_messages_max: Annotated[
+        int, Ge(1), Le(65_535), Unit("messages"),
+        Reason("messages of one client received with QoS 2 and not released; told to it as the receive maximum"),
+    ] = 10_000
+    queue_messages_max: Annotated[
+        int, Ge(1), Le(100_000_000), Unit("messages"),
+        Reason("messages that wait for one session or queue group; mosquitto keeps 1,000, which a short break fills"),
+    ] = 10_000
+    queue_bytes_max: Annotated[
+        int, Ge(4 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what these messages may take; one of the largest frames fits several times"),
+    ] = 16 * MIB
+    queue_policy: Annotated[
+        QueuePolicy, Unit("policy"), Reason("which message is dropped when such a queue is full; what is there is kept")
+    ] = QueuePolicy.DROP_NEWEST
+    retained_messages_max: Annotated[
+        int, Ge(0), Le(100_000_000), Unit("messages"),
+        Reason("retained messages; one more is delivered and not retained, and counted"),
+    ] = 2_000_000
+    retained_bytes_max: Annotated[
+        int, Ge(0), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what retained messages may take together; past it as above; what the topic had is cleared"),
+    ] = 1024 * MIB
+    stored_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("all messages in queues, in flight and retained, each counted once; past it every queue counts as full"),
+    ] = 2048 * MIB
 
     # Caches.
     routes_max: Annotated[

@@ -55,6 +55,19 @@ class WireConnection(Protocol):
         ...
 
 
+class Store(Protocol):
+    """Keeps what must outlive the process: sessions, the messages in their queues and windows, retained messages."""
+
+    @property
+    def durable(self) -> bool:
+        """False: nothing is kept, and `commit` need not be called."""
+        ...
+
+    def commit(self, then: Callable[[], None]) -> None:
+        """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order."""
+        ...
+
+
 class Inspection(Protocol):
     """What the HTTP listener may ask of the broker. Every call is bounded by `limit`."""
 

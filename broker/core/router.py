@@ -6,7 +6,8 @@
 Topics are found by filter as well (matchcore.NameIndex over the cached topics): a change in the subscriptions forgets
 the routes that it touches, and no others.
 
-Queue groups are keyed by group name and filter; a route has the group once, however many members match.
+A session whose filters overlap has one target on a route, made for it (overlap.py). Queue groups are keyed by group
+name and filter; a route has the group once, however many members match.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,10 +17,15 @@ from typing import Final
 import matchcore
 from broker.core.errors import InvalidTopic
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from broker.core.overlap import merged
+from broker.core.queues import new_queue
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
 from broker.wire.fanout import Group, Route, Target
+from broker.wire.ledger import Ledger
+from broker.wire.message import Variants
 from broker.wire.routes import RouteCache
+from broker.wire.window import Queue
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
@@ -30,9 +36,11 @@ GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
 class Router:
     """Subscriptions in, routes out. It knows no connection, no protocol and no clock."""
 
-    def __init__(self, routes: RouteCache, limits: Limits) -> None:
+    def __init__(self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants) -> None:
         self.routes = routes
         self.limits = limits
+        self.ledger = ledger
+        self.variants = variants
         self.built = 0
         self.invalidated = 0
         self._subscriptions: dict[int, Subscription] = {}
@@ -72,7 +80,7 @@ class Router:
         self._subscriptions[subscription.id] = subscription
         if subscription.group_name is not None:
             subscription.group = self._groups.setdefault(group_key(subscription), Group())
-            subscription.group.add(subscription.target)
+            subscription.group.add(subscription.target, self._new_queue())
         self._forget_routes(subscription)
 
     def remove(self, subscription: Subscription) -> None:
@@ -86,6 +94,17 @@ class Router:
             subscription.group = None
         self._free.append(subscription.id)
         self._forget_routes(subscription)
+
+    def replace(self, subscription: Subscription, target: Target) -> None:
+        """A subscription wants its messages otherwise: in force at once, without a gap."""
+        if subscription.group is not None:
+            subscription.group.replace(subscription.target, target)
+        subscription.target.cancel()
+        subscription.target = target
+        self._forget_routes(subscription)
+
+    def _new_queue(self) -> Queue:
+        return new_queue(self.ledger, self.limits)
 
     def _forget_routes(self, changed: Subscription) -> None:
         """Forget the cached routes whose topics the subscription's filter matches."""
@@ -143,11 +162,16 @@ class Router:
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
         targets: list[Target] = []
         groups: dict[int, Group] = {}
+        overlapping: dict[int, list[Subscription]] = {}
         for subscription in self.matching(topic, syntax):
-            if subscription.group is None:
-                targets.append(subscription.target)
-            else:
+            if subscription.group is not None:
                 groups[id(subscription.group)] = subscription.group
+            elif subscription.session is not None:
+                overlapping.setdefault(id(subscription.session), []).append(subscription)
+            else:
+                targets.append(subscription.target)
+        for subscriptions in overlapping.values():
+            targets.extend(merged(subscriptions, self.variants))
         return Route(key, targets, list(groups.values()))
 
     def hot_topics(self, limit: int) -> list[tuple[bytes, str, int, int]]:

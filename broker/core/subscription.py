@@ -1,9 +1,13 @@
 """A subscription: one filter of one client, and how it wants its messages."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from broker.core.client import Client
 from broker.wire.fanout import UNLIMITED, Group, Target
+
+if TYPE_CHECKING:
+    from broker.core.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Subscription:
     target: Target
     id: int = -1  # the router's
     group: Group | None = None
+    session: "Session | None" = None  # whose it is, if it outlives the connection
 
     @property
     def delivered(self) -> int:

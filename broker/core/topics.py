@@ -20,6 +20,8 @@ MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
 
 _MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
 
+Canonical = bytes | tuple[int, bytes]
+
 
 class Unspellable(ValueError):
     """A topic that another syntax has no way to write; the message is not delivered there, and counted."""
@@ -92,6 +94,15 @@ def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) 
 
 def first_word(text: bytes, syntax: str) -> bytes:
     return text.split(SEPARATORS[syntax], 1)[0]
+
+
+def canonical(topic: bytes, syntax: int) -> Canonical:
+    """A key that is the same for the same words, whichever syntax (by its number) they are spelled in."""
+    if SYNTAXES[syntax] == "mqtt":
+        return topic
+    if b"/" in topic or not topic:
+        return syntax, topic  # no topic in the other syntax has these words
+    return topic.replace(b".", b"/")
 
 
 def respell(topic: bytes, from_syntax: str, to_syntax: str) -> bytes:

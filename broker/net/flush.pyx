@@ -37,7 +37,7 @@ cdef class Sink:
     """Where an outbox is emptied to.
 
     transport  an asyncio transport, its write buffer limit set to 0, so that it says at once when the socket is full
-    on_drained called with the outbox when it held publishers back and does no more
+    on_drained called with the outbox when it held publishers back and does no more, or when it wanted to be refilled
     fd         its socket's file descriptor, or -1
     """
 
@@ -118,7 +118,8 @@ cdef class Sink:
             rest = outbox.consume(sent)
             if rest:
                 self.through_transport(rest)
-        if outbox.pausing and outbox.drained():
+        if (outbox.pausing and outbox.drained()) or (outbox.refill and outbox.size == 0):
+            outbox.refill = False
             self.on_drained(outbox)
         if self.closing and not self.full and not self.broken and outbox.size == 0:
             self.end()

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
-from broker.wire.window cimport Queue, Window
+from broker.wire.window cimport Queue, Source, Window
 
 cdef enum Echo:
     ALL = 0            # messages of anybody
@@ -36,6 +36,7 @@ cdef class Target:
         object waiting                    # deque of frames (bytes) that wait for credit, or None
         readonly Py_ssize_t waiting_max
         public object subscription        # the core's half
+        Source source                     # of its group's queue, if it is a member that acknowledges
         readonly list parts               # the targets that this one stands for, if it is a merged one
 
     cdef Outbox box(self)

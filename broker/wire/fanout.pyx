@@ -84,10 +84,10 @@ cdef class Target:
         cdef Outbox outbox = self.direct
         if self.window is not None:
             if message.qos and variant.qos:
-                self.window.offer(message, variant)
+                self.window.offer(message, variant, self.source)
                 return self.count()
             outbox = self.window.outbox
-            if outbox.closed:
+            if not self.window.open:
                 # Nothing is promised to a client that is away (MQTT 5, 4.1: the server may keep QoS 0, and need not).
                 outbox.ledger.dropped_absent += 1
                 return 0
@@ -194,9 +194,10 @@ cdef class Target:
             self.direct.dropped += lost
             self.direct.ledger.dropped_credit += lost
 
-    def send(self, Message message not None, Variant variant not None):
+    def send(self, Message message not None, Variant variant not None, double now):
         """One message for this target alone, written as `variant`: a retained one."""
         begin(message)
+        variant.encode(message, False, now)
         self.deliver(message, variant)
         variant.serial = 0
         if message.laden:
@@ -225,7 +226,8 @@ cdef class Group:
             if self.queue is None:
                 self.queue = <Queue?> queue
             if target.variant.qos:
-                target.window.sources.append(Source(self.queue, target.variant))
+                target.source = Source(self.queue, target.variant)
+                target.window.sources.append(target.source)
 
     def remove(self, Target target not None):
         """Raises ValueError if it is no member."""
@@ -236,6 +238,17 @@ cdef class Group:
         if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
             self.queue.clear()
             self.queue = None
+
+    def replace(self, Target old not None, Target new not None):
+        """A member wants its messages otherwise. Raises ValueError if it is no member."""
+        cdef Source source
+        self.members[self.members.index(old)] = new
+        if old.window is not None:
+            sources = [source for source in old.window.sources if source.queue is not self.queue]
+            if new.variant.qos:
+                new.source = Source(self.queue, new.variant)
+                sources.append(new.source)
+            old.window.sources[:] = sources
 
     def feed(self, double now):
         """Something came back into the queue: let members with room take it."""

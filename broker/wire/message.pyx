@@ -109,6 +109,8 @@ cdef class Message:
 
     @property
     def topic(self):
+        if self.topic_octets is not None:
+            return self.topic_octets
         return PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
 
     @property

@@ -48,6 +48,7 @@ cdef class Outbox:
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
         Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged
         public bint crowded                # messages wait in its session's queue, too many of them: see Window
+        public bint refill                 # its client has more to get: tell when everything is out
         readonly Py_ssize_t dead           # inline bytes of dead frames
         readonly bint dirty                # on the ledger's list for this turn's flush
         bint busy                          # got something since the last `rest`

@@ -17,6 +17,7 @@ class Outbox:
     pausing: bool
     stuck: bool
     crowded: bool
+    refill: bool
     noticed: bool
     sent: int
     dropped: int

@@ -70,13 +70,14 @@ cdef class Window:
         object again                  # deque
 
     cdef bint full(self) except -1
-    cdef int offer(self, Message message, Variant variant) except -1
+    cdef int offer(self, Message message, Variant variant, Source source) except -1
     cdef int launch(self, Flight flight) except -1
     cdef int assign(self, Flight flight) except -1
     cdef int grow(self) except -1
     cdef Flight find(self, int identifier)
     cdef int remove(self, Flight flight) except -1
-    cdef int enqueue(self, Message message, Variant variant) except -1
+    cdef int enqueue(self, Message message, Variant variant, Source source) except -1
+    cdef bint draws_from(self, Queue queue)
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
     cdef bint settled(self, int identifier, double now) except -1

@@ -92,6 +92,10 @@ cdef class Queue:
         """Is it so many quarters full, or more?"""
         return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
 
+    def filled(self, int quarters):
+        """`over`, for Python."""
+        return self.over(quarters)
+
     def waiting(self):
         """The messages in it, oldest first (a copy)."""
         return [flight.message for flight in self.flights]
@@ -154,11 +158,11 @@ cdef class Window:
         return not self.open or self.sent >= self.receive_max or self.in_flight >= IDENTIFIERS \
             or len(self.again) > 0 or len(self.queue.flights) > 0 or (self.sent and not self.outbox.has_room(0))
 
-    cdef int offer(self, Message message, Variant variant) except -1:
-        """Send a message of QoS 1 or 2, or let it wait."""
+    cdef int offer(self, Message message, Variant variant, Source source) except -1:
+        """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`source`), in the group's queue."""
         cdef Flight flight
         if self.full():
-            return self.enqueue(message, variant)
+            return self.enqueue(message, variant, source)
         if not prepare(variant, message):
             self.ledger.dropped_unspellable += 1
             return 0
@@ -166,20 +170,16 @@ cdef class Window:
             self.ledger.dropped_too_large += 1
             return 0
         if self.sent and not self.outbox.has_room(variant.head_size + variant.body_size):
-            return self.enqueue(message, variant)
+            return self.enqueue(message, variant, source)
         flight = new_flight(message.kept(), variant, self.ledger)
+        flight.source = source
         self.assign(flight)
         return self.launch(flight)
 
-    def put(self, Message message not None, Variant variant not None):
-        """`offer` for Python, outside a fan-out: a retained message."""
-        begin(message)
-        self.offer(message, variant)
-        variant.serial = 0
-        if message.laden:
-            message.finish()
-
-    cdef int enqueue(self, Message message, Variant variant) except -1:
+    cdef int enqueue(self, Message message, Variant variant, Source source) except -1:
+        if source is not None:
+            source.queue.put(new_flight(message.kept(), None, self.ledger))
+            return 0
         self.queue.put(new_flight(message.kept(), variant, self.ledger))
         if self.open and self.outbox.policy_code == PAUSE and self.queue.over(2):
             # The client is there, and falls behind: its publishers wait, as they do for a full outbox.
@@ -407,7 +407,7 @@ cdef class Window:
         self.outbox.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
-            if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source in self.sources:
+            if flight.source is not None and flight.state == AWAITING_PUBACK and self.draws_from(flight.source.queue):
                 message = flight.message
                 message.hold(self.ledger)
                 source = flight.source
@@ -416,6 +416,14 @@ cdef class Window:
                 (<Flight> returned).message = message
                 (<Source> source).queue.put_back(returned)
         self.sent = 0
+
+    cdef bint draws_from(self, Queue queue):
+        """Is its session still a member of the group?"""
+        cdef Source source
+        for source in self.sources:
+            if source.queue is queue:
+                return True
+        return False
 
     def flights(self):
         """Those with an identifier, in the order in which they are to be sent again."""

@@ -1,0 +1,42 @@
+"""Overlapping filters of one session: one copy, at the highest QoS granted, with all subscription identifiers
+(MQTT 5, 3.3.4), decided once when a route is built.
+
+    filters that match       the session's own messages          those of others
+    -------------------      ---------------------------         ----------------
+    all without no-local     one target for both
+    all with no-local        nobody                              one target, NOT_OWN
+    some of each             those without, ONLY_OWN             all of them, NOT_OWN
+"""
+
+from broker.core.subscription import Subscription
+from broker.wire.fanout import Target
+from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, Variants
+
+
+def merged(subscriptions: list[Subscription], variants: Variants) -> list[Target]:
+    """The targets that stand for one session's subscriptions on a route."""
+    if len(subscriptions) == 1:
+        return [subscriptions[0].target]
+    local = [s.target for s in subscriptions if not s.target.no_echo]
+    everything = [s.target for s in subscriptions]
+    if len(local) == len(everything):
+        return [union(everything, variants)]
+    targets = [union(everything, variants, no_echo=True)]
+    if local:
+        targets.append(union(local, variants, only_echo=True))
+    return targets
+
+
+def union(targets: list[Target], variants: Variants, *, no_echo: bool = False, only_echo: bool = False) -> Target:
+    """One target for several of one session. It counts for each of them."""
+    wanted = [target.variant for target in targets]
+    keeps_retain = any(variant.retain == RETAIN_AS_PUBLISHED for variant in wanted)
+    variant = variants.of(
+        wanted[0].format,
+        max(variant.qos for variant in wanted),
+        RETAIN_AS_PUBLISHED if keeps_retain else RETAIN_CLEAR,
+        b"".join(variant.identifiers for variant in wanted),
+    )
+    window = targets[0].window
+    assert window is not None
+    return Target(window, variant, targets[0].number, no_echo=no_echo, only_echo=only_echo, parts=targets)

@@ -1,0 +1,171 @@
+"""Retained messages: the last known good value of each topic.
+
+    name   --> id          topics in whichever spelling, the same words once
+    filter --> ids         matchcore.NameIndex: names are indexed and a filter is asked, the mirror image of routing
+
+A subscriber gets them through a Cursor, in slices. The ids are taken when it begins; the value is looked up when it is
+sent. What was set since the SUBSCRIBE is passed over: its live copy has gone to the subscriber already, and an older
+value never comes after it. What was deleted or has expired since then is passed over, too.
+
+A message that the limits do not let in is delivered and not retained, and counted; what its topic had is cleared, for
+it is the last good value no more. Nothing is thrown out for a message on another topic.
+"""
+
+from array import array
+from dataclasses import dataclass
+
+import matchcore
+from broker.core.deadlines import Deadlines
+from broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from broker.core.subscription import Subscription
+from broker.core.topics import SYNTAXES, Canonical, canonical, reserved, sees_reserved
+from broker.wire.ledger import Ledger
+from broker.wire.message import NEVER, Message, Variant
+
+AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
+SLICE = 256  # messages in one turn of the loop
+
+
+@dataclass(slots=True)
+class Entry:
+    message: Message
+    key: Canonical
+    revision: int
+
+
+class Retained:
+    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+        self.ledger = ledger
+        self.limits = limits
+        self.nbytes = 0
+        self.revision = 0  # counts the changes
+        self.refused = self.expired = 0
+        self._ids: dict[Canonical, int] = {}
+        self._entries: list[Entry | None] = []
+        self._free: list[int] = []
+        self._index = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
+        self._deadlines: Deadlines[int] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the index of topics."""
+        return self._index.nbytes
+
+    def put(self, message: Message, now: float) -> bool:
+        """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it."""
+        key = canonical(message.topic, message.syntax)
+        id = self._ids.get(key)
+        if not message.payload:
+            if id is not None:
+                self._remove(id)
+            return True
+        if message.expired(now):
+            return True
+        kept = message.keep()
+        old = None if id is None else self._entries[id]
+        nbytes = self.nbytes + kept.nbytes - (old.message.nbytes if old is not None else 0)
+        if (old is None and len(self._ids) >= self.limits.retained_messages_max) \
+                or nbytes > self.limits.retained_bytes_max or self.ledger.stored > self.ledger.stored_limit:
+            self.refused += 1
+            if id is not None:
+                self._remove(id)
+            return False
+        self.revision += 1
+        entry = Entry(kept, key, self.revision)
+        if id is None:
+            id = self._free.pop() if self._free else len(self._entries)
+            if id == len(self._entries):
+                self._entries.append(None)
+            self._ids[key] = id
+            self._index.insert(kept.topic, id, syntax=SYNTAXES[kept.syntax])
+        elif old is not None:
+            self._respell(old.message, kept, id)
+            old.message.released(self.ledger)
+        self._entries[id] = entry
+        self.nbytes = nbytes
+        kept.held(self.ledger)
+        if kept.expires_at != NEVER:
+            self._deadlines.set(id, kept.expires_at)
+        else:
+            self._deadlines.discard(id)
+        return True
+
+    def _respell(self, old: Message, new: Message, id: int) -> None:
+        """The index holds a topic in the spelling in which it came."""
+        if old.syntax != new.syntax:
+            self._index.remove(old.topic, id, syntax=SYNTAXES[old.syntax])
+            self._index.insert(new.topic, id, syntax=SYNTAXES[new.syntax])
+
+    def _remove(self, id: int) -> None:
+        entry = self._entries[id]
+        assert entry is not None
+        self.revision += 1
+        self.nbytes -= entry.message.nbytes
+        self._index.remove(entry.message.topic, id, syntax=SYNTAXES[entry.message.syntax])
+        del self._ids[entry.key]
+        self._entries[id] = None
+        self._free.append(id)
+        self._deadlines.discard(id)
+        entry.message.released(self.ledger)
+
+    def get(self, topic: bytes, syntax: str, now: float) -> Message | None:
+        """The value of one topic."""
+        id = self._ids.get(canonical(topic, SYNTAXES.index(syntax)))
+        entry = None if id is None else self._entries[id]
+        return None if entry is None or entry.message.expired(now) else entry.message
+
+    def ids(self, filter: bytes, syntax: str) -> "array[int]":
+        """The ids of the topics that a filter matches."""
+        return array("L", self._index.match(filter, syntax=syntax))
+
+    def entry(self, id: int) -> Entry | None:
+        return self._entries[id]
+
+    def sweep(self, now: float) -> None:
+        """Forget what has expired."""
+        for id in self._deadlines.due(now):
+            self.expired += 1
+            self._remove(id)
+
+
+class Cursor:
+    """The retained messages for one subscription, sent as fast as its client reads."""
+
+    def __init__(self, retained: Retained, subscription: Subscription, variant: Variant) -> None:
+        self.subscription = subscription
+        self.sent = 0
+        self._retained = retained
+        self._variant = variant
+        self._revision = retained.revision
+        self._ids: array[int] | None = None
+        self._at = 0
+
+    def advance(self, now: float) -> bool:
+        """Send what there is room for, at most a slice. True when all is sent."""
+        subscription, target = self.subscription, self.subscription.target
+        window = target.window
+        assert window is not None
+        if self._ids is None:
+            self._ids = self._retained.ids(subscription.filter, subscription.syntax)
+        end = min(len(self._ids), self._at + SLICE)
+        while self._at < end:
+            if window.outbox.size > AHEAD_BYTES or len(window.queue) >= SLICE or window.queue.filled(1):
+                break
+            entry = self._retained.entry(self._ids[self._at])
+            self._at += 1
+            if entry is not None and entry.revision <= self._revision and self._wanted(entry.message, now):
+                target.send(entry.message, self._variant, now)
+                self.sent += 1
+        return self._at == len(self._ids)
+
+    def _wanted(self, message: Message, now: float) -> bool:
+        if message.expired(now):
+            return False
+        subscription, syntax = self.subscription, SYNTAXES[message.syntax]
+        return not reserved(message.topic) or sees_reserved(
+            subscription.filter, subscription.syntax, message.topic, syntax
+        )
+

@@ -1,0 +1,88 @@
+"""A session: what is kept of a client when its connection is gone (MQTT 5, 4.1).
+
+    Client   one connection ......... the outbox, the speaker
+    Session  many, one at a time .... subscriptions, window and queue, identifiers received, will, expiry
+
+Clients whose protocol has no sessions have none: what they hold ends with their connection.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import inf
+
+from broker.core.client import Client
+from broker.core.retained import Cursor
+from broker.core.subscription import Subscription
+from broker.core.will import Will
+from broker.wire.message import Format
+from broker.wire.outbox import Outbox
+from broker.wire.window import Window
+
+FilterKey = tuple[str | None, bytes]  # queue group and filter: a client has at most one subscription for each
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """What a client says of itself and of its session."""
+
+    client_id: str
+    format: Format
+    protocol: str
+    address: str
+    user: str = ""
+    agent: str = ""
+    clean_start: bool = True
+    expiry: float = 0.0  # seconds the session outlives its connection; inf: for ever
+    receive_max: int = 65_535
+    frame_max: int | None = None  # bytes of the largest packet the client takes
+    will: Will | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session's client wants the messages of one subscription."""
+
+    qos: int = 0
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: bytes = b""  # the subscription identifier, as the client's format encodes it
+    group: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    name: str  # the client identifier
+    user: str
+    client: Client  # of the present connection, or of the last
+    window: Window
+    expiry: float = 0.0
+    connected: bool = False
+    ended: bool = False
+    will: Will | None = None
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by number, as every client has them
+    by_filter: dict[FilterKey, Subscription] = field(default_factory=dict)
+    unreleased: set[int] = field(default_factory=set)  # identifiers received with QoS 2
+    cursors: deque[Cursor] = field(default_factory=deque)  # retained messages still to be sent
+    numbers: int = 0
+
+    def receive(self, identifier: int) -> bool:
+        """A PUBLISH with QoS 2 has come. False if it was received before: it is not published again (4.3.3)."""
+        if identifier in self.unreleased:
+            return False
+        self.unreleased.add(identifier)
+        return True
+
+    def release(self, identifier: int) -> bool:
+        """A PUBREL has come. False if no message with this identifier was received."""
+        if identifier not in self.unreleased:
+            return False
+        self.unreleased.remove(identifier)
+        return True
+
+    @property
+    def outbox(self) -> Outbox:
+        return self.window.outbox
+
+    @property
+    def for_ever(self) -> bool:
+        return self.expiry == inf

@@ -1,0 +1,276 @@
+"""Sessions: found by their client identifier, taken over, kept while the client is away, ended when their time is over.
+
+    connect --> new, or resumed, or taken over from a connection that still stands
+    leave   --> ends with the connection (expiry 0), or waits: Deadlines
+    sweep   --> those that are over, and the wills whose delay is
+
+A connection calls in the order connect, resume, ..., leave. When another one has taken its session over, its leave is
+without effect.
+"""
+
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from broker.core.client import Client, Speaker
+from broker.core.deadlines import Deadlines
+from broker.core.errors import FanlightError, LimitExceeded, NoSuchSubscription, NotPermitted
+from broker.core.queues import new_queue
+from broker.core.retained import Cursor
+from broker.core.session import Connect, Session, SessionOptions
+from broker.core.subscription import Subscription
+from broker.core.topics import SYNTAXES
+from broker.core.will import Wills
+from broker.wire.fanout import Target
+from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET
+from broker.wire.outbox import Outbox
+from broker.wire.window import Window
+
+if TYPE_CHECKING:
+    from broker.core.broker import Broker
+
+log: Final = structlog.stdlib.get_logger("sessions")
+
+TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
+
+
+class Sessions:
+    def __init__(self, broker: "Broker") -> None:
+        self.broker = broker
+        self.wills = Wills()
+        self.taken_over = self.resumed = self.expired = self.wills_published = 0
+        self._by_name: dict[str, Session] = {}
+        self._away: Deadlines[Session] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str) -> Session | None:
+        return self._by_name.get(name)
+
+    @property
+    def away(self) -> int:
+        """Sessions whose client is not connected."""
+        return sum(not session.connected for session in self._by_name.values())
+
+    def all(self) -> list[Session]:
+        return list(self._by_name.values())
+
+    # -- a connection's life ----------------------------------------------------------------------------------------
+
+    def connect(
+        self, outbox: Outbox, speaker: Speaker, now: float, wanted: Connect
+    ) -> tuple[Client, Session, bool]:
+        """A client is through its handshake. Returns it, its session, and whether the session was there before.
+
+        Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
+        """
+        limits = self.broker.limits
+        found = self._by_name.get(wanted.client_id)
+        if found is None and len(self._by_name) >= limits.sessions_max:
+            raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
+        if found is not None and found.user != wanted.user:
+            raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
+        if found is not None and found.connected:
+            self.taken_over += 1
+            old = found.client
+            self._part(found, now)
+            old.speaker.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
+        if found is not None and (wanted.clean_start or found.ended):
+            self.end(found, now)
+            found = None
+        client = self.broker.connect(
+            outbox, speaker, now, name=wanted.client_id, user=wanted.user, agent=wanted.agent,
+            address=wanted.address, protocol=wanted.protocol, format=wanted.format,
+        )
+        present = found is not None
+        if found is None:
+            window = Window(outbox, new_queue(self.broker.ledger, limits))
+            session = Session(name=wanted.client_id, user=wanted.user, client=client, window=window)
+            self._by_name[session.name] = session
+        else:
+            session = found
+            self._rejoin(session, client)
+        client.session = session
+        client.subscriptions = session.subscriptions
+        if wanted.frame_max is not None:
+            outbox.frame_max = wanted.frame_max
+        session.window.attach(outbox, min(wanted.receive_max, limits.inflight_messages_max))
+        session.connected = True
+        session.will = wanted.will
+        session.expiry = self._bounded(wanted.expiry)
+        self._away.discard(session)
+        self.wills.cancel(session)
+        return client, session, present
+
+    def _rejoin(self, session: Session, client: Client) -> None:
+        self.resumed += 1
+        before, session.client = session.client, client
+        for subscription in session.subscriptions.values():
+            subscription.client = client
+        if before.format is not client.format:
+            session.window.rebind(self.broker.variants, client.format)
+            for subscription in session.subscriptions.values():
+                options = self.options_of(subscription)
+                self.broker.router.replace(subscription, self._target(session, subscription.number, options))
+                subscription.target.subscription = subscription
+
+    def resume(self, session: Session, now: float) -> None:
+        """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
+        session.window.resume(now)
+        self.advance(session, now)
+
+    def leave(self, client: Client, now: float, *, will: bool, expiry: float | None = None) -> None:
+        """A client's connection is gone, or it says goodbye.
+
+        will    publish its will, after the delay it may have; False forgets it
+        expiry  seconds that the session goes on, in place of what CONNECT said
+        """
+        session = client.session
+        if session is None or session.client is not client or not session.connected:
+            return
+        if not will:
+            session.will = None
+        if expiry is not None:
+            session.expiry = self._bounded(expiry)
+        self._part(session, now)
+        if session.expiry <= 0:
+            self.end(session, now)
+
+    def _part(self, session: Session, now: float) -> None:
+        """A session and its connection go apart."""
+        session.connected = False
+        window = session.window
+        window.leave()
+        for group in {id(s.group): s.group for s in session.subscriptions.values() if s.group is not None}.values():
+            group.feed(now)
+        if session.will is not None:
+            if session.will.delay > 0 and session.expiry > 0:
+                self.wills.schedule(session, now + min(session.will.delay, session.expiry))
+            else:
+                self._publish_will(session, now)
+        if 0 < session.expiry < inf:
+            self._away.set(session, now + session.expiry)
+
+    def end(self, session: Session, now: float) -> None:
+        """A session is over: its will is published if it waited, what it held is given back."""
+        if session.ended:
+            return
+        session.ended = True
+        if session.will is not None and not session.connected:
+            self._publish_will(session, now)
+        self.wills.cancel(session)
+        self._away.discard(session)
+        for subscription in list(session.subscriptions.values()):
+            self.broker.end_subscription(subscription)
+        session.by_filter.clear()
+        session.cursors.clear()
+        session.unreleased.clear()
+        lost = session.window.end()
+        if self._by_name.get(session.name) is session:
+            del self._by_name[session.name]
+        log.info("session_ended", client=session.name, lost=lost)
+
+    def _bounded(self, expiry: float) -> float:
+        return min(expiry, self.broker.limits.session_seconds_max)
+
+    def _publish_will(self, session: Session, now: float) -> None:
+        """Once: it is forgotten with that. A will that may not be published is told in the log."""
+        will, session.will = session.will, None
+        self.wills.cancel(session)
+        assert will is not None
+        message = will.published(now)
+        try:
+            route = self.broker.route(message.topic, SYNTAXES[message.syntax])
+        except FanlightError as error:
+            log.warning("will_refused", client=session.name, text=error.text)
+            return
+        self.wills_published += 1
+        self.broker.publish(route, message, session.outbox, now)
+
+    def sweep(self, now: float) -> None:
+        """Publish the wills that are due, and end the sessions that are over."""
+        for session in self.wills.due(now):
+            self._publish_will(session, now)
+        for session in self._away.due(now):
+            self.expired += 1
+            self.end(session, now)
+
+    # -- subscriptions ----------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, session: Session, filter: bytes, syntax: str, options: SessionOptions
+    ) -> tuple[Subscription, bool]:
+        """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
+
+        Raises InvalidFilter, LimitExceeded.
+        """
+        key = (options.group, filter)
+        found = session.by_filter.get(key)
+        if found is not None:
+            target = self._target(session, found.number, options)
+            target.subscription = found
+            self.broker.router.replace(found, target)
+            return found, False
+        self.broker.check_subscription(session.client, filter, syntax)
+        target = self._target(session, session.numbers + 1, options)
+        subscription = Subscription(
+            session.client, session.numbers + 1, filter, syntax, options.group, target, session=session
+        )
+        target.subscription = subscription
+        self.broker.begin_subscription(subscription)
+        session.numbers += 1
+        session.by_filter[key] = subscription
+        return subscription, True
+
+    def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
+        """End a subscription. What is on its way goes on. Raises NoSuchSubscription."""
+        subscription = session.by_filter.pop((group, filter), None)
+        if subscription is None:
+            raise NoSuchSubscription(0)
+        self._stop_cursor(session, subscription)
+        self.broker.end_subscription(subscription)
+
+    def _target(self, session: Session, number: int, options: SessionOptions) -> Target:
+        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
+        variant = self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
+        return Target(session.window, variant, number, no_echo=options.no_local)
+
+    @staticmethod
+    def options_of(subscription: Subscription) -> SessionOptions:
+        """As the client asked for them, but for how its format encodes the identifier."""
+        variant = subscription.target.variant
+        return SessionOptions(
+            qos=variant.qos, no_local=subscription.target.no_echo,
+            retain_as_published=variant.retain == RETAIN_AS_PUBLISHED, identifier=variant.identifiers,
+            group=subscription.group_name,
+        )
+
+    # -- retained messages ------------------------------------------------------------------------------------------
+
+    def send_retained(self, session: Session, subscription: Subscription) -> None:
+        """Let a subscription have the retained messages; `advance` sends them."""
+        self._stop_cursor(session, subscription)
+        options = self.options_of(subscription)
+        variant = self.broker.variants.of(session.client.format, options.qos, RETAIN_SET, options.identifier)
+        session.cursors.append(Cursor(self.broker.retained, subscription, variant))
+
+    def advance(self, session: Session, now: float) -> bool:
+        """Send retained messages as far as there is room. True while there are more: call again when there is room.
+
+        When the outbox has drained the client's `speaker.unblocked` is called; an acknowledgement makes room, too.
+        """
+        while session.cursors and session.connected:
+            if not session.cursors[0].advance(now):
+                if session.outbox.size:
+                    self.broker.flow.refill(session.outbox)
+                return True
+            session.cursors.popleft()
+        return False
+
+    @staticmethod
+    def _stop_cursor(session: Session, subscription: Subscription) -> None:
+        for cursor in list(session.cursors):
+            if cursor.subscription is subscription:
+                session.cursors.remove(cursor)

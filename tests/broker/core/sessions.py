@@ -1,0 +1,99 @@
+"""Clients with sessions, for tests of the core: they speak lines (tests/broker/wire/formats.py)."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from broker.core.broker import Broker
+from broker.core.limits import Limits
+from broker.core.session import Connect, SessionOptions
+from broker.core.subscription import Subscription
+from broker.core.topics import SYNTAXES
+from broker.core.will import Will
+from broker.wire.message import Format, Message
+from tests.broker.core.parts import Listener
+from tests.broker.wire.formats import LineFormat
+
+SYNTAX = SYNTAXES.index("mqtt")
+LINE = re.compile(
+    rb"PUB qos=(\d) retain=(\d) dup=(\d) ids=(\S*) (?:left=\d+ )?(?:id=(..) )?(\S+) ([a-z0-9]*)|REL id=(..)", re.DOTALL
+)
+
+
+class Peer:
+    """One connection of a client."""
+
+    def __init__(self, world: "World", connect: Connect) -> None:
+        self.world = world
+        self.speaker = Listener()
+        self.outbox = world.broker.new_outbox("drop_newest")
+        self.client, self.session, self.present = world.broker.sessions.connect(
+            self.outbox, self.speaker, world.now, connect
+        )
+        world.broker.sessions.resume(self.session, world.now)
+
+    def subscribe(
+        self, filter: str, qos: int = 0, *, retained: bool = False, **options: Any
+    ) -> tuple[Subscription, bool]:
+        found, new = self.world.broker.sessions.subscribe(
+            self.session, filter.encode(), "mqtt", SessionOptions(qos=qos, **options)
+        )
+        if retained:
+            self.world.broker.sessions.send_retained(self.session, found)
+            self.world.broker.sessions.advance(self.session, self.world.now)
+        return found, new
+
+    def publish(self, topic: str, payload: str = "x", qos: int = 0, **options: Any) -> int:
+        return self.world.publish(topic, payload, qos, publisher=self, **options)
+
+    def leave(self, *, will: bool = True, expiry: float | None = None) -> None:
+        self.world.broker.sessions.leave(self.client, self.world.now, will=will, expiry=expiry)
+        self.world.broker.disconnect(self.client, "test")
+
+    def got(self) -> list[str]:
+        """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
+        octets, found, at = self.outbox.take(1 << 30), [], 0
+        while at < len(octets):
+            match = LINE.match(octets, at)
+            assert match is not None, octets[at:]
+            at = match.end()
+            if match[8]:
+                found.append(f"REL {int.from_bytes(match[8], 'big')}")
+                continue
+            flags = [name for name, bit in (("retain", match[2]), ("dup", match[3])) if bit == b"1"]
+            ids = [f"ids={match[4].decode()}"] if match[4] else []
+            found.append(" ".join([match[6].decode(), match[7].decode(), match[1].decode(), *flags, *ids]))
+        return found
+
+    def acknowledge(self) -> None:
+        """Everything that is in flight with QoS 1."""
+        for flight in self.session.window.flights():
+            assert self.session.window.acknowledge(flight.identifier, self.world.now)
+
+
+class World:
+    def __init__(self, **limits: Any) -> None:
+        self.broker = Broker(Limits(**limits), schedule=lambda: None)
+        self.format: Format = LineFormat("lines")
+        self.now = 1_000.0
+
+    def connect(self, name: str, **wanted: Any) -> Peer:
+        defaults = Connect(name, self.format, "lines", "192.0.2.1")
+        return Peer(self, replace(defaults, **wanted))
+
+    def message(self, topic: str, payload: str = "x", qos: int = 0, **options: Any) -> Message:
+        return Message(self.format, topic.encode(), SYNTAX, payload.encode(), qos=qos, **options)
+
+    def publish(
+        self, topic: str, payload: str = "x", qos: int = 0, *, publisher: Peer | None = None, **options: Any
+    ) -> int:
+        route = self.broker.route(topic.encode(), "mqtt")
+        outbox = publisher.outbox if publisher is not None else None
+        return self.broker.publish(route, self.message(topic, payload, qos, **options), outbox, self.now)
+
+    def will(self, topic: str, payload: str = "will", *, qos: int = 0, delay: float = 0.0, **options: Any) -> Will:
+        return Will(self.message(topic, payload, qos), delay=delay, **options)
+
+    def later(self, seconds: float) -> None:
+        self.now += seconds
+        self.broker.sweep(self.now)
