@@ -20,6 +20,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "connections_refused": "Connections refused by a limit",
     "handshakes_failed": "Connections that did not get through their handshakes, whichever",
     "tls_handshakes_failed": "Connections that did not get through their TLS handshake",
+    "websocket_handshakes_failed": "Connections that did not get through their WebSocket handshake",
     "messages_in": "Messages accepted from publishers",
     "messages_out": "Messages handed to sockets, one for each subscription",
     "bytes_in": "Bytes received",

@@ -8,7 +8,7 @@ have several doors, by plain TCP, TLS and WebSocket: `start` opens one, and may 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -29,6 +29,12 @@ LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, WireConnection, ReceiveBuffer, float], ProtocolConnection]
+
+
+class Upgrade(Protocol):
+    """A layer between the socket, or its TLS, and a Connection (websocket.WebSocket)."""
+
+    def entrance(self, arrival: Arrival, connection: Callable[[], Connection]) -> asyncio.Protocol: ...
 
 
 class Listener:
@@ -70,21 +76,32 @@ class Listener:
 
     # -- its life ---------------------------------------------------------------------------------------------------
 
-    async def start(self, host: str, port: int, *, tls: Tls | None = None) -> tuple[str, int]:
-        """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
+    async def start(
+        self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None
+    ) -> tuple[str, int]:
+        """Open a door: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
         if tls is not None:
-            door = TlsDoor(tls, self, lambda arrival: Connection(self, arrival), lambda: self.broker.limits)
+            door = TlsDoor(tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits)
             bound = await door.start(host, port, BACKLOG)
             self._doors.append(door)
         else:
-            server = await loop.create_server(lambda: Connection(self), host, port, backlog=BACKLOG, reuse_address=True)
+            server = await loop.create_server(
+                lambda: self._entrance(None if upgrade is None else Arrival(self, "websocket", ""), upgrade),
+                host, port, backlog=BACKLOG, reuse_address=True,
+            )
             self._doors.append(server)
             name = server.sockets[0].getsockname()
             bound = str(name[0]), int(name[1])
         if self._timer is None:
             self._timer = loop.call_later(TICK_SECONDS, self._tick)
         return bound
+
+    def _entrance(self, arrival: Arrival | None, upgrade: Upgrade | None) -> asyncio.BaseProtocol:
+        """What has a connection first, once it is accepted or through its TLS handshake."""
+        if arrival is None or upgrade is None:
+            return Connection(self, arrival)
+        return upgrade.entrance(arrival, lambda: Connection(self, arrival))
 
     @property
     def accepting(self) -> bool:

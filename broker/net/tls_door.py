@@ -105,18 +105,23 @@ class TlsDoor:
     async def _shake_hands(self, arrival: Arrival, accepted: socket.socket) -> None:
         limits = self._limits()
         reason = "closed during its TLS handshake"
+        secured = False
         try:
             with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
                 transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: self._protocol(arrival), accepted, ssl=self._tls.context,
                     ssl_handshake_timeout=limits.handshake_seconds_max, ssl_shutdown_timeout=limits.linger_seconds_max,
                 )
-                if arrival.stage == "tls" and not transport.is_closing():
-                    arrival.through()
+                secured = not transport.is_closing()
         except OSError as error:  # ssl.SSLError is one, and so is the end of its time
             reason = str(error) or reason
         finally:
-            arrival.fail(reason)
+            # With a WebSocket on top its way in goes on, and its end is heard of there.
+            if arrival.stage == "tls":
+                if secured:
+                    arrival.through()
+                else:
+                    arrival.fail(reason)
 
 
 class Gate:
