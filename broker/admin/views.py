@@ -64,6 +64,9 @@ class Views:
     def subscriptions(self, query: Query) -> Answer:
         return self._page("subscriptions", self._inspection.subscriptions, query)
 
+    def sessions(self, query: Query) -> Answer:
+        return self._page("sessions", self._inspection.sessions, query)
+
     def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
         limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
         page = list(rows(offset=offset, limit=limit))
@@ -114,6 +117,7 @@ PATHS: Final[Mapping[str, Path]] = {
     "/stats": Path("all figures, as JSON", Views.stats),
     "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
     "/subscriptions": Path(f"subscriptions; limit (to {ROWS_MAX}), offset", Views.subscriptions, PAGE),
+    "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
     "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),
     "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
     "/explain": Path(

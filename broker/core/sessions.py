@@ -8,6 +8,7 @@ A connection calls in the order connect, resume, ..., leave. When another one ha
 without effect.
 """
 
+from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,7 @@ class Sessions:
         self.broker = broker
         self.wills = Wills()
         self.taken_over = self.resumed = self.expired = self.wills_published = 0
+        self._connected = 0
         self._by_name: dict[str, Session] = {}
         self._away: Deadlines[Session] = Deadlines()
 
@@ -49,13 +51,13 @@ class Sessions:
     def get(self, name: str) -> Session | None:
         return self._by_name.get(name)
 
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_name.values())
+
     @property
     def away(self) -> int:
         """Sessions whose client is not connected."""
-        return sum(not session.connected for session in self._by_name.values())
-
-    def all(self) -> list[Session]:
-        return list(self._by_name.values())
+        return len(self._by_name) - self._connected
 
     # -- a connection's life ----------------------------------------------------------------------------------------
 
@@ -98,6 +100,7 @@ class Sessions:
             outbox.frame_max = wanted.frame_max
         session.window.attach(outbox, min(wanted.receive_max, limits.inflight_messages_max))
         session.connected = True
+        self._connected += 1
         session.will = wanted.will
         session.expiry = self._bounded(wanted.expiry)
         self._away.discard(session)
@@ -141,6 +144,7 @@ class Sessions:
     def _part(self, session: Session, now: float) -> None:
         """A session and its connection go apart."""
         session.connected = False
+        self._connected -= 1
         window = session.window
         window.leave()
         for group in {id(s.group): s.group for s in session.subscriptions.values() if s.group is not None}.values():

@@ -6,12 +6,14 @@ Every view is a JSON object and every list is bounded by its `limit`. Nothing he
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
+from math import inf
 from typing import Final
 
 from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
 from broker.core.ports import View
+from broker.core.session import Session
 from broker.core.subscription import Subscription
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -33,6 +35,18 @@ COUNTERS: Final[Mapping[str, str]] = {
     "dropped_disconnect": "Messages lost with the connection they waited for",
     "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot spell their topic",
     "dropped_too_large": "Messages not delivered because they are larger than the subscriber takes",
+    "dropped_queue": "Messages dropped because the queue of a session or queue group was full",
+    "dropped_absent": "Messages of QoS 0 not delivered because the session's client was away",
+    "dropped_session": "Messages lost with the session they waited for, or were not acknowledged to",
+    "messages_expired": "Messages not delivered because they had waited for longer than they are good for",
+    "messages_acknowledged": "Messages of QoS 1 and 2 that their receivers have acknowledged",
+    "messages_refused": "Messages that their receivers have acknowledged with an error; they are discarded",
+    "messages_redelivered": "Messages and releases sent once more after a reconnect",
+    "retained_refused": "Messages not retained because a limit was reached",
+    "sessions_resumed": "Sessions whose client came back to them",
+    "sessions_taken_over": "Sessions taken over from a connection that still stood",
+    "sessions_expired": "Sessions whose client stayed away for too long",
+    "wills_published": "Wills published",
     "slow_consumers": "Connections whose outbox was full at least once",
     "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
     "publishers_paused": "Times a publisher was not read from until a consumer had caught up",
@@ -52,6 +66,12 @@ GAUGES: Final[Mapping[str, str]] = {
     "subscriptions": "Subscriptions in force",
     "routes": "Routes in the cache",
     "outbox_bytes": "Bytes unsent, waiting for credit, or received in part",
+    "sessions": "Sessions with acknowledged delivery, of clients that are there and that are away",
+    "sessions_away": "Those whose client is away",
+    "retained_messages": "Retained messages",
+    "retained_bytes": "What they take, their index not counted",
+    "stored_messages": "Messages in queues, in flight and retained, each counted once",
+    "stored_bytes": "What they take",
     "outboxes_blocking": "Outboxes that hold publishers back",
     "filter_index_bytes": "Memory of the index of filters",
     "uptime_seconds": "Seconds since the start",
@@ -98,6 +118,18 @@ class Views:
             "dropped_disconnect": ledger.dropped_disconnect,
             "dropped_unspellable": ledger.dropped_unspellable,
             "dropped_too_large": ledger.dropped_too_large,
+            "dropped_queue": ledger.dropped_queue,
+            "dropped_absent": ledger.dropped_absent,
+            "dropped_session": ledger.dropped_session,
+            "messages_expired": ledger.expired + broker.retained.expired,
+            "messages_acknowledged": ledger.acknowledged,
+            "messages_refused": ledger.refused,
+            "messages_redelivered": ledger.redelivered,
+            "retained_refused": broker.retained.refused,
+            "sessions_resumed": broker.sessions.resumed,
+            "sessions_taken_over": broker.sessions.taken_over,
+            "sessions_expired": broker.sessions.expired,
+            "wills_published": broker.sessions.wills_published,
             "slow_consumers": broker.flow.slow_consumers,
             "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
             "publishers_paused": broker.flow.publishers_paused,
@@ -119,6 +151,12 @@ class Views:
             "subscriptions": len(broker.router),
             "routes": len(broker.routes),
             "outbox_bytes": broker.ledger.used,
+            "sessions": len(broker.sessions),
+            "sessions_away": broker.sessions.away,
+            "retained_messages": len(broker.retained),
+            "retained_bytes": broker.retained.nbytes,
+            "stored_messages": broker.ledger.stored_messages,
+            "stored_bytes": broker.ledger.stored,
             "outboxes_blocking": broker.ledger.pausing,
             "filter_index_bytes": broker.router.index_bytes,
             "uptime_seconds": self._clock() - self._started,
@@ -130,6 +168,9 @@ class Views:
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
+
+    def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
 
     def hot_topics(self, *, limit: int) -> Sequence[View]:
         return [
@@ -180,12 +221,25 @@ def connection_view(client: Client, now: float) -> View:
     }
 
 
+def session_view(session: Session) -> View:
+    window, queue = session.window, session.window.queue
+    return {
+        "client": session.name, "user": session.user, "connected": session.connected,
+        "connection": session.client.number if session.connected else None,
+        "protocol": session.client.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
+        "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.receive_max,
+        "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
+        "unreleased": len(session.unreleased), "will": session.will is not None,
+    }
+
+
 def subscription_view(subscription: Subscription) -> View:
     target = subscription.target
     return {
         "connection": subscription.client.number, "client": subscription.client.name,
         "subscription": subscription.number, "filter": shown(subscription.filter),
         "syntax": subscription.syntax, "group": subscription.group_name, "no_echo": target.no_echo,
+        "qos": target.variant.qos,
         "credit": None if target.credit < 0 else target.credit, "waiting": target.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
     }

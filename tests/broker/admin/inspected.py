@@ -21,13 +21,16 @@ class Inspected:
         return {"messages_in": 41, "messages_out": 42}
 
     def gauges(self) -> Mapping[str, float]:
-        return {"connections": len(self.clients), "subscriptions": len(self.rows), "uptime_seconds": 1.5}
+        return {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "uptime_seconds": 1.5}
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         return self.clients[offset : offset + limit]
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return self.rows[offset : offset + limit]
+
+    def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [{"client": "away", "queued": 3}, {"client": "there", "queued": 0}][offset : offset + limit]
 
     def hot_topics(self, *, limit: int) -> Sequence[View]:
         return self.hot[:limit]

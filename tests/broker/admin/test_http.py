@@ -51,6 +51,8 @@ async def test_connections_and_subscriptions_come_in_pages(served: Served) -> No
     _, page = await served.get("/subscriptions")
     assert len(page["subscriptions"]) == 5
     assert (page["offset"], page["limit"], page["total"]) == (0, 100, 5)
+    _, page = await served.get("/sessions?limit=1")
+    assert (page["sessions"], page["total"]) == ([{"client": "away", "queued": 3}], 2)
     _, page = await served.get("/subscriptions?offset=9007199254740992")
     assert page["subscriptions"] == []
 
