@@ -10,6 +10,7 @@
 # A message is encoded once for each Variant on the route, into a head with a hole and a body (message.pxd); a copy is the
 # head with its number in the hole, and the body. This file knows no more of the protocols.
 
+cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from broker.wire.ledger cimport Ledger
@@ -22,6 +23,7 @@ cdef enum Echo:
     NOT_OWN = 1        # none that its own client has published (no echo, no local)
     ONLY_OWN = 2       # only those: the other half of a merged target, see core.overlap
 
+@cython.final
 cdef class Target:
     cdef:
         Outbox direct                     # if it has no window
@@ -47,6 +49,7 @@ cdef class Target:
     cdef int hold(self, Variant variant) except -1
     cdef int count(self) except -1
 
+@cython.final
 cdef class Group:
     cdef:
         readonly list members
@@ -57,6 +60,7 @@ cdef class Group:
     cdef bint give(self, Outbox publisher, Message message) except -1
     cdef Outbox blocker(self, Outbox publisher)
 
+@cython.final
 cdef class Route:
     cdef:
         readonly bytes key

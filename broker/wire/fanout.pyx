@@ -14,10 +14,13 @@ from libc.string cimport memcpy
 
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
-from broker.wire.outbox cimport MESSAGE, Outbox
+from broker.wire.outbox cimport FIRM, MESSAGE, Outbox
 from broker.wire.window cimport Flight, Queue, Source, Window
 
-UNLIMITED = -1
+cdef enum:
+    UNLIMITED_CREDIT = -1
+
+UNLIMITED = UNLIMITED_CREDIT
 
 
 cdef class Target:
@@ -92,6 +95,7 @@ cdef class Target:
                 outbox.ledger.dropped_absent += 1
                 return 0
         cdef Py_ssize_t size
+        cdef uint32_t flags
         if not prepare(variant, message):
             self.dropped += 1
             outbox.ledger.dropped_unspellable += 1
@@ -108,10 +112,13 @@ cdef class Target:
         if not outbox.admits(size) and not outbox.make_room(size):
             self.dropped += 1
             return 0
+        flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
-            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, MESSAGE)
+            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)
         else:
-            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, MESSAGE)
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, flags)
+        if variant.stateful:
+            variant.format.sent(variant)
         if self.credit > 0:
             self.credit -= 1
         return self.count()
@@ -349,6 +356,25 @@ cdef class Route:
         return self.blocker(publisher)
 
 
+cdef inline bint pass_on(Target target, Message message) except -1:
+    """`deliver` for the copies of which there are most, with nothing special about them. False if there is something."""
+    cdef Variant variant = target.variant
+    cdef Outbox outbox = target.direct
+    cdef Py_ssize_t size
+    if outbox is None or target.credit != UNLIMITED_CREDIT or not prepare(variant, message) or not variant.plain:
+        return False
+    size = variant.head_size + variant.body_size
+    if size > outbox.frame_max or not outbox.admits(size):
+        return False
+    number_into(variant.head + variant.hole, target.number)
+    outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, target.number, MESSAGE)
+    if target.remaining > 0:
+        target.count()
+    else:
+        target.delivered += 1
+    return True
+
+
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
     """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
     cdef Py_ssize_t i, routed = 0, n = PyList_GET_SIZE(route.targets)
@@ -360,8 +386,9 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):
-            target.deliver(message, target.variant)
             routed += 1
+            if not pass_on(target, message):
+                target.deliver(message, target.variant)
     for group in route.groups:
         routed += group.give(publisher, message)
     if message.laden:

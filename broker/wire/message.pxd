@@ -10,6 +10,7 @@
 # A protocol subclasses Format. Formats of one family read each other's `fields`; between families a message goes through
 # what Format.read makes of it.
 
+cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.ledger cimport Ledger
@@ -27,9 +28,12 @@ cdef class Format:
     cdef:
         readonly str name
         readonly object family
+        readonly bint stateful            # what it writes depends on what it wrote before: it hears what was really sent
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
+    cdef int sent(self, Variant variant) except -1
 
+@cython.final
 cdef class Message:
     cdef:
         readonly Format format
@@ -64,6 +68,7 @@ cdef class Message:
     cdef void hold(self, Ledger ledger) noexcept
     cdef void release(self, Ledger ledger) noexcept
 
+@cython.final
 cdef class Variant:
     cdef:
         readonly Format format
@@ -72,6 +77,9 @@ cdef class Variant:
         readonly bytes identifiers        # of the subscriptions, as the format encodes them
         # The template. A format fills it in; valid for the message of this serial only.
         uint64_t serial
+        readonly bint stateful            # its format's
+        public bint firm                  # this copy must not be dropped once it is in the outbox: later ones need it
+        bint plain                        # nothing special about the copies: a number of 4 bytes in head and body inline
         bint written                      # False: the message has no form here
         char* head
         Py_ssize_t head_size, capacity
@@ -104,9 +112,11 @@ cdef inline bint prepare(Variant variant, Message message) except -1:
         return variant.encode(message, False, 0)
     variant.serial = 0
     variant.shared = NULL
+    variant.firm = False
     variant.written = variant.format.encode(message, variant, False, 0)
     if variant.written and variant.body_size >= SHARED_BODY:
         variant.share_body(message)
+    variant.plain = variant.written and variant.shared is NULL and variant.hole_size == 4 and not variant.stateful
     variant.serial = message.serial
     return variant.written
 

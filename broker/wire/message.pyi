@@ -10,7 +10,9 @@ RETAIN_SET: int
 class Format:
     name: str
     family: Any
-    def __init__(self, name: str, family: Any = None) -> None: ...
+    stateful: bool
+    def __init__(self, name: str, family: Any = None, *, stateful: bool = False) -> None: ...
+    def went(self, variant: Variant) -> None: ...
     def template(
         self, message: Message, variant: Variant, again: bool, now: float
     ) -> tuple[bytes, int, int, bytes] | None: ...
@@ -58,6 +60,7 @@ class Variant:
     qos: int
     retain: int
     identifiers: bytes
+    firm: bool
     def __init__(self, format: Format, qos: int = 0, retain: int = ..., identifiers: bytes = b"") -> None: ...
     def written_for(
         self, message: Message, *, number: int = 0, again: bool = False, now: float = 0.0

@@ -30,10 +30,14 @@ cdef class Format:
 
     name    for people
     family  formats of one family read each other's `fields`
+
+    A format may belong to one connection and remember what it wrote (a topic that now has an alias). Such a one is
+    `stateful`: it marks a copy that later ones build upon as `variant.firm`, and believes that it went when `went` says so.
     """
 
-    def __init__(self, str name not None, family=None):
+    def __init__(self, str name not None, family=None, *, bint stateful=False):
         self.name = name
+        self.stateful = stateful
         self.family = name if family is None else family
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
@@ -61,6 +65,14 @@ cdef class Format:
         variant.body = PyBytes_AS_STRING(body)
         variant.body_size = PyBytes_GET_SIZE(body)
         return True
+
+    cdef int sent(self, Variant variant) except -1:
+        self.went(variant)
+        return 0
+
+    def went(self, Variant variant):
+        """The copy that was encoded last for a variant is in the outbox. Called on stateful formats only."""
+        raise NotImplementedError(f"format {self.name} is stateful and does not listen")
 
     def template(self, Message message, Variant variant, bint again, double now):
         """`encode` for a format written in Python: (head, hole, size of the hole: 0, 2 or 4, body), or None."""
@@ -251,6 +263,7 @@ cdef class Variant:
         if not 0 <= qos <= 2:
             raise ValueError(f"QoS {qos}; it is 0, 1 or 2")
         self.format = format
+        self.stateful = format.stateful
         self.qos = qos
         self.retain = retain
         self.identifiers = identifiers
@@ -277,9 +290,11 @@ cdef class Variant:
         cdef Message own = message if message.format is self.format else message.for_format(self.format)
         self.serial = 0
         self.shared = NULL
+        self.firm = False
         self.written = own is not None and self.format.encode(own, self, again, now)
         if self.written and self.body_size >= SHARED_BODY:
             self.share_body(own)
+        self.plain = self.written and self.shared is NULL and self.hole_size == 4 and not self.stateful
         self.serial = message.serial
         return self.written
 

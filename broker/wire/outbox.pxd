@@ -8,6 +8,7 @@
 # A frame the drop-oldest policy gave up stays where it is, marked dead, until half of the buffer is dead: then the buffer
 # is compacted. Whoever sends takes bytes from the front, and takes over the rest of a frame that was sent in part.
 
+cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.ledger cimport Ledger
@@ -29,6 +30,10 @@ ctypedef struct Frame:
     uint32_t number    # the subscription it is for, if a message
     uint32_t flags
 
+cdef enum:
+    SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
+
+@cython.final
 cdef class Outbox:
     cdef:
         Ledger ledger
@@ -62,7 +67,13 @@ cdef class Outbox:
         public object sink                 # who sends it (broker.net.flush.Sink)
         public object owner                # whose it is (the core's client); for views and notices
 
-    cdef bint admits(self, Py_ssize_t size) noexcept
+    cdef inline bint admits(self, Py_ssize_t size) noexcept:
+        """Does a message of `size` bytes fit?"""
+        cdef Py_ssize_t after = self.size + self.held + size
+        if after > self.limit:
+            return False
+        return self.ledger.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
+
     cdef bint holds_back(self) noexcept
     cdef bint make_room(self, Py_ssize_t size) except -1
     cdef bint has_room(self, Py_ssize_t size) except -1

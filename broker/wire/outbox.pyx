@@ -19,7 +19,6 @@ cdef enum:
     FIRST_BYTES = 512            # of the buffer; it doubles, and is given back when the outbox is empty
     KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
     FIRST_FRAMES = 16
-    SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
     COPIES_LET_IN = 16           # of one message to one connection under policy pause, however large they are
 
 cdef Py_ssize_t ANY_SIZE = <Py_ssize_t> ((<size_t> -1) >> 1)
@@ -66,13 +65,6 @@ cdef class Outbox:
             return
         self.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, 0, 0)
         self.control_size += PyBytes_GET_SIZE(frame)
-
-    cdef bint admits(self, Py_ssize_t size) noexcept:
-        """Does a message of `size` bytes fit?"""
-        cdef Py_ssize_t after = self.size + self.held + size
-        if after > self.limit:
-            return False
-        return self.ledger.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
 
     cdef bint holds_back(self) noexcept:
         """Must a publisher wait before it sends to this outbox? (Policy pause only.)"""

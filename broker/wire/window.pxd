@@ -10,6 +10,7 @@
 # An identifier is chosen so that its slot is free, so a look-up is one comparison; and when the table doubles, flights
 # that had different slots have different slots again.
 
+cimport cython
 from libc.stdint cimport uint64_t
 
 from broker.wire.ledger cimport Ledger
@@ -23,6 +24,7 @@ cdef enum FlightState:
     AWAITING_PUBCOMP = 3       # it has arrived: the message is given up, the identifier is not free yet
     ENDED = 4
 
+@cython.final
 cdef class Flight:
     cdef:
         readonly Message message      # None from PUBREC on
@@ -33,6 +35,7 @@ cdef class Flight:
         bint counted                  # it takes one of receive_max
         uint64_t order                # of its PUBLISH, or of its PUBREC
 
+@cython.final
 cdef class Queue:
     cdef:
         Ledger ledger
@@ -53,6 +56,7 @@ cdef class Source:
         readonly Variant variant
         readonly uint64_t taken
 
+@cython.final
 cdef class Window:
     cdef:
         readonly Outbox outbox        # of the present connection, or the last

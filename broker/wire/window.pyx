@@ -197,8 +197,12 @@ cdef class Window:
         if variant.hole_size == 2:
             identifier_into(variant.head + variant.hole, flight.identifier)
         if variant.shared is NULL:
-            return outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
-        return outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
+            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
+        else:
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
+        if variant.stateful:
+            variant.format.sent(variant)
+        return 0
 
     cdef int assign(self, Flight flight) except -1:
         """Give it an identifier that is not in use [MQTT-2.2.1-3], and whose slot is free."""

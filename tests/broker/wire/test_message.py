@@ -180,3 +180,44 @@ def test_a_hole_lies_within_the_head() -> None:
     format = Wrong("wrong")
     with pytest.raises(ValueError, match="hole"):
         Variant(format).written_for(Message(format, b"t", 0, b""))
+
+
+class Numbering(LineFormat):
+    """Remembers which topics it has sent, and abbreviates them from then on."""
+
+    def __init__(self) -> None:
+        super().__init__("numbering", "lines", stateful=True)
+        self.known: set[bytes] = set()
+        self.topic = b""
+
+    def template(self, message: Message, variant: Variant, again: bool, now: float) -> tuple[bytes, int, int, bytes]:
+        self.topic = message.topic
+        variant.firm = message.topic not in self.known
+        return (b"%b!" if variant.firm else b"*%.1b!") % message.topic, 0, 0, message.payload
+
+    def went(self, variant: Variant) -> None:
+        self.known.add(self.topic)
+
+
+def test_a_stateful_format_hears_what_went_and_only_that() -> None:
+    floor = Floor()
+    format = Numbering()
+    target = floor.target(Variant(format))
+    target.outbox.frame_max = 20
+    floor.publish([target], Message(format, b"topic", 0, bytes(30)))
+    assert format.known == set()
+    for _ in range(2):
+        floor.publish([target], Message(format, b"topic", 0, b"x"))
+    assert target.outbox.take() == b"topic!x*t!x"
+
+
+def test_a_copy_that_others_build_upon_is_not_dropped_from_the_outbox() -> None:
+    floor = Floor()
+    format = Numbering()
+    target = Target(Outbox(floor.ledger, 100, "drop_oldest"), Variant(format), 1)
+    for _ in range(100):
+        floor.publish([target], Message(format, b"topic", 0, b"x"))
+    taken = target.outbox.take()
+    assert taken.startswith(b"topic!x*t!x")
+    assert len(taken) <= 100
+    assert floor.ledger.dropped_oldest > 0
