@@ -2,7 +2,7 @@
 
     outbox over its limit --> attention --> logged once, disconnected if its policy says so
     publisher held back   --> waits on the outbox that blocks it; goes on when that has drained, or is gone
-    outbox blocking for longer than pause_seconds_max --> its client is cut off
+    outbox blocking for longer than pause_seconds_max --> its client is cut off, unless it goes on acknowledging
 
 Dropping itself happens in the outbox, per message and compiled; here is what happens once per slow consumer.
 """
@@ -27,6 +27,7 @@ class Flow:
         self.slow_consumers = 0
         self.slow_consumers_disconnected = 0
         self._waiting: dict[Outbox, list[Client]] = {}  # by the outbox that holds them back
+        self._settled: dict[Outbox, int] = {}  # acknowledgements of those that hold back, when they were asked last
         self._refilling: set[Outbox] = set()
         self._since: dict[Outbox, float] = {}
 
@@ -49,6 +50,9 @@ class Flow:
         self.publishers_paused += 1
         self._waiting.setdefault(blocker, []).append(publisher)
         self._since.setdefault(blocker, now)
+        consumer: Client = blocker.owner
+        if consumer.session is not None:
+            self._settled.setdefault(blocker, consumer.session.window.settled)
 
     def drained(self, outbox: Outbox) -> list[Client]:
         """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
@@ -60,6 +64,7 @@ class Flow:
         if outbox.pausing:
             return refilled
         self._since.pop(outbox, None)
+        self._settled.pop(outbox, None)
         return refilled + self._waiting.pop(outbox, [])
 
     def refill(self, outbox: Outbox) -> None:
@@ -76,6 +81,7 @@ class Flow:
                     # A slow consumer that holds nobody back may take its time.
                     del self._waiting[blocker], self._since[blocker]
         self._refilling.discard(client.outbox)
+        self._settled.pop(client.outbox, None)
         client.outbox.drained()  # lowers the ledger's count if it was blocking
         return self.drained(client.outbox)
 
@@ -83,10 +89,22 @@ class Flow:
         """Cut off the clients that have held others back for too long."""
         for outbox, since in list(self._since.items()):
             if now - since >= self.limits.pause_seconds_max:
+                if self._progresses(outbox):
+                    self._since[outbox] = now
+                    continue
                 del self._since[outbox]
                 self._cut_off(
                     outbox.owner, f"held publishers back for {now - since:.1f} s (pause_seconds_max)"
                 )
+
+    def _progresses(self, outbox: Outbox) -> bool:
+        """Has its client acknowledged something since it was asked last? It is slow then, and not stuck."""
+        client: Client = outbox.owner
+        if client.session is None or not outbox.crowded:
+            return False
+        settled = client.session.window.settled
+        before, self._settled[outbox] = self._settled.get(outbox), settled
+        return settled != before
 
     def _cut_off(self, client: Client, text: str) -> None:
         self.slow_consumers_disconnected += 1

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
+LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about a ms
 TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
 
 
@@ -42,6 +43,7 @@ class Sessions:
         self.wills = Wills()
         self.taken_over = self.resumed = self.expired = self.wills_published = 0
         self._connected = 0
+        self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
         self._by_name: dict[str, Session] = {}
         self._away: Deadlines[Session] = Deadlines()
 
@@ -194,12 +196,19 @@ class Sessions:
         self.broker.publish(route, message, session.outbox, now)
 
     def sweep(self, now: float) -> None:
-        """Publish the wills that are due, and end the sessions that are over."""
+        """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time."""
         for session in self.wills.due(now):
             self._publish_will(session, now)
         for session in self._away.due(now):
             self.expired += 1
             self.end(session, now)
+        if not self._round:
+            self._round = list(self._by_name.values())
+        looked_at = 0
+        while self._round and looked_at < LOOKED_AT_PER_SWEEP:
+            queue = self._round.pop().window.queue
+            looked_at += 1 + (len(queue) if queue.mortal else 0)
+            queue.expire(now)
 
     # -- subscriptions ----------------------------------------------------------------------------------------------
 

@@ -43,11 +43,13 @@ cdef class Queue:
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
         readonly Py_ssize_t nbytes
+        readonly Py_ssize_t mortal    # messages in it that expire some day
         readonly uint64_t dropped, expired
 
     cdef bint put(self, Flight flight) except -1
     cdef int put_back(self, Flight flight) except -1
     cdef Flight take(self, double now)
+    cdef int entered(self, Flight flight, int sign) noexcept
     cdef bint over(self, int quarters) noexcept
 
 cdef class Source:
@@ -66,6 +68,7 @@ cdef class Window:
         readonly Py_ssize_t in_flight # identifiers in use
         readonly Py_ssize_t sent      # of receive_max, those in use
         readonly list sources
+        readonly uint64_t settled     # flights that came to their end, whichever
         Ledger ledger
         list slots
         Py_ssize_t mask
@@ -84,4 +87,4 @@ cdef class Window:
     cdef bint draws_from(self, Queue queue)
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
-    cdef bint settled(self, int identifier, double now) except -1
+    cdef bint puback(self, int identifier, double now) except -1

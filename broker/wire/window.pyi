@@ -15,6 +15,7 @@ class Queue:
     bytes_max: int
     drop_oldest: bool
     nbytes: int
+    mortal: int
     dropped: int
     expired: int
     def __init__(self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False) -> None: ...
@@ -38,6 +39,7 @@ class Window:
     in_flight: int
     sent: int
     sources: list[Source]
+    settled: int
     def __init__(self, outbox: Outbox, queue: Queue) -> None: ...
     def acknowledge(self, identifier: int, now: float) -> bool: ...
     def received(self, identifier: int) -> bool: ...

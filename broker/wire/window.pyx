@@ -9,6 +9,7 @@ flight one message is always sent, however full the outbox is, so that an acknow
 from collections import deque
 
 from cpython.list cimport PyList_GET_ITEM
+from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from broker.wire.ledger cimport Ledger
@@ -61,17 +62,23 @@ cdef class Queue:
                 flight.state = ENDED
                 return False
             oldest = self.flights.popleft()
-            self.nbytes -= oldest.message.bytes_held()
+            self.entered(oldest, -1)
             oldest.message.release(ledger)
             oldest.state = ENDED
         self.flights.append(flight)
-        self.nbytes += size
+        self.entered(flight, 1)
         return True
 
     cdef int put_back(self, Flight flight) except -1:
         """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
         self.flights.appendleft(flight)
-        self.nbytes += flight.message.bytes_held()
+        return self.entered(flight, 1)
+
+    cdef int entered(self, Flight flight, int sign) noexcept:
+        """It has come in (1), or gone out (-1)."""
+        self.nbytes += sign * flight.message.bytes_held()
+        if flight.message.expires_at != INFINITY:
+            self.mortal += sign
         return 0
 
     cdef Flight take(self, double now):
@@ -79,7 +86,7 @@ cdef class Queue:
         cdef Flight flight
         while self.flights:
             flight = self.flights.popleft()
-            self.nbytes -= flight.message.bytes_held()
+            self.entered(flight, -1)
             if flight.message.expires_at > now:
                 return flight
             flight.message.release(self.ledger)
@@ -105,12 +112,14 @@ cdef class Queue:
         cdef Flight flight
         cdef uint64_t before = self.expired
         cdef object old = self.flights
+        if self.mortal == 0:
+            return 0
         self.flights = deque()
         for flight in old:
             if flight.message.expires_at > now:
                 self.flights.append(flight)
             else:
-                self.nbytes -= flight.message.bytes_held()
+                self.entered(flight, -1)
                 flight.message.release(self.ledger)
                 flight.state = ENDED
                 self.expired += 1
@@ -125,7 +134,7 @@ cdef class Queue:
             flight.message.release(self.ledger)
             flight.state = ENDED
         self.flights.clear()
-        self.nbytes = 0
+        self.nbytes = self.mortal = 0
         self.dropped += lost
         self.ledger.dropped_session += lost
         return lost
@@ -243,12 +252,13 @@ cdef class Window:
             self.sent -= 1
             flight.counted = False
         flight.state = ENDED
+        self.settled += 1
         if flight.message is not None:
             flight.message.release(self.ledger)
             flight.message = None
         return 0
 
-    cdef bint settled(self, int identifier, double now) except -1:
+    cdef bint puback(self, int identifier, double now) except -1:
         """A PUBACK without an error, for a compiled lane."""
         cdef Flight flight = self.find(identifier)
         if flight is None or flight.state != AWAITING_PUBACK:
@@ -260,7 +270,7 @@ cdef class Window:
 
     def acknowledge(self, int identifier, double now):
         """PUBACK. False if no QoS 1 message is in flight with this identifier."""
-        return self.settled(identifier, now)
+        return self.puback(identifier, now)
 
     def received(self, int identifier):
         """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""

@@ -23,10 +23,10 @@ LINE = re.compile(
 class Peer:
     """One connection of a client."""
 
-    def __init__(self, world: "World", connect: Connect) -> None:
+    def __init__(self, world: "World", connect: Connect, policy: str) -> None:
         self.world = world
         self.speaker = Listener()
-        self.outbox = world.broker.new_outbox("drop_newest")
+        self.outbox = world.broker.new_outbox(policy)
         self.client, self.session, self.present = world.broker.sessions.connect(
             self.outbox, self.speaker, world.now, connect
         )
@@ -77,9 +77,9 @@ class World:
         self.format: Format = LineFormat("lines")
         self.now = 1_000.0
 
-    def connect(self, name: str, **wanted: Any) -> Peer:
+    def connect(self, name: str, *, policy: str = "drop_newest", **wanted: Any) -> Peer:
         defaults = Connect(name, self.format, "lines", "192.0.2.1")
-        return Peer(self, replace(defaults, **wanted))
+        return Peer(self, replace(defaults, **wanted), policy)
 
     def message(self, topic: str, payload: str = "x", qos: int = 0, **options: Any) -> Message:
         return Message(self.format, topic.encode(), SYNTAX, payload.encode(), qos=qos, **options)

@@ -4,9 +4,10 @@ from math import inf
 
 import pytest
 
+from broker.core.client import Client
 from broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
 from tests.broker.core.parts import connect, subscribe
-from tests.broker.core.sessions import World
+from tests.broker.core.sessions import Peer, World
 from tests.broker.wire.formats import LineFormat
 
 
@@ -245,3 +246,51 @@ def test_limits_of_queues_are_those_of_the_settings() -> None:
     for n in range(4):
         world.publish("a", str(n), 1)
     assert world.connect("c", clean_start=False).got() == ["a 2 1", "a 3 1"]
+
+
+def test_what_expires_in_a_queue_is_given_back_before_the_client_returns() -> None:
+    """3.3.2.3.3"""
+    world = World()
+    peer = world.connect("c", expiry=600)
+    peer.subscribe("a", 1)
+    peer.leave()
+    world.publish("a", "0", 1, expires_at=world.now + 5)
+    world.publish("a", "1", 1)
+    world.later(4)
+    assert world.broker.ledger.stored_messages == 2
+    world.later(2)
+    assert (world.broker.ledger.stored_messages, peer.session.window.queue.expired) == (1, 1)
+
+
+def crowd(world: World) -> tuple[Peer, Client]:
+    """A client with a full queue, and a publisher that waits for it."""
+    peer = world.connect("c", receive_max=1, policy="pause")
+    peer.subscribe("a", 1)
+    while (blocker := world.broker.route(b"a", "mqtt").blocker_of(None)) is None:
+        world.publish("a", qos=1)
+    publisher, _ = connect(world.broker)
+    world.broker.flow.hold(publisher, blocker, world.now)
+    return peer, publisher
+
+
+def test_a_slow_client_that_goes_on_acknowledging_is_not_cut_off() -> None:
+    world = World(pause_seconds_max=10, queue_messages_max=20)
+    peer, _ = crowd(world)
+    for _ in range(3):
+        peer.acknowledge()
+        world.later(11)
+    assert peer.speaker.told == []
+    world.later(11)
+    assert peer.speaker.told == [("cut off", "slow_consumer")]
+
+
+def test_who_waits_for_a_crowded_session_goes_on_when_its_queue_has_drained() -> None:
+    world = World(pause_seconds_max=10, queue_messages_max=20)
+    peer, publisher = crowd(world)
+    while len(peer.session.window.queue) > 4:
+        assert not peer.outbox.drained()
+        peer.got()
+        peer.acknowledge()
+    peer.got()
+    assert peer.outbox.drained()
+    assert world.broker.flow.drained(peer.outbox) == [publisher]
