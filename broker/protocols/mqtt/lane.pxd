@@ -1,15 +1,23 @@
-# The compiled half of an MQTT connection: finds the packets in what arrived.
+# The compiled half of an MQTT connection: finds the packets in what arrived, and takes each PUBLISH to the outboxes.
 #
-#   Inbox.data   [ CONNECT ][ PUBLISH ][ PUBACK ][ SUBSCRIBE ][ PUB..
-#                  |          |          |         |
-#                  +----------+----------+---------+-----> Python decodes and decides
+#   Inbox.data   [ CONNECT ][ PUBLISH ][ PUBLISH ][ PUBACK ][ SUBSCRIBE ][ PUB..
+#                  |          |          |          |  window, here and now: PUBACK, PUBREC, PUBCOMP of success
+#                  |          |          |  route known, QoS 0 or 1: fan_out and PUBACK, here and now
+#                  |          |  otherwise: Python finds the route, then calls `forward`
+#                  +----------+-----------------------------> everything else: Python decodes and decides
 #
-# Bytes that cannot be the beginning of a packet are refused as early as framing.PacketDecoder refuses them, in its words.
+# Bytes that cannot begin a packet are refused as early as framing.PacketDecoder refuses them, in its words.
+# What is wrong with a PUBLISH the codec says: the body is read again, the connection is over anyway.
 
+from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Format, Message
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
+from broker.wire.window cimport Window
+
+from broker.protocols.mqtt.publish_body cimport PublishBody
 
 cdef class Lane:
     cdef:
@@ -19,16 +27,41 @@ cdef class Lane:
         Ledger ledger
         public Py_ssize_t packet_max      # bytes of a packet, its fixed header included
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
+        readonly bint open                # CONNECT has been accepted
+        public bint plain                 # every PUBLISH is for Python (a store that must be asked first; tests)
+        public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly str fault                # what is wrong, after FAULT
         readonly int fault_reason         # the same as a reason code
+        # Of the session and its version, from `begin` on.
+        Window window
+        bint has_properties               # 5.0
+        object version
+        # Topics by the Topic Alias that the client has given them (3.3.2.3.4): alias_max + 1, once there is one.
+        readonly int alias_max
+        list aliases
+        Py_ssize_t aliases_bytes          # entered in the ledger
         # The packet at hand.
         readonly unsigned char first_byte
         readonly Py_ssize_t packet_size   # the fixed header included
         const unsigned char* body_at
         Py_ssize_t body_size
+        # If it is a PUBLISH.
+        PublishBody body
+        readonly Message message          # borrowed: it points into the inbox
+        readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
+        char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int find_packet(self) except -1
+    cdef bint acknowledged(self, double now) except -1
+    cdef int take_publish(self, double now) except -1
+    cdef bint is_text_indeed(self) noexcept
+    cdef bint resolve_alias(self) except -1
+    cdef int cut_alias_out(self) except -1
+    cdef Py_ssize_t fan_out(self, Route route) except -2
+    cdef int answer(self, int kind, int reason) except -1
+    cdef int write(self, const char* octets, Py_ssize_t size) except -1
     cdef int refuse(self, str fault, int reason) except -1
+    cdef int refuse_publish(self) except -1
     cdef int pass_packet(self) noexcept
     cdef int stop(self) except -1

@@ -1,28 +1,65 @@
 # cython: language_level=3
-"""MQTT's compiled lane: packets out of the inbox.
+"""MQTT's compiled lane: packets out of the inbox, publishes into the outboxes.
 
-`advance` runs until it needs more bytes or Python. The packet at hand stays at hand, and the inbox must not change,
-until `packet` or the next `advance`. The rules of the fixed header are section 2.1 (3.1.1: 2.2); framing.py has the
-same ones for bytes in plain Python, and the tests compare.
+`advance` runs until it needs more bytes or Python: a PUBLISH of QoS 0 or 1 on a known route, with any properties, and
+acknowledgements of success never leave this file. The packet at hand stays at hand, and the inbox must not change,
+until `packet`, `forward`, `done` or the next `advance`. Fixed headers are section 2.1 (3.1.1: 2.2); framing.py has the
+same rules in plain Python, and the tests compare.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+cimport cython
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from broker.wire cimport fanout
+from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Format, Message, borrowed
+from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
+from broker.wire.window cimport Window
 
+from broker.protocols.mqtt.publish_body cimport take_apart
+
+from broker.protocols.mqtt.codec import decode
+from broker.protocols.mqtt.errors import PacketError
 from broker.protocols.mqtt.fixed_header import VALID_FIRST_BYTES, first_byte_error
+from broker.protocols.mqtt.format import MQTT_3_1_1
+from broker.protocols.mqtt.from_client import check_from_client
 from broker.protocols.mqtt.reason_codes import ReasonCode
 
 # What `advance` returns.
 NEED_MORE = 0     # the rest is an incomplete packet, or nothing
 PACKET = 1        # a packet for Python: `first_byte` and `packet()`
-PUBLISH = 2       # a PUBLISH for Python
-BLOCKED = 3       # an outbox holds this client back: `blocker`
-FAULT = 4         # malformed: `fault`, `fault_reason`; nothing more can be read
+PUBLISH = 2       # a PUBLISH for Python: `message`, ...; `forward` or `done` end it
+BLOCKED = 3       # an outbox holds this client back: `blocker`; the packet is still to be done
+FAULT = 4         # refused: `fault`, `fault_reason`; nothing more can be read
 TOO_LARGE = 5     # a packet of `packet_size` bytes, above the limit; nothing more can be read
+
+cdef enum Event:    # the same in C
+    WAITS = 0
+    FOR_PYTHON = 1
+    PUBLISH_FOR_PYTHON = 2
+    HELD_BACK = 3
+    REFUSED = 4
+    OVERSIZE = 5
+    DONE = 6
+
+cdef enum:
+    PUBLISH_TYPE = 3
+    PUBACK = 0x40
+    PUBREC = 0x50
+    PUBREL = 0x62
+    PUBCOMP = 0x70
+    PINGREQ = 0xC0
+    NO_MATCHING_SUBSCRIBERS = 0x10
+    MQTT_SYNTAX = 1             # of topics, by its number in the core
+    TOPIC_OBJECT = 33           # bytes of a bytes object beside its octets
 
 cdef bint[256] VALID
 cdef int octet
@@ -30,6 +67,8 @@ for octet in range(256):
     VALID[octet] = octet in VALID_FIRST_BYTES
 
 
+# It counts bytes in the ledger until it is freed, and the collector must not take the ledger from it before.
+@cython.no_gc_clear
 cdef class Lane:
     """The packets of one connection.
 
@@ -45,9 +84,28 @@ cdef class Lane:
         self.ledger = ledger
         self.packet_max = packet_max
         self.control_max = control_max
+        self.message = borrowed(MQTT_3_1_1)
+
+    def __dealloc__(self):
+        free(self.spliced)
+        self.ledger.used -= self.aliases_bytes
+
+    def begin(self, Format format not None, Window window not None, *, int alias_max):
+        """CONNECT is accepted.
+
+        format     of the messages that come: FORMATS[version]
+        alias_max  the Topic Alias Maximum that the client was told
+        """
+        self.message.format = format
+        self.version = format.version
+        self.has_properties = format.has_properties
+        self.window = window
+        self.alias_max = alias_max
+        self.open = True
 
     def advance(self, double now):
         """Process packets until one needs Python, or none is left. Returns one of the numbers above."""
+        cdef int event
         self.blocker = None
         while True:
             if self.outbox.control_size > self.control_max:
@@ -55,7 +113,16 @@ cdef class Lane:
                 self.blocker = self.outbox
                 self.stop()
                 return BLOCKED
-            return self.find_packet()
+            event = self.find_packet()
+            if event == FOR_PYTHON and self.open:
+                if self.first_byte >> 4 == PUBLISH_TYPE:
+                    event = self.take_publish(now)
+                elif self.acknowledged(now):
+                    event = DONE
+            if event != DONE:
+                return event
+
+    # -- the packet at hand, for Python -----------------------------------------------------------------------------
 
     def packet(self):
         """The body of the packet at hand: all behind its Remaining Length. It is done with that."""
@@ -63,10 +130,38 @@ cdef class Lane:
         self.pass_packet()
         return body
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    @property
+    def packet_id(self):
+        """Of the PUBLISH at hand; None with QoS 0."""
+        return self.body.packet_id or None
+
+    @property
+    def dup(self):
+        return bool(self.first_byte & 8)
+
+    @property
+    def is_text(self):
+        """Does the PUBLISH at hand say that its payload is UTF-8? (3.3.2.3.2)"""
+        return self.body.is_text
+
+    def forward(self, Route route not None):
+        """Send the PUBLISH at hand on this route, and PUBACK if its QoS is 1. PUBREC is the caller's.
+
+        Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then.
+        """
+        if self.fan_out(route) < 0:
+            self.stop()
+            return False
+        return True
+
+    def done(self):
+        """The PUBLISH at hand needs nothing more: pass over it."""
+        self.pass_packet()
+
+    # -- packets ----------------------------------------------------------------------------------------------------
 
     cdef int find_packet(self) except -1:
-        """Put the next packet at hand: PACKET, or what is in the way of it."""
+        """Put the next packet at hand: FOR_PYTHON, or what is in the way of it."""
         cdef Inbox inbox = self.inbox
         cdef const unsigned char* at = <const unsigned char*> inbox.data + inbox.pos
         cdef Py_ssize_t rest = inbox.end - inbox.pos, remaining = 0
@@ -74,7 +169,7 @@ cdef class Lane:
         inbox.wanted = 0
         if rest == 0:
             self.stop()
-            return 0
+            return WAITS
         self.first_byte = at[0]
         if not VALID[at[0]]:
             return self.refuse(first_byte_error(at[0]), ReasonCode.MALFORMED_PACKET)
@@ -84,7 +179,7 @@ cdef class Lane:
                 return self.refuse("a Remaining Length that does not end within 4 bytes", ReasonCode.MALFORMED_PACKET)
             if size >= rest:
                 self.stop()
-                return 0
+                return WAITS
             remaining |= <Py_ssize_t> (at[size] & 0x7F) << 7 * (size - 1)
             if at[size] < 0x80:
                 break
@@ -95,20 +190,168 @@ cdef class Lane:
         self.body_size = remaining
         self.packet_size = 1 + size + remaining
         if self.packet_size > self.packet_max:
-            return 5
+            return OVERSIZE
         if rest < self.packet_size:
             inbox.wanted = self.packet_size
             self.stop()
-            return 0
-        return 1
+            return WAITS
+        return FOR_PYTHON
+
+    cdef bint acknowledged(self, double now) except -1:
+        """An acknowledgement of success that the window knows, or a PINGREQ. False: it is for Python."""
+        cdef int identifier
+        cdef unsigned char first = self.first_byte
+        if self.body_size == 0 and first == PINGREQ:
+            self.write(b"\xd0\x00", 2)
+        elif self.body_size != 2 or not (first == PUBACK or first == PUBREC or first == PUBCOMP):
+            return False
+        else:
+            identifier = self.body_at[0] << 8 | self.body_at[1]
+            self.body.packet_id = identifier
+            if first == PUBACK:
+                if not self.window.settled(identifier, now):
+                    return False
+            elif first == PUBCOMP:
+                if not self.window.complete(identifier, now):
+                    return False
+            elif not self.window.received(identifier):
+                return False
+            else:
+                self.answer(PUBREL, 0)
+        self.pass_packet()
+        return True
+
+    # -- PUBLISH ----------------------------------------------------------------------------------------------------
+
+    cdef int take_publish(self, double now) except -1:
+        """Send the PUBLISH at hand if it needs no decision."""
+        cdef Message message = self.message
+        cdef PublishBody* body = &self.body
+        cdef int qos = self.first_byte >> 1 & 3
+        cdef Route route
+        if not take_apart(self.body_at, self.body_size, qos, self.has_properties, body):
+            return self.refuse_publish()
+        if message.laden:
+            message.finish()    # Python has kept the one before
+        message.syntax = MQTT_SYNTAX
+        message.qos = qos
+        message.retain = self.first_byte & 1
+        message.topic_at, message.topic_size = body.topic, body.topic_size
+        message.payload_at, message.payload_size = body.payload, body.payload_size
+        message.fields_at, message.fields_size = body.properties, body.properties_size
+        message.expiry_hole = body.expiry_at
+        message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
+        if body.alias and not self.resolve_alias():
+            return REFUSED
+        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_text_indeed()):
+            return PUBLISH_FOR_PYTHON
+        route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
+        if route is None:
+            return PUBLISH_FOR_PYTHON
+        if self.fan_out(route) < 0:
+            self.stop()
+            return HELD_BACK
+        return DONE
+
+    cdef bint is_text_indeed(self) noexcept:
+        return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
+
+    cdef bint resolve_alias(self) except -1:
+        """The topic that the alias stands for, or keep the topic for it. False: `fault` says what is wrong."""
+        cdef Message message = self.message
+        cdef bytes topic
+        cdef int alias = self.body.alias
+        if alias > self.alias_max:    # [MQTT-3.3.2-9]
+            self.refuse(f"PUBLISH: Topic Alias {alias}; the Topic Alias Maximum is {self.alias_max}",
+                        ReasonCode.TOPIC_ALIAS_INVALID)
+            return False
+        if self.aliases is None:
+            self.aliases = [None] * (self.alias_max + 1)
+        topic = self.aliases[alias]
+        if message.topic_size:
+            if topic is not None:
+                self.aliases_bytes -= TOPIC_OBJECT + PyBytes_GET_SIZE(topic)
+                self.ledger.used -= TOPIC_OBJECT + PyBytes_GET_SIZE(topic)
+            topic = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
+            self.aliases[alias] = topic
+            self.aliases_bytes += TOPIC_OBJECT + message.topic_size
+            self.ledger.used += TOPIC_OBJECT + message.topic_size
+        elif topic is None:
+            self.refuse(f"PUBLISH: Topic Alias {alias}, which no Topic Name was sent with", ReasonCode.PROTOCOL_ERROR)
+            return False
+        message.topic_at, message.topic_size = PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic)
+        self.cut_alias_out()
+        return True
+
+    cdef int cut_alias_out(self) except -1:
+        """The fields without the alias: subscribers have aliases of their own."""
+        cdef Message message = self.message
+        cdef Py_ssize_t at = self.body.alias_at, rest = self.body.properties_size - at - 3
+        cdef char* spliced
+        message.fields_size -= 3
+        if message.expiry_hole > at:
+            message.expiry_hole -= 3
+        if at == 0:
+            message.fields_at += 3
+        elif rest:
+            spliced = <char*> realloc(self.spliced, at + rest)
+            if spliced is NULL:
+                raise MemoryError()
+            self.spliced = spliced    # no larger than the packet, and given back with it
+            memcpy(spliced, self.body.properties, at)
+            memcpy(spliced + at, self.body.properties + at + 3, rest)
+            message.fields_at = spliced
+        return 0
+
+    cdef Py_ssize_t fan_out(self, Route route) except -2:
+        """Copy the PUBLISH at hand to all who get it; -1 if it is held back."""
+        if self.ledger.pausing or self.ledger.used > self.ledger.limit:
+            self.blocker = route.blocker(self.outbox)
+            if self.blocker is not None:
+                return -1
+        self.routed = fanout.fan_out(route, self.ledger, self.outbox, self.message)
+        if self.message.qos == 1:
+            self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
+        self.pass_packet()
+        return self.routed
+
+    cdef int answer(self, int kind, int reason) except -1:
+        """An acknowledgement of the packet at hand, in as few bytes as it may have (3.4.2.1)."""
+        cdef unsigned char octets[5]
+        octets[0] = kind
+        octets[1] = 3 if reason else 2
+        octets[2] = (self.body.packet_id >> 8) & 0xFF
+        octets[3] = self.body.packet_id & 0xFF
+        octets[4] = reason
+        return self.write(<const char*> octets, 5 if reason else 4)
+
+    cdef int write(self, const char* octets, Py_ssize_t size) except -1:
+        if not self.outbox.closed:
+            self.outbox.put(octets, size, NULL, 0, 0, 0)
+            self.outbox.control_size += size
+        return 0
+
+    # -- trouble ----------------------------------------------------------------------------------------------------
 
     cdef int refuse(self, str fault, int reason) except -1:
         self.fault = fault
         self.fault_reason = reason
-        return 4
+        return REFUSED
+
+    cdef int refuse_publish(self) except -1:
+        """Let the codec say what is wrong with the PUBLISH at hand."""
+        try:
+            check_from_client(decode(self.first_byte, PyBytes_FromStringAndSize(
+                <const char*> self.body_at, self.body_size), self.version))
+        except PacketError as error:
+            return self.refuse(error.text, error.reason_code)
+        raise AssertionError("a PUBLISH that the codec accepts and the lane does not")
 
     cdef int pass_packet(self) noexcept:
         self.inbox.pos += self.packet_size
+        if self.spliced is not NULL:
+            free(self.spliced)
+            self.spliced = NULL
         return 0
 
     cdef int stop(self) except -1:

@@ -5,44 +5,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.protocols.mqtt import lane
-from broker.protocols.mqtt.errors import PacketError, PacketTooLarge
+from broker.protocols.mqtt.errors import PacketError
 from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
 from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING
+from tests.broker.protocols.mqtt.laned import MAXIMUM, Client, Ended, cut
 
-MAXIMUM = 300
-Outcome = tuple[list[RawPacket], tuple[int, str] | None]
-
-
-class Client:
-    """A lane without a connection around it."""
-
-    def __init__(self, packet_max: int = MAXIMUM, control_max: int = 1 << 20) -> None:
-        self.ledger = Ledger(1 << 30, lambda: None)
-        self.outbox = Outbox(self.ledger, 1 << 20, "pause")
-        self.inbox = Inbox(ReceiveBuffer(), self.ledger)
-        self.lane = lane.Lane(
-            self.inbox, self.outbox, RouteCache(100), self.ledger, packet_max=packet_max, control_max=control_max
-        )
-
-    def packets(self, *pieces: bytes) -> Outcome:
-        """What comes of bytes before CONNECT has been accepted: packets, and how it ended if it did."""
-        found = []
-        for piece in pieces:
-            self.inbox.feed(piece)
-            while (event := self.lane.advance(0.0)) == lane.PACKET:
-                found.append(RawPacket(self.lane.first_byte, self.lane.packet()))
-            if event == lane.FAULT:
-                return found, (self.lane.fault_reason, self.lane.fault)
-            if event == lane.TOO_LARGE:
-                error = PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
-                return found, (error.reason_code, error.text)
-            assert event == lane.NEED_MORE
-        return found, None
+Outcome = tuple[list[RawPacket], Ended | None]
 
 
 def decoded(*pieces: bytes, maximum: int = MAXIMUM) -> Outcome:
@@ -59,19 +28,15 @@ def decoded(*pieces: bytes, maximum: int = MAXIMUM) -> Outcome:
     return found, None
 
 
-def cut(octets: bytes, size: int) -> list[bytes]:
-    return [octets[at : at + size] for at in range(0, len(octets), size)]
-
-
 @pytest.mark.parametrize("entry", CORPUS, ids=str)
 def test_a_packet_is_found_whole_and_byte_by_byte_and_with_a_tail(entry: object) -> None:
     octets: bytes = entry.octets  # type: ignore[attr-defined]
     whole = decoded(octets)
     assert len(whole[0]) == 1
-    assert Client().packets(octets) == whole
-    assert Client().packets(*cut(octets, 1)) == whole
+    assert Client().send(octets) == whole
+    assert Client().send(*cut(octets, 1)) == whole
     for tail in (PING, octets, PING[:1]):
-        assert Client().packets(octets + tail) == decoded(octets + tail)
+        assert Client().send(octets + tail) == decoded(octets + tail)
 
 
 PACKETS = st.sampled_from([entry.octets for entry in CORPUS])
@@ -91,13 +56,13 @@ STREAMS = st.lists(st.one_of(PACKETS, MUTATED, st.binary(max_size=6)), max_size=
 @example(octets=bytes.fromhex("30ab02"), size=9)
 def test_any_bytes_give_the_packets_and_the_error_of_the_plain_decoder(octets: bytes, size: int) -> None:
     pieces = cut(octets, size)
-    assert Client().packets(*pieces) == decoded(*pieces)
+    assert Client().send(*pieces) == decoded(*pieces)
 
 
 def test_a_packet_of_the_maximum_is_taken_and_one_byte_more_is_refused_before_its_body() -> None:
     """3.1.2.11.4: the fixed header counts."""
     body = b"x" * (MAXIMUM - 3)
-    assert Client().packets(b"\x30\xa9\x02" + body) == ([RawPacket(0x30, body)], None)
+    assert Client().send(b"\x30\xa9\x02" + body) == ([RawPacket(0x30, body)], None)
     client = Client()
     client.inbox.feed(b"\x30\xaa\x02")
     assert client.lane.advance(0.0) == lane.TOO_LARGE
@@ -105,7 +70,7 @@ def test_a_packet_of_the_maximum_is_taken_and_one_byte_more_is_refused_before_it
 
 
 def test_a_first_byte_that_no_packet_has_is_refused_before_its_length_comes() -> None:
-    found, error = Client().packets(b"\x00")
+    found, error = Client().send(b"\x00")
     assert found == []
     assert error is not None
     assert error[0] == ReasonCode.MALFORMED_PACKET
@@ -115,7 +80,7 @@ def test_between_reads_nothing_is_held_but_the_beginning_of_one_packet() -> None
     client = Client(packet_max=1 << 20)
     large = b"\x30\x80\x80\x02" + bytes(1 << 15)
     for piece in cut(large * 3, 1_000):
-        client.packets(piece)
+        client.send(piece)
         assert client.inbox.size < len(large)
         assert client.ledger.used < 2 * len(large) + 40_000
     assert client.inbox.size == 0
@@ -130,5 +95,5 @@ def test_who_leaves_answers_unread_is_not_read_from() -> None:
     assert client.lane.blocker is client.outbox
     client.outbox.take()
     client.inbox.resume()
-    assert client.packets() == ([], None)
+    assert client.send() == ([], None)
     assert client.lane.advance(0.0) == lane.PACKET

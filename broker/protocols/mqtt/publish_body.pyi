@@ -1,0 +1,1 @@
+"""Nothing for Python: the lane takes publishes apart."""
