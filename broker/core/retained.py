@@ -12,13 +12,22 @@ it is the last good value no more. Nothing is thrown out for a message on anothe
 """
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matchcore
 from broker.core.deadlines import Deadlines
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.subscription import Subscription
-from broker.core.topics import SYNTAXES, Canonical, canonical, reserved, sees_reserved
+from broker.core.topics import (
+    SYNTAXES,
+    Canonical,
+    canonical,
+    hidden,
+    matches_everything,
+    reserved,
+    sees_reserved,
+)
 from broker.wire.ledger import Ledger
 from broker.wire.message import NEVER, Message, Variant
 
@@ -117,8 +126,13 @@ class Retained:
         entry = None if id is None else self._entries[id]
         return None if entry is None or entry.message.expired(now) else entry.message
 
-    def ids(self, filter: bytes, syntax: str) -> "array[int]":
-        """The ids of the topics that a filter matches."""
+    def ids(self, filter: bytes, syntax: str) -> Sequence[int]:
+        """The ids of the topics that a filter matches; of all, and of ids not in use, for one that matches everything.
+
+        Look-up is quick but not free: 0.2 us an id. The one filter that would take a million at once is not looked up.
+        """
+        if matches_everything(filter):
+            return range(len(self._entries))
         return array("L", self._index.match(filter, syntax=syntax))
 
     def entry(self, id: int) -> Entry | None:
@@ -140,7 +154,7 @@ class Cursor:
         self._retained = retained
         self._variant = variant
         self._revision = retained.revision
-        self._ids: array[int] | None = None
+        self._ids: Sequence[int] | None = None
         self._at = 0
 
     def advance(self, now: float) -> bool:
@@ -165,6 +179,8 @@ class Cursor:
         if message.expired(now):
             return False
         subscription, syntax = self.subscription, SYNTAXES[message.syntax]
+        if matches_everything(subscription.filter) and hidden(message.topic, subscription.syntax):
+            return False
         return not reserved(message.topic) or sees_reserved(
             subscription.filter, subscription.syntax, message.topic, syntax
         )

@@ -92,6 +92,16 @@ def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) 
     return first_word(filter, filter_syntax) == first_word(topic, syntax)
 
 
+def matches_everything(filter: bytes) -> bool:
+    """Does a filter match every topic, but for those that a rule hides from it?"""
+    return filter == b"#"
+
+
+def hidden(topic: bytes, filter_syntax: str) -> bool:
+    """Is a topic kept from a filter that begins with a wildcard, by the filter's syntax? (MQTT 5, 4.7.2)"""
+    return filter_syntax == "mqtt" and topic.startswith(b"$")
+
+
 def first_word(text: bytes, syntax: str) -> bytes:
     return text.split(SEPARATORS[syntax], 1)[0]
 
