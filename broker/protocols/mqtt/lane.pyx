@@ -209,7 +209,7 @@ cdef class Lane:
             identifier = self.body_at[0] << 8 | self.body_at[1]
             self.body.packet_id = identifier
             if first == PUBACK:
-                if not self.window.settled(identifier, now):
+                if not self.window.puback(identifier, now):
                     return False
             elif first == PUBCOMP:
                 if not self.window.complete(identifier, now):
