@@ -152,6 +152,9 @@ class Server:
             self._close()
 
 
+PORTS = ("native_port", "http_port", "mqtt_port", "mqtt_websocket_port", "mqtt_tls_port", "mqtt_websocket_tls_port")
+
+
 class Broker(Server):
     """`fanlightd serve` on free ports of 127.0.0.1.
 
@@ -162,17 +165,21 @@ class Broker(Server):
     def __init__(
         self, *, cpu: int | None = None, environment: dict[str, str] | None = None, **settings: object
     ) -> None:
-        flags = {"native_port": 0, "http_port": 0, "log_format": "json", **settings}
+        flags = {**dict.fromkeys(PORTS, 0), "log_format": "json", **settings}
         command = [fanlightd(), "serve"]
         for name, value in flags.items():
             command.append("--" + name.replace("_", "-"))
             if value is not True:
                 command.append(str(value))
-        super().__init__(command, listeners=("native", "http"), cpu=cpu, environment=environment)
+        super().__init__(command, listeners=("native", "mqtt", "http"), cpu=cpu, environment=environment)
 
     @property
     def port(self) -> int:
         return self.addresses["native"][1]
+
+    @property
+    def mqtt_port(self) -> int:
+        return self.addresses["mqtt"][1]
 
     @property
     def url(self) -> str:

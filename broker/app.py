@@ -11,7 +11,6 @@ import errno
 import gc
 import signal
 import ssl
-from collections.abc import Mapping
 from typing import Final
 
 import uvloop
@@ -26,15 +25,12 @@ from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from broker.core import views
 from broker.core.broker import Broker
+from broker.doors import Doors, listening, reachable
 from broker.net import files, tls
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
-from broker.net.listener import Listener
-from broker.net.places import Places
 from broker.net.tls import Tls, TlsError, TlsFiles
 from broker.net.tls_door import Gate
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 
 log: Final = logs.get("app")
@@ -57,11 +53,8 @@ class Application:
         )
         files_of_tls = tls_files_of(settings)
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
-        self.native = Listener(
-            "native", self.broker, NativeConnection, self.authenticator, clock=monotonic, shared=ReceiveBuffer(),
-            places=Places(),
-        )
-        self.views = views.Views(self.broker, monotonic, self._net_counters, lambda: self.ready)
+        self.doors = Doors(settings, self.broker, self.authenticator, self.tls)
+        self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready)
         self.admin = AdminServer(
             self.views, self.authenticator,
             [
@@ -87,7 +80,7 @@ class Application:
 
     @property
     def ready(self) -> bool:
-        return self.native.accepting and not self._draining
+        return self.doors.accepting and not self._draining
 
     async def run(self) -> int:
         """Serve until told to stop. Returns the exit code."""
@@ -114,7 +107,7 @@ class Application:
             await self._drain()
             return Exit.OK
         finally:
-            await self.native.stop()
+            await self.doors.stop()
             await self.admin.stop()
             await self.authenticator.close()
             log.info("stopped", **self._summary())
@@ -122,14 +115,7 @@ class Application:
     async def _listen(self) -> None:
         """Open every door. Raises OSError."""
         settings = self.settings
-        host, port = await self.native.start(settings.native_host, settings.native_port)
-        url = f"fanlight://{self._placeholder}{reachable(host)}:{port}"
-        listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
-        if self.tls is not None:
-            host = settings.native_tls_host or settings.native_host
-            host, port = await self.native.start(host, settings.native_tls_port, tls=self.tls)
-            url = f"fanlights://{self._placeholder}{reachable(host)}:{port}"
-            listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
+        await self.doors.open(self._placeholder)
         if settings.http:
             await self.admin.start()
             url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
@@ -156,7 +142,7 @@ class Application:
         self._draining = True
         seconds = self.settings.limits.grace_seconds
         log.info("draining", connections=len(self.broker.clients), grace_seconds=seconds)
-        drain = asyncio.ensure_future(self.native.drain(seconds, "the broker is shutting down; reconnect later"))
+        drain = asyncio.ensure_future(self.doors.drain(seconds, "the broker is shutting down; reconnect later"))
         at_once = asyncio.ensure_future(self._stop_now.wait())
         await asyncio.wait({drain, at_once}, return_when=asyncio.FIRST_COMPLETED)
         at_once.cancel()
@@ -205,9 +191,6 @@ class Application:
             raise TlsError("tls_certificate: TLS is turned on and off by a restart only; all else stays as it is, too")
         return tls.read(files_of_tls) if files_of_tls is not None else None
 
-    def _net_counters(self) -> Mapping[str, int]:
-        return self.native.counters()
-
     def _summary(self) -> dict[str, int]:
         counters = self.views.counters()
         return {name: counters[name] for name in ("messages_in", "messages_out", "connections_accepted")}
@@ -248,14 +231,3 @@ def tls_files_of(settings: Settings) -> TlsFiles | None:
 def flush_fault(outbox: Outbox, error: Exception) -> None:
     """A fault of ours while an outbox was written to its socket: told once, with its traceback."""
     log.error("internal_error", client=str(outbox.owner), exc_info=error)
-
-
-def listening(listener: str, host: str, port: int, try_it: str) -> None:
-    log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
-
-
-def reachable(host: str) -> str:
-    """An address to connect to for one that was bound to, as it stands in a URL."""
-    if host in ("0.0.0.0", "::", ""):
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host

@@ -73,6 +73,14 @@ def _listeners(settings: Settings) -> Iterator[Finding]:
         ports["http_port"] = settings.http_port
         if settings.tls_certificate is not None:
             ports["http_tls_port"] = settings.http_tls_port
+    if settings.mqtt:
+        ports["mqtt_port"] = settings.mqtt_port
+        if settings.mqtt_websocket:
+            ports["mqtt_websocket_port"] = settings.mqtt_websocket_port
+        if settings.tls_certificate is not None:
+            ports["mqtt_tls_port"] = settings.mqtt_tls_port
+            if settings.mqtt_websocket:
+                ports["mqtt_websocket_tls_port"] = settings.mqtt_websocket_tls_port
     seen: dict[int, str] = {}
     for key, port in ports.items():
         if port and port in seen:
@@ -122,11 +130,15 @@ def _exposed(settings: Settings) -> dict[str, str]:
     hosts = {"native_host": settings.native_host}
     if settings.http:
         hosts["http_host"] = settings.http_host
+    if settings.mqtt:
+        hosts["mqtt_host"] = settings.mqtt_host
     if settings.tls_certificate is not None and settings.tls_client_certificates is not ClientCertificates.REQUIRED:
         if settings.native_tls_host is not None:
             hosts["native_tls_host"] = settings.native_tls_host
         if settings.http and settings.http_tls_host is not None:
             hosts["http_tls_host"] = settings.http_tls_host
+        if settings.mqtt and settings.mqtt_tls_host is not None:
+            hosts["mqtt_tls_host"] = settings.mqtt_tls_host
     return {key: host for key, host in hosts.items() if not is_loopback(host)}
 
 

@@ -10,6 +10,9 @@ from broker.config.load import DEFAULT, OTHER_VARIABLES, Loaded, value_of
 
 INTRODUCTIONS = {
     "Listeners": "Where the broker listens: on the loopback address, until you say otherwise.",
+    "MQTT": """\
+MQTT 3.1.1 and 5.0 on one port, over WebSocket for browsers, and with a certificate over TLS as well.
+What an MQTT client may do is under Limits, with what all others may.""",
     "Access": """\
 A listener on a loopback address (`127.0.0.1`, `::1`, `localhost`) lets anonymous clients in. For any other
 address the broker wants a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does

@@ -66,7 +66,8 @@ class Sources:
     config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
 
 
-LISTENERS, TLS, ACCESS, LOGS = Group("Listeners"), Group("TLS"), Group("Access"), Group("Logs")
+LISTENERS, MQTT, TLS = Group("Listeners"), Group("MQTT"), Group("TLS")
+ACCESS, LOGS = Group("Access"), Group("Logs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,56 @@ class Settings:
             "life of an HTTP connection, so that slow ones cannot keep the others out; scrapers reconnect"
         ),
     ] = 60.0
+
+    mqtt: Annotated[
+        bool, MQTT, NeedsRestart(), Reason("whether MQTT clients (3.1.1 and 5.0) may connect")
+    ] = True
+    mqtt_host: Annotated[
+        str, MQTT, NeedsRestart(), Unit("address"),
+        Reason("where MQTT clients connect; any but a loopback address needs a password (see Access)"),
+    ] = "127.0.0.1"
+    mqtt_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT; 0 takes a free one and logs it"),
+    ] = 1883
+    mqtt_websocket: Annotated[
+        bool, MQTT, NeedsRestart(), Reason("whether MQTT may come over WebSocket, for browsers")
+    ] = True
+    mqtt_websocket_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over WebSocket; 0 takes a free one and logs it"),
+    ] = 8083
+    mqtt_websocket_origins: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("origins"),
+        Reason(
+            "pages whose scripts may connect, such as https://example.com, with commas between, or * for all; "
+            "programs that are no browsers need not be listed"
+        ),
+    ] = None
+    mqtt_tls_host: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("address"),
+        Reason("where MQTT clients connect by TLS; without it, mqtt_host"),
+    ] = None
+    mqtt_tls_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 8883
+    mqtt_websocket_tls_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over WebSocket and TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 8084
+    mqtt_keep_alive_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
+        Reason("longest keep alive of MQTT 5 clients, told to those that want a longer one or none; 0: theirs to say"),
+    ] = 0
+    mqtt_topic_alias_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
+        Reason("topic aliases that a client may set on one connection, each kept with its topic"),
+    ] = 64
+    mqtt_server_reference: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("server"),
+        Reason("where MQTT 5 clients are told to go when this broker stops, as host:port"),
+    ] = None
 
     tls_certificate: Annotated[
         Path | None, TLS, Unit("path"),

@@ -49,7 +49,9 @@ def test_a_broker_on_every_address_asks_for_its_password_except_for_its_health(s
     assert [status(broker, path) for path in ("/stats", "/metrics", "/readyz")] == [401, 401, 401]
     assert status(broker, "/stats", "anybody", "sesame") == 200
     assert status(broker, "/stats", "anybody", "sesam") == 401
-    native, http = (line["try_it"] for line in said(broker, "listening"))
+    native, mqtt, websocket, http = (line["try_it"] for line in said(broker, "listening"))
+    assert mqtt.endswith("-u USER -P PASSWORD -t 'stock/#'")
+    assert "ws://127.0.0.1:" in websocket
     assert "fanlight://USER:PASSWORD@127.0.0.1:" in native
     assert "http://USER:PASSWORD@127.0.0.1:" in http
     assert not any("sesame" in line for line in broker.lines)
@@ -126,9 +128,9 @@ def test_a_spoilt_password_file_is_exit_code_2(tmp_path: Path) -> None:
     assert "hunter2" not in done.stdout + done.stderr
 
 
-def test_without_http_there_is_one_listener() -> None:
+def test_without_http_and_mqtt_there_is_one_listener() -> None:
     process = subprocess.Popen(
-        [fanlightd(), "serve", "--native-port", "0", "--no-http", "--log-format", "json"],
+        [fanlightd(), "serve", "--native-port", "0", "--no-http", "--no-mqtt", "--log-format", "json"],
         stdout=subprocess.PIPE, text=True, env=clean(),
     )  # fmt: skip
     assert process.stdout is not None

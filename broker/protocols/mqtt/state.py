@@ -21,15 +21,17 @@ from broker.protocols.mqtt.packets import (
 
 class State(Enum):
     AWAITING_CONNECT = auto()
+    VERIFYING = auto()  # CONNECT has come, and its password is being checked: nothing is read meanwhile (3.1.4)
     AUTHENTICATING = auto()  # CONNECT named an Authentication Method, and CONNACK has not been sent (4.12)
     CONNECTED = auto()
     CLOSED = auto()  # DISCONNECT has been sent or received: nothing more is processed
 
 
-# While a password is being verified nothing is read: a client need not wait for CONNACK with its next packets (3.1.4).
+# A client need not wait for CONNACK with its next packets (3.1.4): while VERIFYING they wait in the inbox.
 # CONNACK, SUBACK, UNSUBACK and PINGRESP are legal nowhere: servers send them.
 LEGAL: Final[dict[State, frozenset[type[Packet]]]] = {
     State.AWAITING_CONNECT: frozenset({Connect}),  # [MQTT-3.1.0-1]
+    State.VERIFYING: frozenset(),
     State.AUTHENTICATING: frozenset({Auth, Disconnect}),  # [MQTT-3.1.2-30]
     State.CONNECTED: frozenset({
         Publish, PubAck, PubRec, PubRel, PubComp, Subscribe, Unsubscribe, PingReq, Disconnect, Auth

@@ -1,0 +1,123 @@
+"""The listeners of a broker, and the doors that the settings open in each: plain, TLS, WebSocket.
+
+    native   native_port                  native_tls_port
+    MQTT     mqtt_port                    mqtt_tls_port
+             mqtt_websocket_port          mqtt_websocket_tls_port
+
+Part of the composition: like app.py it knows all protocols.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from broker import logs
+from broker.config import Settings
+from broker.core.broker import Broker
+from broker.core.ports import Authenticator
+from broker.net.clock import monotonic
+from broker.net.listener import Listener
+from broker.net.places import Places
+from broker.net.tls import Tls
+from broker.net.websocket import WebSocket
+from broker.protocols.mqtt.connection import MqttConnection
+from broker.protocols.mqtt.options import Counts, Options
+from broker.protocols.native.connection import NativeConnection
+from broker.wire.inbox import ReceiveBuffer
+
+log: Final = logs.get("app")
+
+
+class Doors:
+    """All that clients come in by; the HTTP listener is not among them."""
+
+    def __init__(self, settings: Settings, broker: Broker, authenticator: Authenticator, tls: Tls | None) -> None:
+        self.settings = settings
+        self.mqtt_counts = Counts()
+        self._tls = tls
+        places, shared = Places(), ReceiveBuffer()
+        self.native = Listener(
+            "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places
+        )
+        self.listeners = [self.native]
+        if settings.mqtt:
+            factory = partial(MqttConnection, mqtt_options(settings), self.mqtt_counts)
+            self.mqtt = Listener(
+                "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places
+            )
+            self.listeners.append(self.mqtt)
+
+    @property
+    def accepting(self) -> bool:
+        return all(listener.accepting for listener in self.listeners)
+
+    async def open(self, credentials: str) -> None:
+        """Open every door. Raises OSError. `credentials` stands before the host in the URLs to try."""
+        settings, tls = self.settings, self._tls
+        host, port = await self.native.start(settings.native_host, settings.native_port)
+        url = f"fanlight://{credentials}{reachable(host)}:{port}"
+        listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
+        if tls is not None:
+            host, port = await self.native.start(
+                settings.native_tls_host or settings.native_host, settings.native_tls_port, tls=tls
+            )
+            url = f"fanlights://{credentials}{reachable(host)}:{port}"
+            listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
+        if settings.mqtt:
+            await self._open_mqtt("-u USER -P PASSWORD " if credentials else "")
+
+    async def _open_mqtt(self, credentials: str) -> None:
+        settings, tls = self.settings, self._tls
+        plain, secure = settings.mqtt_host, settings.mqtt_tls_host or settings.mqtt_host
+        origins = tuple(each.strip() for each in (settings.mqtt_websocket_origins or "").split(",") if each.strip())
+        websocket = WebSocket(subprotocols=("mqtt",), origins=origins)
+        host, port = await self.mqtt.start(plain, settings.mqtt_port)
+        listening("mqtt", host, port, try_it=f"mosquitto_sub -h {reachable(host)} -p {port} {credentials}-t 'stock/#'")
+        if tls is not None:
+            host, port = await self.mqtt.start(secure, settings.mqtt_tls_port, tls=tls)
+            to = f"-h {reachable(host)} -p {port} --cafile CA.pem"
+            listening("mqtt_tls", host, port, try_it=f"mosquitto_sub {to} {credentials}-t 'stock/#'")
+        if settings.mqtt_websocket:
+            host, port = await self.mqtt.start(plain, settings.mqtt_websocket_port, upgrade=websocket)
+            listening("mqtt_websocket", host, port, try_it=f"mqtt.connect('ws://{reachable(host)}:{port}') in mqtt.js")
+            if tls is not None:
+                host, port = await self.mqtt.start(
+                    secure, settings.mqtt_websocket_tls_port, tls=tls, upgrade=websocket
+                )
+                url = f"wss://{reachable(host)}:{port}"
+                listening("mqtt_websocket_tls", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
+
+    async def drain(self, seconds: float, text: str) -> int:
+        """Say goodbye to all, give them `seconds` to read. Returns how many did not."""
+        return sum(await asyncio.gather(*(listener.drain(seconds, text) for listener in self.listeners)))
+
+    async def stop(self) -> None:
+        for listener in self.listeners:
+            await listener.stop()
+
+    def counters(self) -> Mapping[str, int]:
+        """Of all listeners together."""
+        found: Counter[str] = Counter()
+        for listener in self.listeners:
+            found.update(listener.counters())
+        return found
+
+
+def mqtt_options(settings: Settings) -> Options:
+    return Options(
+        keep_alive_max=settings.mqtt_keep_alive_max, topic_alias_max=settings.mqtt_topic_alias_max,
+        server_reference=settings.mqtt_server_reference,
+    )
+
+
+def listening(listener: str, host: str, port: int, try_it: str) -> None:
+    log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
+
+
+def reachable(host: str) -> str:
+    """An address to connect to for one that was bound to, as it stands in a URL."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,435 @@
+"""One MQTT connection: what a client's packets do. Bytes in through the inbox, bytes out through the outbox.
+
+    receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
+         ^                         |-- PACKET    -> decode, check against the state, act, answer --.
+         |                         |-- PUBLISH   -> on_publish: find the route, lane.forward() ----|
+         |                         '-- BLOCKED   -> stop reading until the blocker has drained     |
+         '-----------------------------------------------------------------------------------------'
+
+CONNECT is in on_connect.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py. Time is an argument,
+the socket is behind `ports.WireConnection`, and so are passwords.
+"""
+
+from typing import Any, Final
+
+import structlog
+
+from broker.core import errors
+from broker.core.broker import Broker
+from broker.core.client import Client
+from broker.core.ports import WireConnection
+from broker.core.session import Session
+from broker.core.subscription import Subscription
+from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
+from broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
+from broker.protocols.mqtt.error_codes import GOODBYES, reason_of
+from broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
+from broker.protocols.mqtt.fixed_header import PacketType
+from broker.protocols.mqtt.format import FORMATS
+from broker.protocols.mqtt.from_client import check_from_client
+from broker.protocols.mqtt.on_auth import Authentication
+from broker.protocols.mqtt.on_connect import Accepted
+from broker.protocols.mqtt.options import Counts, Options
+from broker.protocols.mqtt.packets import (
+    Auth,
+    Connect,
+    Disconnect,
+    Packet,
+    PingReq,
+    PingResp,
+    PubAck,
+    PubComp,
+    PubRec,
+    PubRel,
+    Subscribe,
+    Unsubscribe,
+)  # fmt: skip
+from broker.protocols.mqtt.properties import Properties
+from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
+from broker.protocols.mqtt.state import LEGAL, State
+from broker.protocols.mqtt.version import V3, V5, Version
+from broker.wire.inbox import Inbox, ReceiveBuffer
+
+log: Final = structlog.stdlib.get_logger("mqtt")
+
+# Packets that need Python, at some 10 to 50 us each, before other connections have their turn.
+DECISIONS_PER_TURN: Final = 256
+
+FIXED_HEADER: Final = 5  # bytes at most
+
+
+class MqttConnection:
+    """The protocol side of one connection.
+
+    receive(now)       after bytes have been put into `inbox`
+    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
+    lost(reason)       when the transport is gone
+    """
+
+    protocol: Final = "mqtt"
+
+    def __init__(
+        self, options: Options, counts: Counts, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float
+    ) -> None:
+        self.options = options
+        self.counts = counts
+        self.broker = broker
+        self.wire = wire
+        self.state = State.AWAITING_CONNECT
+        self.version: Version | None = None  # told by CONNECT
+        self.client: Client | None = None
+        self.opened_at = self.heard_at = now
+        self.keep_alive = 0  # seconds; 0: none
+        self.blocked = False
+        self.refused = 0  # requests answered with an error
+        self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
+        self.auth: Authentication | None = None
+        self._accepted: Accepted | None = None  # CONNECT, until it is answered
+        self._packet_max: int | None = None  # the client's Maximum Packet Size
+        self._problems = True  # its Request Problem Information
+        self._turn_over = False  # the rest of the inbox is for the next turn
+        self._complained = False
+        limits = broker.limits
+        self.outbox = broker.new_outbox()
+        self.inbox = Inbox(shared, broker.ledger)
+        self.lane = lane.Lane(
+            self.inbox, self.outbox, broker.routes, broker.ledger,
+            packet_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
+        )
+        self.inbox.read_max = FIXED_HEADER + limits.handshake_frame_bytes_max
+
+    @property
+    def session(self) -> Session:
+        """Of a client that is connected."""
+        assert self.client is not None
+        assert self.client.session is not None
+        return self.client.session
+
+    # -- what the transport tells -----------------------------------------------------------------------------------
+
+    def receive(self, now: float) -> None:
+        """Process what is in the inbox, as far as it goes."""
+        self.heard_at = now
+        if self.state is State.VERIFYING or self.blocked or self._turn_over:
+            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
+            self.inbox.pause()
+        else:
+            self._process(now)
+
+    def _process(self, now: float) -> None:
+        decisions = 0
+        try:
+            while self.state is not State.CLOSED and self.state is not State.VERIFYING:
+                if decisions == DECISIONS_PER_TURN:
+                    self._turn_over = True
+                    self.inbox.pause()
+                    self.wire.next_turn(self._next_turn)
+                    break
+                event = self.lane.advance(now)
+                decisions += 1
+                if event == lane.NEED_MORE:
+                    break
+                if event == lane.BLOCKED:
+                    self._wait_for_blocker(now)
+                    break
+                if event == lane.PUBLISH:
+                    if not on_publish.publish(self, now):
+                        self._wait_for_blocker(now)
+                        break
+                elif event == lane.PACKET:
+                    self._handle(self.lane.first_byte, self.lane.packet(), now)
+                elif event == lane.TOO_LARGE:
+                    raise PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
+                else:
+                    raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
+            if self.state is State.CONNECTED and self.session.cursors:
+                self.broker.sessions.advance(self.session, now)
+        except errors.FanlightError as error:
+            self._fail(error)
+        if self.state is State.CLOSED:
+            self.inbox.clear()
+        self.broker.finish()
+
+    def _next_turn(self) -> None:
+        self._turn_over = False
+        if self.state is State.CONNECTED:
+            self.inbox.resume()
+            self._process(self.wire.now())
+
+    def lost(self, reason: str) -> list[Client]:
+        """The transport is gone. Returns the publishers that need not wait for this client any more."""
+        self.state = State.CLOSED
+        self.inbox.clear()
+        if self.client is None:
+            self.outbox.discard()
+            return []
+        self.broker.sessions.leave(self.client, self.wire.now(), will=True)  # without effect if it has left
+        released = self.broker.disconnect(self.client, reason)
+        self.broker.finish()
+        return released
+
+    def authenticated(self, user: str, now: float) -> None:
+        """The credentials were right."""
+        if self.state is not State.VERIFYING:
+            return
+        try:
+            self._welcome(user, now)
+        except errors.FanlightError as error:
+            self._fail(error)
+            return
+        self.wire.resume_reading()
+        self.inbox.resume()
+        self._process(now)
+
+    def refuse(self, error: errors.FanlightError) -> None:
+        """The credentials were wrong, or could not be checked."""
+        if self.state is State.VERIFYING:
+            self._fail(error)
+
+    def idle(self, now: float) -> None:
+        """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
+        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked:
+            return
+        if now - self.heard_at >= 1.5 * self.keep_alive:
+            self.say_goodbye("idle_timeout", f"nothing received for {now - self.heard_at:.1f} s")
+
+    # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        raise AssertionError("a session's subscriptions do not end by themselves")
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        if self.state is State.CLOSED:
+            return
+        farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
+        if farewell is not None:
+            self.send(farewell)
+        self.state = State.CLOSED
+        self.wire.close(f"closed by the broker: {reason}")
+
+    def cut_off(self, reason: str, text: str) -> None:
+        if self.state is State.CLOSED:
+            self.wire.abort(reason)
+            return
+        # What is in the outbox is not being read: it is given up, so that DISCONNECT does not come behind all of it.
+        farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
+        self.outbox.discard(self._octets(farewell) if farewell is not None else None)
+        self.state = State.CLOSED
+        self.wire.close(reason)
+
+    def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
+        """The last packet: DISCONNECT, or a CONNACK before there was one. None: the version has no word for it."""
+        if self.client is not None:
+            if self.version is V3:
+                return None
+            stopping = reason is ReasonCode.SERVER_SHUTTING_DOWN and self.options.server_reference is not None
+            if stopping:
+                reason = ReasonCode.USE_ANOTHER_SERVER
+            reference = self.options.server_reference if stopping else None
+            return Disconnect(reason, Properties(reason_string=text[:1_000], server_reference=reference))
+        if self.version is None:
+            return None
+        if reason is ReasonCode.SERVER_SHUTTING_DOWN:
+            reason = ReasonCode.SERVER_UNAVAILABLE if self.options.server_reference is None \
+                else ReasonCode.USE_ANOTHER_SERVER
+        if self.version is V3 and return_code(reason) is None:
+            return None
+        self.counts.refused[reason] += 1
+        return on_connect.refusal(reason, text, self.version, self.options)
+
+    def unblocked(self) -> None:
+        """Go on where a full outbox stopped this publisher, or with retained messages that its own had no room for."""
+        if self.state is not State.CONNECTED:
+            return
+        now = self.wire.now()
+        self.broker.sessions.advance(self.session, now)
+        if self.blocked:
+            self.blocked = False
+            self.heard_at = now  # the silence so far was ours: we did not read
+            self.wire.resume_reading()
+            self.inbox.resume()
+            self._process(now)
+
+    # -- packets ----------------------------------------------------------------------------------------------------
+
+    def _handle(self, first: int, body: bytes, now: float) -> None:
+        if self.version is None and first >> 4 == PacketType.CONNECT:
+            self.version = version_of(body)  # a CONNECT that is refused is answered in its own
+            packet = decode(first, body, None)
+        else:
+            packet = decode(first, body, self.version)
+        if type(packet) not in LEGAL[self.state]:
+            raise ProtocolError(f"{packet.type.name} is not allowed now")
+        check_from_client(packet)
+        self._act(packet, now)
+
+    def _act(self, packet: Packet, now: float) -> None:
+        match packet:
+            case PubAck():
+                on_publish.acknowledged(self, packet, now)
+            case PubRec():
+                on_publish.received(self, packet, now)
+            case PubRel():
+                on_publish.release(self, packet)
+            case PubComp():
+                on_publish.completed(self, packet, now)
+            case Subscribe():
+                on_subscribe.subscribe(self, packet, now)
+            case Unsubscribe():
+                on_subscribe.unsubscribe(self, packet)
+            case PingReq():
+                self.send(PingResp())
+            case Disconnect():
+                self._on_disconnect(packet, now)
+            case Connect():
+                self._on_connect(packet, now)
+            case Auth():
+                self._on_auth(packet, now)
+            case _:
+                raise AssertionError(f"{packet.type.name} is handled by the lane")
+
+    def _on_connect(self, packet: Connect, now: float) -> None:
+        self.version = packet.protocol_version
+        self._packet_max = packet.properties.maximum_packet_size
+        self._problems = packet.properties.request_problem_information is not False
+        self._accepted = on_connect.accept(packet, self.options)
+        method = packet.properties.authentication_method
+        if method is None:
+            user, password = on_connect.credentials(packet)
+            self.state = State.VERIFYING
+            self.inbox.pause()
+            self.wire.pause_reading()
+            self.wire.authenticate(user, password)
+            return
+        self.auth = Authentication.begin(method, packet, self.options.methods, self.wire.address)
+        self.state = State.AUTHENTICATING
+        self._authenticate(packet.properties.authentication_data, now)
+
+    def _on_auth(self, packet: Auth, now: float) -> None:
+        if self.auth is None:
+            raise ProtocolError("AUTH: this connection began without an Authentication Method")  # 4.12
+        self.auth.check(packet, again=self.state is State.CONNECTED)
+        self._authenticate(packet.properties.authentication_data, now)
+
+    def _authenticate(self, data: bytes | None, now: float) -> None:
+        assert self.auth is not None
+        answer, user = self.auth.step(data)
+        if user is None:
+            self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
+        elif self.state is State.AUTHENTICATING:
+            self.auth.last_data = answer
+            self._welcome(user, now)
+        elif self.client is not None and user != self.client.user:
+            raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
+        else:
+            self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
+
+    def _welcome(self, user: str, now: float) -> None:
+        """The client is who it says it is: its session, and CONNACK."""
+        accepted, limits, broker = self._accepted, self.broker.limits, self.broker
+        assert accepted is not None
+        assert self.version is not None
+        wanted = accepted.wanted(user, self.wire.address)
+        client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
+        self.client = client
+        self.state = State.CONNECTED
+        self.heard_at = now
+        self.keep_alive = accepted.keep_alive
+        inbox = on_connect.inbox_of(broker.new_inbox())
+        connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
+        if self.auth is not None:
+            connack = self.auth.completed(connack)
+        self._accepted = None  # a password is kept no longer than needed
+        self.send(connack)
+        self.lane.packet_max = limits.frame_bytes_max
+        self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max)
+        self.inbox.read_max = 0
+        broker.sessions.resume(session, now)
+
+    def _on_disconnect(self, packet: Disconnect, now: float) -> None:
+        if self.client is None:  # in the middle of an enhanced authentication
+            self.state = State.CLOSED
+            self.wire.close("the client said goodbye")
+            return
+        expiry = packet.properties.session_expiry_interval
+        if expiry and not self.session.expiry:  # [MQTT-3.14.2-2]
+            raise ProtocolError("DISCONNECT: a Session Expiry Interval where CONNECT had none")
+        self.broker.sessions.leave(
+            self.client, now,
+            will=packet.reason_code is ReasonCode.DISCONNECT_WITH_WILL_MESSAGE,  # else it is deleted [MQTT-3.14.4-3]
+            expiry=None if expiry is None else on_connect.seconds_of(expiry),
+        )
+        self.state = State.CLOSED
+        self.wire.close(f"the client said goodbye: {packet.reason_code.name.lower()}")
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def send(self, packet: Packet) -> None:
+        """Put a packet into the outbox, within what the client takes."""
+        octets = self._octets(packet)
+        if octets is not None and self.state is not State.CLOSED:
+            self.outbox.write(octets)
+
+    def _octets(self, packet: Packet) -> bytes | None:
+        if not self._problems:
+            packet = without_problem_information(packet)
+        octets = encode_within(packet, self.version or V5, self._packet_max)
+        if octets is None:
+            self.counts.oversized += 1
+        return octets
+
+    # -- trouble ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _who(self) -> str:
+        return str(self.client) if self.client is not None else "(not through its handshake)"
+
+    def _wait_for_blocker(self, now: float) -> None:
+        blocker = self.lane.blocker
+        assert blocker is not None
+        assert self.client is not None
+        self.blocked = True
+        self.wire.pause_reading()
+        self.broker.flow.hold(self.client, blocker, now)
+
+    def note_refusal(self, error: errors.FanlightError) -> None:
+        """A request is answered with an error: counted, and told in the log once in a connection's life."""
+        self.refused += 1
+        if not self._complained:
+            self._complained = True
+            log.info(
+                "request_refused", address=self.wire.address, client=self._who, code=reason_of(error).name,
+                text=error.text,
+            )
+
+    def _fail(self, error: errors.FanlightError) -> None:
+        """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
+        if self.state is State.CLOSED:
+            return
+        reason = reason_of(error)
+        self.failed = reason.name.lower()
+        if self.client is not None:
+            self.counts.errors[reason] += 1
+        log.warning(
+            "connection_failed", address=self.wire.address, client=self._who, code=reason.name, text=error.text,
+            **_shown(error),
+        )
+        if isinstance(error, UnsupportedProtocol):
+            self.version = error.answer_in
+        farewell = self._farewell(reason, error.text)
+        if farewell is not None:
+            self.send(farewell)
+        self.state = State.CLOSED
+        self.wire.close(f"closed by the broker: {self.failed}")
+
+
+def _shown(error: errors.FanlightError) -> dict[str, Any]:
+    return {key: value for key, value in error.details.items() if key not in ("code", "text", "client", "address")}
+
+
+def version_of(body: bytes) -> Version | None:
+    """The version that a CONNECT says it is of, whatever else may be wrong with it."""
+    for version in Version:
+        if body.startswith(b"\0\4MQTT" + bytes((version,))):
+            return version
+    return None

@@ -1,0 +1,31 @@
+"""The broker's errors as reason codes: one table, and the reasons of a goodbye."""
+
+from typing import Final
+
+from broker.core import errors
+from broker.protocols.mqtt.errors import PacketError
+from broker.protocols.mqtt.reason_codes import ReasonCode
+
+REASON_CODES: Final[dict[type[errors.FanlightError], ReasonCode]] = {
+    errors.AuthenticationFailed: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
+    errors.NotPermitted: ReasonCode.NOT_AUTHORIZED,
+    errors.InvalidTopic: ReasonCode.TOPIC_NAME_INVALID,
+    errors.InvalidFilter: ReasonCode.TOPIC_FILTER_INVALID,
+    errors.LimitExceeded: ReasonCode.QUOTA_EXCEEDED,
+    errors.NoSuchSubscription: ReasonCode.NO_SUBSCRIPTION_EXISTED,
+}
+
+# Why the core closes a connection, as a DISCONNECT says it (3.14.2.1).
+GOODBYES: Final[dict[str, ReasonCode]] = {
+    "taken_over": ReasonCode.SESSION_TAKEN_OVER,
+    "shutting_down": ReasonCode.SERVER_SHUTTING_DOWN,
+    "idle_timeout": ReasonCode.KEEP_ALIVE_TIMEOUT,
+    "slow_consumer": ReasonCode.QUOTA_EXCEEDED,
+    "too_many_connections": ReasonCode.QUOTA_EXCEEDED,
+}
+
+
+def reason_of(error: errors.FanlightError) -> ReasonCode:
+    if isinstance(error, PacketError):
+        return error.reason_code
+    return REASON_CODES.get(type(error), ReasonCode.UNSPECIFIED_ERROR)

@@ -1,0 +1,110 @@
+"""PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
+
+    QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
+    retained   the same, and the retained store
+    QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
+
+A message that may not be published is dropped and counted. 5.0 can say so in the acknowledgement; 3.1.1 has no way to,
+and a connection is not closed for it [MQTT-3.3.5-2]: it is acknowledged as if it had been.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.core import errors
+from broker.protocols.mqtt.error_codes import reason_of
+from broker.protocols.mqtt.errors import ProtocolError
+from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
+from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
+from broker.protocols.mqtt.version import V3
+
+if TYPE_CHECKING:
+    from broker.protocols.mqtt.connection import MqttConnection
+
+
+def publish(connection: "MqttConnection", now: float) -> bool:
+    """The PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
+    lane, session, broker = connection.lane, connection.session, connection.broker
+    message, packet_id = lane.message, lane.packet_id
+    qos = message.qos
+    if qos == 2 and packet_id in session.unreleased:
+        lane.done()  # once published is enough, whether DUP is set or not (4.3.3)
+        _acknowledge(connection, PubRec(packet_id))
+        return True
+    if qos == 2 and len(session.unreleased) >= broker.limits.unreleased_messages_max:
+        raise ProtocolError(
+            f"PUBLISH: more than {broker.limits.unreleased_messages_max} messages of QoS 2 that are not released "
+            "(unreleased_messages_max, told in CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
+        )
+    try:
+        route = broker.route(message.topic, "mqtt")
+    except errors.FanlightError as error:
+        lane.done()
+        connection.note_refusal(error)
+        _refuse(connection, qos, packet_id, reason_of(error))
+        return True
+    retained = message.keep() if message.retain else None
+    if not lane.forward(route):
+        return False
+    if retained is not None:
+        broker.retained.put(retained, now)
+    if packet_id is not None and qos == 2:
+        session.receive(packet_id)
+        reached = ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
+        _acknowledge(connection, PubRec(packet_id, reached))
+    return True
+
+
+def _refuse(connection: "MqttConnection", qos: int, packet_id: int | None, reason: ReasonCode) -> None:
+    if qos == 0 or packet_id is None:
+        return
+    if connection.version is V3:
+        reason = ReasonCode.SUCCESS
+    if qos == 1:
+        _acknowledge(connection, PubAck(packet_id, reason))
+        return
+    if reason < ERROR:
+        connection.session.receive(packet_id)  # its PUBREL is still to come
+    _acknowledge(connection, PubRec(packet_id, reason))
+
+
+def _acknowledge(connection: "MqttConnection", packet: Acknowledgement) -> None:
+    store = connection.broker.store
+    if store.durable:
+        store.commit(partial(connection.send, packet))
+    else:
+        connection.send(packet)
+
+
+def release(connection: "MqttConnection", packet: PubRel) -> None:
+    """PUBREL: the client will not send this message again."""
+    known = connection.session.release(packet.packet_id)
+    _acknowledge(connection, PubComp(packet.packet_id, _found(connection, known)))
+
+
+def acknowledged(connection: "MqttConnection", packet: PubAck, now: float) -> None:
+    """PUBACK of a message we sent."""
+    window = connection.session.window
+    settle = window.refuse if packet.reason_code >= ERROR else window.acknowledge
+    _found(connection, settle(packet.packet_id, now))
+
+
+def received(connection: "MqttConnection", packet: PubRec, now: float) -> None:
+    """PUBREC of a message we sent: PUBREL, unless the client refused it (4.3.3)."""
+    window = connection.session.window
+    if packet.reason_code >= ERROR:
+        _found(connection, window.refuse(packet.packet_id, now))
+        return
+    connection.send(PubRel(packet.packet_id, _found(connection, window.received(packet.packet_id))))
+
+
+def completed(connection: "MqttConnection", packet: PubComp, now: float) -> None:
+    """PUBCOMP of a message we sent."""
+    _found(connection, connection.session.window.complete(packet.packet_id, now))
+
+
+def _found(connection: "MqttConnection", known: bool) -> ReasonCode:
+    if known:
+        return ReasonCode.SUCCESS
+    connection.counts.unknown_acknowledgements += 1
+    return ReasonCode.SUCCESS if connection.version is V3 else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND

@@ -1,0 +1,64 @@
+"""SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10)."""
+
+from typing import TYPE_CHECKING
+
+from broker.core import errors
+from broker.core.session import SessionOptions
+from broker.protocols.mqtt.data_types import encode_variable
+from broker.protocols.mqtt.error_codes import reason_of
+from broker.protocols.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
+from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.mqtt.topics import SHARE, parse_shared
+
+if TYPE_CHECKING:
+    from broker.protocols.mqtt.connection import MqttConnection
+
+SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
+SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
+
+
+def subscribe(connection: "MqttConnection", packet: Subscribe, now: float) -> None:
+    identifiers = packet.properties.subscription_identifiers
+    identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
+    codes = tuple(_subscribe(connection, wanted, identifier) for wanted in packet.subscriptions)
+    connection.send(SubAck(packet.packet_id, codes))
+    connection.broker.sessions.advance(connection.session, now)
+
+
+def _subscribe(connection: "MqttConnection", wanted: Subscription, identifier: bytes) -> ReasonCode:
+    sessions, session = connection.broker.sessions, connection.session
+    group, filter = parts_of(wanted.filter)
+    options = SessionOptions(
+        qos=wanted.qos, no_local=wanted.no_local, retain_as_published=wanted.retain_as_published,
+        identifier=identifier, group=group,
+    )
+    try:
+        subscription, is_new = sessions.subscribe(session, filter, "mqtt", options)
+    except errors.FanlightError as error:
+        connection.note_refusal(error)
+        return reason_of(error)
+    handling = wanted.retain_handling
+    if group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
+        sessions.send_retained(session, subscription)
+    return ReasonCode(wanted.qos)
+
+
+def unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> None:
+    connection.send(UnsubAck(packet.packet_id, tuple(_unsubscribe(connection, text) for text in packet.filters)))
+
+
+def _unsubscribe(connection: "MqttConnection", text: str) -> ReasonCode:
+    group, filter = parts_of(text)
+    try:
+        connection.broker.sessions.unsubscribe(connection.session, filter, group)
+    except errors.NoSuchSubscription:
+        return ReasonCode.NO_SUBSCRIPTION_EXISTED  # no refusal: the client has what it wants
+    return ReasonCode.SUCCESS
+
+
+def parts_of(text: str) -> tuple[str | None, bytes]:
+    """Queue group and filter: `$share/{ShareName}/{filter}` is a Shared Subscription (4.8.2), here in 3.1.1, too."""
+    if not text.startswith(SHARE):
+        return None, text.encode()
+    shared = parse_shared(text)
+    return shared.share_name, shared.filter.encode()

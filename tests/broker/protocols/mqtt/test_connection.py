@@ -1,0 +1,128 @@
+"""What passes between MQTT clients and the broker, in both versions: the ordinary course of things."""
+
+import pytest
+
+from broker.protocols.mqtt.packets import (
+    ConnAck,
+    Disconnect,
+    PingReq,
+    PingResp,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    Subscription,
+    UnsubAck,
+    Unsubscribe,
+)  # fmt: skip
+from broker.protocols.mqtt.properties import Properties
+from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.mqtt.version import V3, V5, Version
+from tests.broker.protocols.mqtt.world import World, connect
+
+versions = pytest.mark.parametrize("version", [V3, V5])
+
+
+@versions
+def test_a_client_connects_pings_and_says_goodbye(version: Version) -> None:
+    world = World()
+    peer = world.connect("sensor", version, keep_alive=30)
+    assert peer.connack is not None
+    assert not peer.connack.session_present
+    peer.say(PingReq())
+    assert peer.next() == PingResp()
+    peer.say(Disconnect())
+    assert peer.gone
+    assert peer.packets() == []
+    assert not len(world.broker.sessions)
+
+
+@versions
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("granted", [0, 1, 2])
+def test_a_message_reaches_a_subscriber_at_the_lower_qos(version: Version, qos: int, granted: int) -> None:
+    world = World()
+    subscriber, publisher = world.connect("s", version), world.connect("p", version)
+    assert subscriber.subscribe("site/+/temp", qos=granted) == (granted,)
+    answers = publisher.publish("site/7/temp", b"21.5", qos)
+    assert [type(answer) for answer in answers] == [[], [PubAck], [PubRec, PubComp]][qos]
+    (message,) = subscriber.messages()
+    assert (message.topic, message.payload, message.qos, message.retain, message.dup) == (
+        "site/7/temp", b"21.5", min(qos, granted), False, False,
+    )
+    assert subscriber.protocol.session.window.in_flight == 0
+
+
+@versions
+def test_an_unsubscribed_client_gets_nothing_more(version: Version) -> None:
+    world = World()
+    peer = world.connect("s", version)
+    peer.subscribe("a", "b")
+    peer.say(Unsubscribe(9, ("a", "never/there")))
+    codes = (ReasonCode.SUCCESS, ReasonCode.NO_SUBSCRIPTION_EXISTED) if version is V5 else ()
+    assert peer.next() == UnsubAck(9, codes)
+    peer.publish("a", b"1")
+    peer.received = b""
+    world.connect("p", version).publish("b", b"2")
+    assert [message.payload for message in peer.messages()] == [b"2"]
+
+
+@versions
+def test_a_retained_message_is_there_for_who_comes_later_until_it_is_cleared(version: Version) -> None:
+    world = World()
+    publisher = world.connect("p", version)
+    publisher.publish("door", b"open", retain=True)
+    publisher.publish("door", b"shut", 1, retain=True)
+    late = world.connect("late", version)
+    late.subscribe("#", qos=1)
+    (message,) = late.messages()
+    assert (message.payload, message.retain, message.qos) == (b"shut", True, 1)
+    publisher.publish("door", b"", retain=True)
+    (cleared,) = late.messages()
+    assert (cleared.payload, cleared.retain) == (b"", False)
+    assert not world.broker.retained
+    world.connect("later", version).subscribe("#")
+
+
+@versions
+def test_what_a_session_missed_comes_when_its_client_is_back(version: Version) -> None:
+    world = World()
+    options = {"clean_start": False} | ({"session_expiry_interval": 60} if version is V5 else {})
+    away = world.connect("away", version, **options)
+    away.subscribe("news", qos=1)
+    away.vanish()
+    publisher = world.connect("p", version)
+    for text in (b"1", b"2", b"3"):
+        publisher.publish("news", text, 1)
+    peer = world.open(version)
+    peer.say(connect("away", version, **options))
+    connack, *rest = peer.packets()
+    assert isinstance(connack, ConnAck)
+    assert connack.session_present
+    assert [packet.payload for packet in rest if isinstance(packet, Publish)] == [b"1", b"2", b"3"]
+
+
+def test_properties_pass_through_unchanged_and_the_expiry_is_what_is_left() -> None:
+    world = World()
+    peer = world.connect("s")
+    peer.subscribe(Subscription("a", 1), subscription_identifiers=(7,))
+    world.connect("p").publish(
+        "a", b"text", 1, payload_format_indicator=1, message_expiry_interval=60, content_type="text/plain",
+        response_topic="r/1", correlation_data=b"\x01", user_properties=(("k", "1"), ("k", "2")),
+    )
+    (message,) = peer.messages()
+    assert message.properties == Properties(
+        payload_format_indicator=1, message_expiry_interval=60, content_type="text/plain", response_topic="r/1",
+        correlation_data=b"\x01", user_properties=(("k", "1"), ("k", "2")), subscription_identifiers=(7,),
+    )
+
+
+def test_each_version_gets_what_the_other_publishes() -> None:
+    world = World()
+    old, new = world.connect("old", V3), world.connect("new", V5)
+    old.subscribe("#")
+    new.subscribe("#")
+    world.connect("p5", V5).publish("a", b"1", content_type="x")
+    world.connect("p3", V3).publish("b", b"2")
+    assert [message.topic for message in old.messages()] == ["a", "b"]
+    assert [message.properties.content_type for message in new.messages()] == ["x", None]

@@ -1,0 +1,177 @@
+"""A broker without sockets: connections whose other ends are in the test's hand, and a clock that it moves.
+
+Each protocol's tests have a World and a Peer of their own, made of these (native/world.py, mqtt/world.py).
+
+`World` does what net/ does, and no more: bytes come through the one receive buffer, outboxes are flushed at the end of
+a turn, a publisher that was held back goes on in a turn of its own, credentials are checked after HELLO was handled.
+Nothing is faked below that: broker, protocol and compiled floor are the real ones.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from broker.core.broker import Broker
+from broker.core.errors import FanlightError
+from broker.core.limits import Limits
+from broker.net.connection import ProtocolConnection
+from broker.wire.inbox import ReceiveBuffer
+from broker.wire.outbox import Outbox
+
+KIB = 1024
+
+
+class World:
+    """One broker and its connections. Keywords are limits."""
+
+    def __init__(self, *, receive_bytes: int = 64 * KIB, **limits: Any) -> None:
+        self.now = 1_000.0
+        self.broker = Broker(Limits(**limits), schedule=lambda: None)
+        self.shared = ReceiveBuffer(receive_bytes)
+        self.peers: list[Peer] = []
+        self.soon: deque[Callable[[], Any]] = deque()
+
+    def turn(self) -> None:
+        """Run until nothing moves any more by itself."""
+        moved = True
+        while moved:
+            moved = False
+            for outbox in self.broker.ledger.take_dirty():
+                outbox.clean()
+                moved |= self.peer_of(outbox).flush()
+            while self.soon:
+                self.soon.popleft()()
+                moved = True
+            for peer in self.peers:
+                moved |= peer.deliver()
+
+    def pass_time(self, seconds: float) -> None:
+        """What the listener's tick does, once, after so long."""
+        self.now += seconds
+        for peer in self.peers:
+            if not peer.gone:
+                peer.protocol.idle(self.now)
+        self.broker.sweep(self.now)
+        self.turn()
+
+    def peer_of(self, outbox: Outbox) -> "Peer":
+        return next(peer for peer in self.peers if peer.protocol.outbox is outbox)
+
+
+class Peer:
+    """The other end of a connection; to its protocol, the transport (`ports.WireConnection`)."""
+
+    protocol: ProtocolConnection
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        world.peers.append(self)
+        self.address = "192.0.2.1"
+        self.received = b""  # octets, not yet taken by the test
+        self.reads = True  # does this end read what it gets?
+        self.gone = False
+        self.close_reason: str | None = None
+        self.credentials: list[tuple[str | None, str | None]] = []
+        self.log_in = True  # is everybody let in?
+        self._reading = True  # does the broker read?
+        self._turn_over = False  # it reads on when the others have had their turn
+        self._sent: deque[bytes] = deque()
+        self._closing = False
+
+    # -- as the test sees it ----------------------------------------------------------------------------------------
+
+    def send(self, *pieces: bytes) -> None:
+        """Send pieces, each of which the broker gets in a read of its own (or in several, if it is large)."""
+        self._sent.extend(pieces)
+        self.world.turn()
+
+    def read_all(self) -> None:
+        """Read what waits, and go on reading."""
+        self.reads = True
+        self.flush()
+        self.world.turn()
+
+    def vanish(self) -> None:
+        """The connection breaks."""
+        self._lose("gone")
+        self.world.turn()
+
+    @property
+    def held_back(self) -> bool:
+        """Does the broker not read from this end?"""
+        return not self._reading
+
+    # -- as the broker sees it --------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self.world.now
+
+    def authenticate(self, user: str | None, password: str | None) -> None:
+        self.credentials.append((user, password))
+        if self.log_in:
+            self.world.soon.append(lambda: self.protocol.authenticated(user or "", self.world.now))
+
+    def refuse(self, error: FanlightError) -> None:
+        self.protocol.refuse(error)
+        self.world.turn()
+
+    def close(self, reason: str = "") -> None:
+        self.close_reason = reason
+        self._closing = True
+        self.protocol.outbox.close()
+        self._reading = True
+        self.world.soon.append(self.flush)
+
+    def abort(self, reason: str) -> None:
+        self.close_reason = reason
+        self.world.soon.append(lambda: self._lose(reason))
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+
+    def next_turn(self, go_on: Callable[[], None]) -> None:
+        self._turn_over = True
+        self.world.soon.append(lambda: self._new_turn(go_on))
+
+    def _new_turn(self, go_on: Callable[[], None]) -> None:
+        self._turn_over = False
+        go_on()
+
+    # -- between the two --------------------------------------------------------------------------------------------
+
+    def deliver(self) -> bool:
+        """Hand one read to the broker. Returns whether there was one."""
+        if not self._sent or not self._reading or self._turn_over or self.gone:
+            return False
+        octets = self._sent.popleft()
+        inbox = self.protocol.inbox
+        with memoryview(inbox.next_buffer()) as buffer:
+            size = min(len(buffer), len(octets))
+            buffer[:size] = octets[:size]
+        if size < len(octets):
+            self._sent.appendleft(octets[size:])
+        inbox.received(size)
+        self.protocol.receive(self.world.now)
+        return True
+
+    def flush(self) -> bool:
+        """What a sink does: send, let the publishers go on, close. Returns whether anything happened."""
+        outbox, before = self.protocol.outbox, len(self.received)
+        while self.reads and not self.gone and outbox.size:
+            self.received += outbox.take()
+        if (outbox.pausing and outbox.drained()) or (outbox.refill and not outbox.size):
+            outbox.refill = False
+            for client in self.world.broker.flow.drained(outbox):
+                self.world.soon.append(client.speaker.unblocked)
+        if self._closing and not outbox.size:
+            self._lose("closed")
+        return len(self.received) > before
+
+    def _lose(self, reason: str) -> None:
+        if not self.gone:
+            self.gone = True
+            for client in self.protocol.lost(reason):
+                self.world.soon.append(client.speaker.unblocked)
