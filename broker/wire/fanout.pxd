@@ -46,7 +46,7 @@ cdef class Target:
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
     cdef int deliver(self, Message message, Variant variant) except -1
-    cdef int hold(self, Variant variant) except -1
+    cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
 
 @cython.final

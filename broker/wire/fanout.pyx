@@ -108,7 +108,7 @@ cdef class Target:
         if variant.hole_size == 4:
             number_into(variant.head + variant.hole, self.number)
         if self.credit == 0 or (self.credit > 0 and self.waiting):
-            return self.hold(variant)
+            return self.hold(variant, message.payload_size)
         if not outbox.admits(size) and not outbox.make_room(size):
             self.dropped += 1
             return 0
@@ -117,6 +117,7 @@ cdef class Target:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)
         else:
             outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, flags)
+        outbox.ledger.payload_out += message.payload_size
         if variant.stateful:
             variant.format.sent(variant)
         if self.credit > 0:
@@ -135,7 +136,7 @@ cdef class Target:
                 self.end()
         return 0
 
-    cdef int hold(self, Variant variant) except -1:
+    cdef int hold(self, Variant variant, Py_ssize_t payload) except -1:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
         cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
@@ -150,6 +151,7 @@ cdef class Target:
         self.waiting.append(frame)
         self.direct.held += size
         self.direct.ledger.used += size
+        self.direct.ledger.payload_out += payload
         return 0
 
     def grant(self, int64_t messages):
@@ -377,18 +379,22 @@ cdef inline bint pass_on(Target target, Message message) except -1:
 
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
     """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
-    cdef Py_ssize_t i, routed = 0, n = PyList_GET_SIZE(route.targets)
+    cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
     cdef Target target
     cdef Group group
     route.hits += 1
     ledger.messages_in += 1
+    ledger.payload_in += message.payload_size
     begin(message)
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):
             routed += 1
-            if not pass_on(target, message):
+            if pass_on(target, message):
+                passed += 1
+            else:
                 target.deliver(message, target.variant)
+    ledger.payload_out += passed * message.payload_size
     for group in route.groups:
         routed += group.give(publisher, message)
     if message.laden:
@@ -398,6 +404,15 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     return routed
 
 
-def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None):
-    """`fan_out` for Python. `publisher` is the outbox of who publishes it, for those who want none of their own."""
-    return fan_out(route, ledger, publisher, message)
+def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None, *, bint own=False):
+    """`fan_out` for Python. `publisher` is the outbox of who publishes it, for those who want none of their own.
+
+    own  the broker says it of itself: nobody sent it, so it counts neither as received nor as without a subscriber
+    """
+    cdef Py_ssize_t routed = fan_out(route, ledger, publisher, message)
+    if own:
+        ledger.messages_in -= 1
+        ledger.payload_in -= message.payload_size
+        if routed == 0:
+            ledger.unroutable -= 1
+    return routed

@@ -28,3 +28,5 @@ cdef class Ledger:
         # Of sessions: no room in a queue; QoS 0 while the client is away; lost with the session; too old.
         readonly uint64_t dropped_queue, dropped_absent, dropped_session, expired
         readonly uint64_t acknowledged, refused, redelivered
+        # Octets of payloads: of messages published, and of copies put into outboxes.
+        readonly uint64_t payload_in, payload_out

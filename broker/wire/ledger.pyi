@@ -30,6 +30,8 @@ class Ledger:
     acknowledged: int
     refused: int
     redelivered: int
+    payload_in: int
+    payload_out: int
     dirty: list[Outbox]
     attention: list[Outbox]
     ended: list[Target]

@@ -209,6 +209,7 @@ cdef class Window:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
         else:
             outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, 0, MESSAGE | FIRM)
+        self.ledger.payload_out += flight.message.payload_size
         if variant.stateful:
             variant.format.sent(variant)
         return 0
