@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`counters()` and `gauges()` are read when somebody asks; `help` says what each name means."""
+    """What is read when somebody asks; `help` says what each name means.
+
+    reasons  counters that are several, one for each reason there was: name -> reason -> count. A part has so many
+             reasons as its protocol has codes, no matter what peers send
+    """
 
     help: Mapping[str, str]
     counters: Callable[[], Mapping[str, int]] = dict
     gauges: Callable[[], Mapping[str, float]] = dict
+    reasons: Callable[[], Mapping[str, Mapping[str, int]]] = dict

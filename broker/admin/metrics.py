@@ -14,7 +14,7 @@ from broker.admin.figures import Figures
 
 
 class FiguresCollector(Collector):
-    """Counters as fanlight_<name>_total, gauges as fanlight_<name>."""
+    """Counters as fanlight_<name>_total, some with the label `reason`; gauges as fanlight_<name>."""
 
     def __init__(self, figures: Sequence[Figures], version: str) -> None:
         self._figures = tuple(figures)
@@ -25,6 +25,11 @@ class FiguresCollector(Collector):
         for part in self._figures:
             for name, count in part.counters().items():
                 yield CounterMetricFamily(f"fanlight_{name}", part.help.get(name, name), value=count)
+            for name, counts in part.reasons().items():
+                family = CounterMetricFamily(f"fanlight_{name}", part.help.get(name, name), labels=["reason"])
+                for reason, count in counts.items():
+                    family.add_metric([reason], count)
+                yield family
             for name, value in part.gauges().items():
                 yield GaugeMetricFamily(f"fanlight_{name}", part.help.get(name, name), value=value)
 

@@ -56,6 +56,7 @@ class Views:
         for part in self._figures:
             stats |= part.counters()
             stats |= part.gauges()
+            stats |= part.reasons()
         return 200, stats
 
     def connections(self, query: Query) -> Answer:

@@ -14,7 +14,9 @@ from broker.auth import Credentials, PasswordAuthenticator
 
 from .inspected import Inspected
 
-HELP = {"messages_in": "Messages accepted from publishers", "connections": "Connections"}
+HELP = {
+    "messages_in": "Messages accepted from publishers", "connections": "Connections", "refusals": "Clients refused"
+}  # fmt: skip
 Serve = Callable[..., Awaitable["Served"]]
 
 
@@ -48,7 +50,7 @@ async def serve() -> AsyncIterator[Serve]:
             inspected = Inspected()
             authenticator = PasswordAuthenticator(credentials or Credentials())
             stack.push_async_callback(authenticator.close)
-            figures = [Figures(HELP, counters=inspected.counters, gauges=inspected.gauges)]
+            figures = [Figures(HELP, inspected.counters, inspected.gauges, inspected.reasons)]
             bounds = {"port": 0, "requests_per_second_max": 10_000, **bounds}
             server = AdminServer(inspected, authenticator, figures, version="1.2.3", **bounds)
             await server.start()

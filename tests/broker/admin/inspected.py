@@ -23,6 +23,9 @@ class Inspected:
     def gauges(self) -> Mapping[str, float]:
         return {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "uptime_seconds": 1.5}
 
+    def reasons(self) -> Mapping[str, Mapping[str, int]]:
+        return {"refusals": {"banned": 2, "server_busy": 1}}
+
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         return self.clients[offset : offset + limit]
 

@@ -41,6 +41,7 @@ async def test_stats_are_all_figures_in_one_object(served: Served) -> None:
     assert stats["uptime_seconds"] == 1.5
     assert (stats["messages_in"], stats["messages_out"], stats["connections"]) == (41, 42, 3)
     assert stats["http_requests"] == 1
+    assert stats["refusals"] == {"banned": 2, "server_busy": 1}
 
 
 async def test_connections_and_subscriptions_come_in_pages(served: Served) -> None:
@@ -150,6 +151,17 @@ async def test_metrics_are_what_prometheus_reads(served: Served) -> None:
     assert families["fanlight_connections"].type == "gauge"
     assert families["fanlight_build_info"].samples[0].labels == {"version": "1.2.3"}
     assert families["fanlight_http_requests"].samples[0].value == 1
+
+
+async def test_a_counter_by_reason_is_one_family_with_a_label(served: Served) -> None:
+    async with served.session.get(f"{served.url}/metrics") as response:
+        families = {family.name: family for family in parse_text(await response.text())}
+    family = families["fanlight_refusals"]
+    assert (family.type, family.documentation) == ("counter", "Clients refused")
+    assert [(sample.name, sample.labels, sample.value) for sample in family.samples] == [
+        ("fanlight_refusals_total", {"reason": "banned"}, 2.0),
+        ("fanlight_refusals_total", {"reason": "server_busy"}, 1.0),
+    ]
 
 
 async def test_metrics_are_open_metrics_for_who_asks(served: Served) -> None:
