@@ -25,6 +25,7 @@ from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from broker.core import views
 from broker.core.broker import Broker
+from broker.core.system_topics import SystemTopics
 from broker.doors import Doors, listening, reachable
 from broker.net import files, tls
 from broker.net.clock import monotonic
@@ -55,6 +56,9 @@ class Application:
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready)
+        self.broker.system_topics = SystemTopics(
+            self.broker, self.views.counters, monotonic(), version=__version__
+        )
         self.admin = AdminServer(
             self.views, self.authenticator,
             [

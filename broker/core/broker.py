@@ -6,7 +6,7 @@ one: a protocol's lane asks once for a topic's route, and the compiled half uses
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -20,12 +20,15 @@ from broker.core.router import Router
 from broker.core.sessions import Sessions
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, check_filter, words_of
+from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, words_of
 from broker.wire.fanout import Route, Target, publish
 from broker.wire.ledger import Ledger
 from broker.wire.message import Format, Message, Variants
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
+
+if TYPE_CHECKING:
+    from broker.core.system_topics import SystemTopics
 
 log: Final = structlog.stdlib.get_logger("core")
 
@@ -48,7 +51,9 @@ class Broker:
         self.retained = Retained(self.ledger, limits)
         self.store: Store = MemoryStore()
         self.sessions = Sessions(self)
+        self.system_topics: SystemTopics | None = None  # put in by who knows all counters
         self.clients: dict[int, Client] = {}
+        self.clients_maximum = 0  # connected at one time, so far
         self.connects = 0
         self.subscribes = 0
         self.unsubscribes = 0
@@ -79,6 +84,7 @@ class Broker:
         )
         outbox.owner = client
         self.clients[number] = client
+        self.clients_maximum = max(self.clients_maximum, len(self.clients))
         log.info("client_connected", connection=number, client=client.name, address=address, agent=agent, user=user)
         return client
 
@@ -192,6 +198,11 @@ class Broker:
             self.retained.put(message, now)
         return publish(route, self.ledger, publisher, message)
 
+    def publish_own(self, message: Message, now: float) -> None:
+        """Publish and retain what the broker says of itself. Nobody waits for it, and nobody has sent it."""
+        self.retained.put(message, now, own=True)
+        publish(self.router.route(message.topic, SYNTAXES[message.syntax]), self.ledger, None, message, own=True)
+
     def check_reply(self, topic: bytes, syntax: str) -> None:
         """Raises InvalidTopic if a reply topic is none."""
         words_of(topic, syntax, self.limits)
@@ -201,3 +212,5 @@ class Broker:
         self.flow.sweep(now)
         self.sessions.sweep(now)
         self.retained.sweep(now)
+        if self.system_topics is not None:
+            self.system_topics.sweep(now)

@@ -166,6 +166,12 @@ class Limits:
         Reason("all messages in queues, in flight and retained, each counted once; past it every queue counts as full"),
     ] = 2048 * MIB
 
+    # What the broker says of itself.
+    sys_interval_seconds: Annotated[
+        float, Ge(0), Le(86_400), Unit("seconds"),
+        Reason("time between two publications of the $SYS topics, which say what has changed; 0 has none of them"),
+    ] = 10.0
+
     # Caches.
     routes_max: Annotated[
         int, Ge(16), Le(100_000_000), Unit("routes"),

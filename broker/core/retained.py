@@ -40,6 +40,7 @@ class Entry:
     message: Message
     key: Canonical
     revision: int
+    own: bool  # the broker's: not counted, not limited
 
 
 class Retained:
@@ -49,6 +50,7 @@ class Retained:
         self.nbytes = 0
         self.revision = 0  # counts the changes
         self.refused = self.expired = 0
+        self._own = 0
         self._ids: dict[Canonical, int] = {}
         self._entries: list[Entry | None] = []
         self._free: list[int] = []
@@ -56,15 +58,19 @@ class Retained:
         self._deadlines: Deadlines[int] = Deadlines()
 
     def __len__(self) -> int:
-        return len(self._ids)
+        """Those of clients; the broker's own are as many as there are names for them."""
+        return len(self._ids) - self._own
 
     @property
     def index_bytes(self) -> int:
         """Memory of the index of topics."""
         return self._index.nbytes
 
-    def put(self, message: Message, now: float) -> bool:
-        """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it."""
+    def put(self, message: Message, now: float, *, own: bool = False) -> bool:
+        """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it.
+
+        own  it is the broker's, on a topic that only the broker publishes: no limit of clients applies
+        """
         key = canonical(message.topic, message.syntax)
         id = self._ids.get(key)
         if not message.payload:
@@ -75,15 +81,13 @@ class Retained:
             return True
         kept = message.keep()
         old = None if id is None else self._entries[id]
-        nbytes = self.nbytes + kept.nbytes - (old.message.nbytes if old is not None else 0)
-        if (old is None and len(self._ids) >= self.limits.retained_messages_max) \
-                or nbytes > self.limits.retained_bytes_max or self.ledger.stored > self.ledger.stored_limit:
+        if not own and not self._has_room(kept, old):
             self.refused += 1
             if id is not None:
                 self._remove(id)
             return False
         self.revision += 1
-        entry = Entry(kept, key, self.revision)
+        entry = Entry(kept, key, self.revision, own)
         if id is None:
             id = self._free.pop() if self._free else len(self._entries)
             if id == len(self._entries):
@@ -92,15 +96,33 @@ class Retained:
             self._index.insert(kept.topic, id, syntax=SYNTAXES[kept.syntax])
         elif old is not None:
             self._respell(old.message, kept, id)
-            old.message.released(self.ledger)
+            self._uncount(old)
         self._entries[id] = entry
-        self.nbytes = nbytes
-        kept.held(self.ledger)
+        self._count(entry)
         if kept.expires_at != NEVER:
             self._deadlines.set(id, kept.expires_at)
         else:
             self._deadlines.discard(id)
         return True
+
+    def _has_room(self, new: Message, old: Entry | None) -> bool:
+        nbytes = self.nbytes + new.nbytes - (old.message.nbytes if old is not None else 0)
+        return (old is not None or len(self) < self.limits.retained_messages_max) \
+            and nbytes <= self.limits.retained_bytes_max and self.ledger.stored <= self.ledger.stored_limit
+
+    def _count(self, entry: Entry) -> None:
+        if entry.own:
+            self._own += 1
+        else:
+            self.nbytes += entry.message.nbytes
+            entry.message.held(self.ledger)
+
+    def _uncount(self, entry: Entry) -> None:
+        if entry.own:
+            self._own -= 1
+        else:
+            self.nbytes -= entry.message.nbytes
+            entry.message.released(self.ledger)
 
     def _respell(self, old: Message, new: Message, id: int) -> None:
         """The index holds a topic in the spelling in which it came."""
@@ -112,13 +134,12 @@ class Retained:
         entry = self._entries[id]
         assert entry is not None
         self.revision += 1
-        self.nbytes -= entry.message.nbytes
+        self._uncount(entry)
         self._index.remove(entry.message.topic, id, syntax=SYNTAXES[entry.message.syntax])
         del self._ids[entry.key]
         self._entries[id] = None
         self._free.append(id)
         self._deadlines.discard(id)
-        entry.message.released(self.ledger)
 
     def get(self, topic: bytes, syntax: str, now: float) -> Message | None:
         """The value of one topic."""

@@ -43,6 +43,7 @@ class Router:
         self.variants = variants
         self.built = 0
         self.invalidated = 0
+        self.shared = 0  # members of queue groups
         self._subscriptions: dict[int, Subscription] = {}
         self._free: list[int] = []
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
@@ -81,6 +82,7 @@ class Router:
         if subscription.group_name is not None:
             subscription.group = self._groups.setdefault(group_key(subscription), Group())
             subscription.group.add(subscription.target, self._new_queue())
+            self.shared += 1
         self._forget_routes(subscription)
 
     def remove(self, subscription: Subscription) -> None:
@@ -92,6 +94,7 @@ class Router:
             if not len(subscription.group):
                 del self._groups[group_key(subscription)]
             subscription.group = None
+            self.shared -= 1
         self._free.append(subscription.id)
         self._forget_routes(subscription)
 

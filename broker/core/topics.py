@@ -15,6 +15,7 @@ SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 
 BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
+BROKER_SYNTAX: Final = SYNTAXES.index("mqtt")  # in which it spells them, as others do who have such topics
 INBOX_ROOT: Final = b"$inbox"  # topics of replies
 MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
 
