@@ -356,7 +356,7 @@ class MqttConnection:
             raise ProtocolError("DISCONNECT: a Session Expiry Interval where CONNECT had none")
         self.broker.sessions.leave(
             self.client, now,
-            will=packet.reason_code is ReasonCode.DISCONNECT_WITH_WILL_MESSAGE,  # else it is deleted [MQTT-3.14.4-3]
+            will=packet.reason_code is not ReasonCode.NORMAL_DISCONNECTION,  # that one deletes it [MQTT-3.14.4-3]
             expiry=None if expiry is None else on_connect.seconds_of(expiry),
         )
         self.state = State.CLOSED
