@@ -62,6 +62,20 @@ async def test_a_message_goes_from_tls_to_plain_tcp_and_back(
                 assert (await anext(messages)).payload == b"x" * 300_000
 
 
+async def test_a_client_that_is_closed_has_let_go_of_its_socket(
+    start_broker: StartBroker, signed: Certificates
+) -> None:
+    broker = start(start_broker, signed)
+    client = await fanlight.connect(url(broker), ca=signed.ca, close_timeout=0.5)
+    await client.flush()
+    os.kill(broker.pid, signal.SIGSTOP)  # by TLS a close is an exchange, and nobody answers
+    try:
+        await client.close()
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert client.link._wire is None
+
+
 async def test_a_client_refuses_a_broker_whose_certificate_it_does_not_trust(
     start_broker: StartBroker, signed: Certificates
 ) -> None:

@@ -146,7 +146,7 @@ class Link:
         while self.state is not State.CLOSED:
             since = loop.time()
             assert self._lost is not None
-            reason = await self._lost
+            reason = await asyncio.shield(self._lost)  # close() cancels this task, and waits for the loss itself
             log.warning("connection to %s lost: %s", self.address, reason)
             self.tasks.call(self.options.on_disconnect, reason)
             if self.options.reconnect and loop.time() - since >= self.options.reconnect.stable_seconds:
