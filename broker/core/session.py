@@ -6,7 +6,7 @@
 Clients whose protocol has no sessions have none: what they hold ends with their connection.
 """
 
-from collections import deque
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 
@@ -61,14 +61,16 @@ class Session:
     will: Will | None = None
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by number, as every client has them
     by_filter: dict[FilterKey, Subscription] = field(default_factory=dict)
-    unreleased: set[int] = field(default_factory=set)  # identifiers received with QoS 2
-    cursors: deque[Cursor] = field(default_factory=deque)  # retained messages still to be sent
+    unreleased: AbstractSet[int] = frozenset()  # identifiers received with QoS 2
+    cursors: list[Cursor] = field(default_factory=list)  # retained messages still to be sent
     numbers: int = 0
 
     def receive(self, identifier: int) -> bool:
         """A PUBLISH with QoS 2 has come. False if it was received before: it is not published again (4.3.3)."""
         if identifier in self.unreleased:
             return False
+        if not isinstance(self.unreleased, set):
+            self.unreleased = set()  # not before: most sessions never have any
         self.unreleased.add(identifier)
         return True
 
@@ -76,6 +78,7 @@ class Session:
         """A PUBREL has come. False if no message with this identifier was received."""
         if identifier not in self.unreleased:
             return False
+        assert isinstance(self.unreleased, set)
         self.unreleased.remove(identifier)
         return True
 

@@ -172,7 +172,7 @@ class Sessions:
             self.broker.end_subscription(subscription)
         session.by_filter.clear()
         session.cursors.clear()
-        session.unreleased.clear()
+        session.unreleased = frozenset()
         lost = session.window.end()
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
@@ -279,7 +279,7 @@ class Sessions:
                 if session.outbox.size:
                     self.broker.flow.refill(session.outbox)
                 return True
-            session.cursors.popleft()
+            session.cursors.pop(0)
         return False
 
     @staticmethod
