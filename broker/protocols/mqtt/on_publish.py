@@ -27,7 +27,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     lane, session, broker = connection.lane, connection.session, connection.broker
     message, packet_id = lane.message, lane.packet_id
     qos = message.qos
-    if qos == 2 and packet_id in session.unreleased:
+    if qos == 2 and packet_id is not None and packet_id in session.unreleased:
         lane.done()  # once published is enough, whether DUP is set or not (4.3.3)
         _acknowledge(connection, PubRec(packet_id))
         return True
