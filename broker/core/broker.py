@@ -201,7 +201,8 @@ class Broker:
     def publish_own(self, message: Message, now: float) -> None:
         """Publish and retain what the broker says of itself. Nobody waits for it, and nobody has sent it."""
         self.retained.put(message, now, own=True)
-        publish(self.router.route(message.topic, SYNTAXES[message.syntax]), self.ledger, None, message, own=True)
+        route = self.router.passing_route(message.topic, SYNTAXES[message.syntax])  # the cache is for clients
+        publish(route, self.ledger, None, message, own=True)
 
     def check_reply(self, topic: bytes, syntax: str) -> None:
         """Raises InvalidTopic if a reply topic is none."""

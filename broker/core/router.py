@@ -150,6 +150,10 @@ class Router:
         self.built += 1
         return route
 
+    def passing_route(self, topic: bytes, syntax: str) -> Route:
+        """The route of a topic, worked out and not kept, nor counted as hot. Raises InvalidTopic."""
+        return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
+
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
         """The subscriptions that a topic reaches, in order of their ids. Raises InvalidTopic."""
         check_topic(topic, syntax, self.limits)

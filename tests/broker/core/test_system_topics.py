@@ -198,6 +198,14 @@ def test_the_broker_counts_nothing_that_it_says_of_itself_as_published() -> None
     assert (ledger.messages_in, ledger.unroutable, ledger.payload_in) == (0, 0, 0)
 
 
+def test_they_take_no_place_in_the_route_cache_and_are_not_hot_topics() -> None:
+    system = System().later(1)
+    system.world.connect("watcher").subscribe("$SYS/#")
+    system.later(10)
+    assert len(system.world.broker.routes) == 0
+    assert system.world.broker.router.hot_topics(10) == []
+
+
 def test_they_do_not_count_against_the_limits_of_retained_messages() -> None:
     system = System(retained_messages_max=1, retained_bytes_max=1_000)
     system.later(1)
