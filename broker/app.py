@@ -66,6 +66,7 @@ class Application:
                 Figures(views.GAUGES, gauges=self.views.gauges),
                 Figures(LOGIN_COUNTERS, self.authenticator.counters),
                 Figures(logs.COUNTERS, logs.counters),
+                *self.doors.figures(),
             ],
             version=__version__, host=settings.http_host, port=settings.http_port,
             connections_max=settings.http_connections_max,

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from broker import logs
+from broker.admin.figures import Figures
 from broker.config import Settings
 from broker.core.broker import Broker
 from broker.core.ports import Authenticator
@@ -23,6 +24,7 @@ from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.websocket import WebSocket
 from broker.protocols.mqtt.connection import MqttConnection
+from broker.protocols.mqtt.options import COUNTERS as MQTT_COUNTERS
 from broker.protocols.mqtt.options import Counts, Options
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
@@ -103,6 +105,12 @@ class Doors:
         for listener in self.listeners:
             found.update(listener.counters())
         return found
+
+    def figures(self) -> list[Figures]:
+        """What a protocol counts for itself."""
+        if not self.settings.mqtt:
+            return []
+        return [Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons)]
 
 
 def mqtt_options(settings: Settings) -> Options:

@@ -1,6 +1,7 @@
 """The HTTP views of a broker that is at work: what they show is what is so."""
 
 import asyncio
+import socket
 from typing import Any
 from urllib.parse import quote
 
@@ -8,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import StartBroker, TestBroker
 from tests.system.views import KIB, ask, stats, view
-from tests.system.wire import SMALL_BUFFER, Peer, Peers, numbered, publish
+from tests.system.wire import SMALL_BUFFER, WAIT_SECONDS, Peer, Peers, numbered, publish
 
 
 async def pages(broker: TestBroker, name: str, limit: int) -> list[dict[str, Any]]:
@@ -131,6 +132,37 @@ async def test_the_metrics_are_what_prometheus_reads_and_agree_with_the_stats(br
         assert values["fanlight_messages_out_total"] == 5
         assert values["fanlight_connections"] == values["fanlight_subscriptions"] == 1
         for name in shown.keys() - {"version"}:
-            assert f"fanlight_{name}_total" in values or f"fanlight_{name}" in values
+            assert f"fanlight_{name}" in families
         assert all(family.documentation for family in families.values())
         assert values["process_resident_memory_bytes"] > 0
+
+
+def refused_by(port: int) -> bytes:
+    """What is answered to a CONNECT of MQTT 3.1, until the connection is closed."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
+        connection.sendall(b"\x10\x0f\0\6MQIsdp\3\2\0\0\0\1a")
+        answer = b""
+        while octets := connection.recv(1024):
+            answer += octets
+        return answer
+
+
+async def test_what_becomes_of_mqtt_clients_is_counted_by_reason(broker: TestBroker) -> None:
+    assert await asyncio.to_thread(refused_by, broker.mqtt_port) == b"\x20\2\0\1"
+    shown = await stats(broker)
+    assert shown["mqtt_connects_refused"] == {"unsupported_protocol_version": 1}
+    assert (shown["mqtt_errors"], shown["mqtt_unknown_acknowledgements"]) == ({}, 0)
+    _, text = await asyncio.to_thread(ask, f"{broker.http_url}/metrics")
+    assert 'fanlight_mqtt_connects_refused_total{reason="unsupported_protocol_version"} 1.0' in text.splitlines()
+
+
+async def test_the_broker_publishes_what_it_says_of_itself(start_broker: StartBroker) -> None:
+    broker = start_broker(sys_interval_seconds=0.25)
+    async with await Peer.connect(broker.port) as peer:
+        await peer.subscribe(1, "$SYS.broker.#")
+        seen: dict[str, bytes] = {}
+        while not {"$SYS/broker/uptime", "$SYS/broker/load/sockets/1min", "$SYS/broker/bytes/sent"} <= seen.keys():
+            message = await peer.message()
+            seen[message.topic] = message.payload
+        assert seen["$SYS/broker/uptime"].endswith(b" seconds")
+        assert float(seen["$SYS/broker/load/sockets/1min"]) > 0

@@ -116,7 +116,7 @@ cdef class PublishFormat(Format):
 
     def write(self, content):
         found, left_out = convert.write(self, content)
-        self.left_out += left_out
+        MQTT_5_0.left_out += left_out    # one count, for the formats of single connections too
         return found
 
 

@@ -4,9 +4,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
+from broker.protocols.mqtt.format import MQTT_5_0
 from broker.protocols.mqtt.reason_codes import ReasonCode
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "mqtt_connects_refused": "MQTT clients that were not let in, by the reason code in CONNACK",
+    "mqtt_errors": "MQTT connections closed for what their client did, by reason code",
+    "mqtt_unknown_acknowledgements": "Acknowledgements of MQTT clients for packet identifiers that were not in use",
+    "mqtt_answers_too_large": "Answers not sent because the MQTT client's Maximum Packet Size has no room for them",
+    "mqtt_fields_left_out": "Headers of other protocols' messages that MQTT cannot say, left out of what was delivered",
+}
 
 
 class Exchange(Protocol):
@@ -42,3 +51,18 @@ class Counts:
     refused: Counter[ReasonCode] = field(default_factory=Counter)  # CONNECTs, by the reason in CONNACK
     unknown_acknowledgements: int = 0  # for packet identifiers that were not in use
     oversized: int = 0  # answers that the client's Maximum Packet Size left no room for
+
+    def counters(self) -> Mapping[str, int]:
+        """By the names of COUNTERS."""
+        return {
+            "mqtt_unknown_acknowledgements": self.unknown_acknowledgements,
+            "mqtt_answers_too_large": self.oversized,
+            "mqtt_fields_left_out": MQTT_5_0.left_out,
+        }
+
+    def reasons(self) -> Mapping[str, Mapping[str, int]]:
+        """Counts by reason code, in the specification's words; codes that did not occur are not there."""
+        return {
+            "mqtt_connects_refused": {code.name.lower(): count for code, count in sorted(self.refused.items())},
+            "mqtt_errors": {code.name.lower(): count for code, count in sorted(self.errors.items())},
+        }
