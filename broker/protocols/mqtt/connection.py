@@ -408,8 +408,6 @@ class MqttConnection:
             return
         reason = reason_of(error)
         self.failed = reason.name.lower()
-        if self.client is not None:
-            self.counts.errors[reason] += 1
         log.warning(
             "connection_failed", address=self.wire.address, client=self._who, code=reason.name, text=error.text,
             **_shown(error),
@@ -417,6 +415,8 @@ class MqttConnection:
         if isinstance(error, UnsupportedProtocol):
             self.version = error.answer_in
         farewell = self._farewell(reason, error.text)
+        if self.client is not None or farewell is None:  # else it is counted among the CONNECTs refused
+            self.counts.errors[reason] += 1
         if farewell is not None:
             self.send(farewell)
         self.state = State.CLOSED

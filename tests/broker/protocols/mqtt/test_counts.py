@@ -1,5 +1,7 @@
 """What is counted of all MQTT connections together, as /stats and /metrics show it."""
 
+import pytest
+
 from broker.protocols.mqtt.options import COUNTERS
 from broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel, Subscribe, Subscription
 from broker.protocols.mqtt.version import V3, V5
@@ -34,6 +36,20 @@ def test_clients_that_are_not_let_in_are_counted_by_the_reason_they_were_told() 
         "client_identifier_not_valid": 1, "bad_authentication_method": 2,
     }  # fmt: skip
     assert world.counts.reasons()["mqtt_errors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("octets", "reason"),
+    [(b"\x10\0", "malformed_packet"), (b"\xc0\0", "protocol_error"), (b"\x10\xff\xff\x7f", "packet_too_large")],
+    ids=["no protocol name", "PINGREQ first", "too large"],
+)  # fmt: skip
+def test_who_is_closed_without_a_connack_is_counted_among_the_errors(octets: bytes, reason: str) -> None:
+    """MQTT 5, 4.13.1: there is no version to answer in."""
+    world = World()
+    peer = world.open()
+    peer.send(octets)
+    assert (peer.gone, peer.received) == (True, b"")
+    assert world.counts.reasons() == {"mqtt_errors": {reason: 1}, "mqtt_connects_refused": {}}
 
 
 def test_acknowledgements_of_what_was_not_sent_are_counted() -> None:
