@@ -40,5 +40,6 @@ cdef class NameIndex:
         uint32_t _find(self, int count) noexcept nogil
         void _pack_if_sparse(self) noexcept nogil
         int _ask(self, const View* view, uint32_t syntax, Numbers* ids, Fault* fault) noexcept nogil
+        object _match(self, object filter, object syntax, bint as_array)
         void _free_answer(self) noexcept nogil
         object _spell(self, uint32_t node, uint32_t syntax, bint is_str)

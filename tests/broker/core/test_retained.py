@@ -1,11 +1,13 @@
 """Retained messages: set, replaced, cleared, found, sent in slices (MQTT 5, 3.3.1.3)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.core import retained
 from broker.core.retained import SLICE
 from broker.wire.message import Message
 from matchcore import reference
@@ -22,6 +24,15 @@ def drain(world: World, peer: Peer) -> list[str]:
     while world.broker.sessions.advance(peer.session, world.now) or peer.outbox.size:
         got += peer.got()
     return got + peer.got()
+
+
+@pytest.fixture(scope="module", autouse=True, params=[retained.PART, 3], ids=["one part", "parts of three"])
+def parts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test here with all topics in one index, and with three in each."""
+    before, retained.PART = retained.PART, request.param
+    yield
+    retained.PART = before
+
 
 
 def test_the_last_value_is_kept_and_an_empty_one_clears_it() -> None:
