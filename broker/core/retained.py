@@ -3,8 +3,9 @@
     name   --> id          topics in whichever spelling, the same words once
     filter --> ids         matchcore.NameIndex: names are indexed and a filter is asked, the mirror image of routing
 
-A subscriber gets them through a Cursor, in slices. Topics are looked up a part at a time, the value when it is sent. What was set since the SUBSCRIBE is passed over: its live copy has gone to the subscriber already, and an older
-value never comes after it. What was deleted or has expired since then is passed over, too.
+A subscriber gets them through a Cursor, in slices. Topics are looked up a part at a time, the value when it is sent.
+What was set since the SUBSCRIBE is passed over: its live copy has gone to the subscriber already, and an older value
+never comes after it. What was deleted or has expired since then is passed over, too.
 
 A message that the limits do not let in is delivered and not retained, and counted; what its topic had is cleared, for
 it is the last good value no more. Nothing is thrown out for a message on another topic.
