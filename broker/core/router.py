@@ -28,6 +28,7 @@ from broker.wire.routes import RouteCache
 from broker.wire.window import Queue
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
+MANY_ROUTES: Final = 4_096  # to forget at once: some 40 ms one by one
 REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
 
 GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
@@ -111,12 +112,25 @@ class Router:
 
     def _forget_routes(self, changed: Subscription) -> None:
         """Forget the cached routes whose topics the subscription's filter matches."""
-        for slot in self._topics.match(changed.filter, syntax=changed.syntax):
+        touched = self._topics.match_array(changed.filter, syntax=changed.syntax)
+        self.invalidated += len(touched)
+        if len(touched) > MANY_ROUTES and 4 * len(touched) > len(self.routes):
+            self._forget_all_routes()
+            return
+        for slot in touched.tolist():
             route = self._slots[slot]
             assert route is not None
             self.routes.discard(route)
             self._release(route)
-            self.invalidated += 1
+
+    def _forget_all_routes(self) -> None:
+        """A filter such as `#`: one by one they would hold the loop for most of a second. The few others come again."""
+        for route in nlargest(REMEMBERED_TOPICS, self.routes.routes(), key=lambda route: route.hits):
+            self._remember(route)
+        self.routes.clear()
+        self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
+        self._slots.clear()
+        self._free_slots.clear()
 
     def _release(self, route: Route) -> None:
         """A route has left the cache: its topic and its slot are free again."""
@@ -124,7 +138,11 @@ class Router:
         self._topics.remove(topic, route.slot, syntax=syntax)
         self._slots[route.slot] = None
         self._free_slots.append(route.slot)
-        if route.hits and len(topic) <= REMEMBERED_TOPIC_BYTES:
+        self._remember(route)
+
+    def _remember(self, route: Route) -> None:
+        """How many messages a topic had, for `hot_topics`."""
+        if route.hits and len(route.key) <= REMEMBERED_TOPIC_BYTES:
             if len(self._messages_before) >= REMEMBERED_TOPICS:
                 del self._messages_before[next(iter(self._messages_before))]
             self._messages_before[route.key] = route.hits

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from broker.core import router
 from broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
 from broker.core.explain import explain
 from broker.core.subscription import Subscription
@@ -228,3 +229,28 @@ def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:
 
 def test_a_key_is_syntax_and_topic() -> None:
     assert RouteCache.key_of(1, b"a/b") == b"\x01a/b"
+
+
+@pytest.mark.parametrize("many", [2, 4_096])
+def test_a_filter_that_touches_most_routes_forgets_them_as_any_other_does(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once where they are many, one by one elsewhere: what is known of hot topics and what comes next is the same."""
+    monkeypatch.setattr(router, "MANY_ROUTES", many)
+    broker = broker_with()
+    client, _ = connect(broker)
+    subscribe(broker, client, 1, b"a.*")
+    routes = [broker.router.route(b"a.%d" % n, "amqp") for n in range(8)] + [broker.router.route(b"b", "amqp")]
+    for hits, route in enumerate(routes):
+        route.hits = hits
+    subscribe(broker, client, 2, b"a.#")
+    assert broker.router.invalidated == 8
+    again = broker.router.route(b"a.3", "amqp")
+    assert again is not routes[3]
+    assert (again.hits, len(again)) == (3, 2)
+    assert broker.router.route(b"b", "amqp").hits == 8
+    hottest = broker.router.hot_topics(3)
+    assert [(topic, messages) for topic, _, messages, _ in hottest] == [(b"b", 8), (b"a.7", 7), (b"a.6", 6)]
+    broker.unsubscribe(client, 2)
+    assert len(broker.router.route(b"a.3", "amqp")) == 1
+    assert len(broker.routes) == 2
