@@ -235,7 +235,7 @@ def test_a_key_is_syntax_and_topic() -> None:
 def test_a_filter_that_touches_most_routes_forgets_them_as_any_other_does(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once where they are many, one by one elsewhere: what is known of hot topics and what comes next is the same."""
+    """At once where they are many, one by one elsewhere: what is known of hot topics, and what comes, is the same."""
     monkeypatch.setattr(router, "MANY_ROUTES", many)
     broker = broker_with()
     client, _ = connect(broker)
