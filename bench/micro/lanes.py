@@ -6,6 +6,7 @@
     ... QoS 1       PUBLISH in, PUBACK out, PUBLISH out, PUBACK in
     5.0 properties  QoS 0, with a content type and a user property
     5.0 alias       QoS 0, its topic by an alias
+    5.0 aliases     the same, and by an alias to each subscriber
 
 Processor time of this thread for one publish and all its deliveries, the best of several passes, for 1 and for 10
 subscribers; JSON on standard output. The cases take turns, so that a slower minute of the machine is everybody's.
@@ -19,6 +20,7 @@ from collections.abc import Callable
 import msgpack  # type: ignore[import-untyped]
 
 from bench.micro.reporting import parser, report
+from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.format import FORMATS
 from broker.protocols.mqtt.lane import NEED_MORE
 from broker.protocols.mqtt.lane import Lane as MqttLane
@@ -86,15 +88,21 @@ class Peer:
 class Case:
     """One kind of publish, and who gets it."""
 
-    def __init__(self, publish: bytes, subscribers: int, version: Version | None = None, qos: int = 0) -> None:
+    def __init__(
+        self, publish: bytes, subscribers: int, version: Version | None = None, qos: int = 0, aliases: bool = False
+    ) -> None:
         self.batch = publish * MESSAGES
         self.qos = qos
         self.ledger = Ledger(GIB, lambda: None)
         routes = RouteCache(10)
         self.publisher = Peer(self.ledger, routes, version)
         self.receivers = [Peer(self.ledger, routes, version) for _ in range(subscribers)]
-        variant = Variants().of(self.receivers[0].format, qos)
-        targets = [Target(one.way, variant, number) for number, one in enumerate(self.receivers)]
+        variants = Variants()
+        formats = [AliasFormat(10) if aliases else one.format for one in self.receivers]
+        targets = [
+            Target(one.way, variants.of(format, qos), number)
+            for number, (one, format) in enumerate(zip(self.receivers, formats, strict=True))
+        ]
         routes.add(Route(RouteCache.key_of(0 if version is None else 1, TOPIC), targets, []))
         if version is V5:
             self.publisher.inbox.feed(packet(V5, properties=ALIAS))  # tell the alias
@@ -155,6 +163,7 @@ def cases(subscribers: int) -> dict[str, Case]:
         "5.0 QoS 1": Case(packet(V5, qos=1), subscribers, V5, 1),
         "5.0 properties": Case(packet(V5, properties=EXTRAS), subscribers, V5),
         "5.0 alias": Case(packet(V5, b"", properties=ALIAS), subscribers, V5),
+        "5.0 aliases": Case(packet(V5, b"", properties=ALIAS), subscribers, V5, aliases=True),
     }
 
 

@@ -157,7 +157,7 @@ class Settings:
     ] = 0
     mqtt_topic_alias_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
-        Reason("topic aliases that a client may set on one connection, each kept with its topic"),
+        Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
     ] = 64
     mqtt_server_reference: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("server"),

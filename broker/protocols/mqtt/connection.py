@@ -329,7 +329,7 @@ class MqttConnection:
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(user, self.wire.address)
+        wanted = accepted.wanted(user, self.wire.address, self.options)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED

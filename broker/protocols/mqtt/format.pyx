@@ -99,8 +99,8 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
 cdef class PublishFormat(Format):
     """PUBLISH packets in one version: MQTT_3_1_1 and MQTT_5_0, or FORMATS by it."""
 
-    def __init__(self, version not None):
-        Format.__init__(self, f"mqtt {version.name[5:].replace('_', '.')}", "mqtt")
+    def __init__(self, version not None, *, bint stateful=False):
+        Format.__init__(self, f"mqtt {version.name[5:].replace('_', '.')}", "mqtt", stateful=stateful)
         self.version = version
         self.has_properties = version == V5
 

@@ -9,9 +9,10 @@ from broker.core import errors, session
 from broker.core.limits import Limits
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES
 from broker.core.will import Will as CoreWill
+from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.fields import fields_of
-from broker.protocols.mqtt.format import FORMATS
+from broker.protocols.mqtt.format import FORMATS, PublishFormat
 from broker.protocols.mqtt.options import Options
 from broker.protocols.mqtt.packets import ConnAck, Connect, Will
 from broker.protocols.mqtt.properties import Properties
@@ -38,7 +39,7 @@ class Accepted:
     def properties(self) -> Properties:
         return self.packet.properties
 
-    def wanted(self, user: str, address: str) -> session.Connect:
+    def wanted(self, user: str, address: str, options: Options) -> session.Connect:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -47,12 +48,19 @@ class Accepted:
             seconds = properties.session_expiry_interval or 0
             expiry = seconds_of(seconds)
         return session.Connect(
-            client_id=self.client_id, format=FORMATS[packet.protocol_version],
+            client_id=self.client_id, format=self.format(options),
             protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1", address=address, user=user,
             clean_start=packet.clean_start, expiry=expiry,
             receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,
             will=self.will,
         )
+
+    def format(self, options: Options) -> PublishFormat:
+        """Its own one for a client that takes Topic Aliases."""
+        taken = min(self.properties.topic_alias_maximum or 0, options.topic_alias_max)
+        if taken:
+            return AliasFormat(taken, self.properties.maximum_packet_size)
+        return FORMATS[self.packet.protocol_version]
 
     def connack(self, present: bool, expiry: float, limits: Limits, options: Options, inbox: str) -> ConnAck:
         """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's response topics."""

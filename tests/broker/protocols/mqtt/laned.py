@@ -25,10 +25,10 @@ class Client:
     def __init__(
         self, version: Version | None = None, *, packet_max: int = MAXIMUM, control_max: int = 1 << 20,
         alias_max: int = 10, plain: bool = False, ledger: Ledger | None = None, routes: RouteCache | None = None,
-        receive_max: int = 100, policy: str = "pause",
+        receive_max: int = 100, policy: str = "pause", limit: int = 1 << 20,
     ) -> None:  # fmt: skip
         self.ledger = ledger or Ledger(1 << 30, lambda: None)
-        self.outbox = Outbox(self.ledger, 1 << 20, policy)
+        self.outbox = Outbox(self.ledger, limit, policy)
         self.inbox = Inbox(ReceiveBuffer(), self.ledger)
         self.routes = RouteCache(100) if routes is None else routes
         self.window = Window(self.outbox, Queue(self.ledger, 1_000, 1 << 20))
