@@ -22,7 +22,7 @@ from broker.core.session import Session
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
-from broker.protocols.mqtt.error_codes import GOODBYES, reason_of
+from broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, reason_of
 from broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
 from broker.protocols.mqtt.fixed_header import PacketType
 from broker.protocols.mqtt.format import FORMATS
@@ -203,7 +203,7 @@ class MqttConnection:
             return
         farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
         if farewell is not None:
-            self.send(farewell)
+            self._put(farewell)
         self.state = State.CLOSED
         self.wire.close(f"closed by the broker: {reason}")
 
@@ -226,7 +226,7 @@ class MqttConnection:
             if stopping:
                 reason = ReasonCode.USE_ANOTHER_SERVER
             reference = self.options.server_reference if stopping else None
-            return Disconnect(reason, Properties(reason_string=text[:1_000], server_reference=reference))
+            return Disconnect(reason, Properties(reason_string=text[:REASON_STRING_MAX], server_reference=reference))
         if self.version is None:
             return None
         if reason is ReasonCode.SERVER_SHUTTING_DOWN:
@@ -340,7 +340,9 @@ class MqttConnection:
         if self.auth is not None:
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
-        self.send(connack)
+        if not self._put(connack):
+            self._fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
+            return
         self.lane.packet_max = limits.frame_bytes_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max)
         self.inbox.read_max = 0
@@ -365,10 +367,16 @@ class MqttConnection:
     # -- sending ----------------------------------------------------------------------------------------------------
 
     def send(self, packet: Packet) -> None:
-        """Put a packet into the outbox, within what the client takes."""
+        """Put a packet into the outbox. If the client takes none so large, it would wait for ever: close."""
+        if not self._put(packet) and self.state is not State.CLOSED:
+            self._fail(too_large_for_client(packet, self._packet_max))
+
+    def _put(self, packet: Packet) -> bool:
+        """False if the packet is larger than what the client takes, and so must not be sent [MQTT-3.1.2-24]."""
         octets = self._octets(packet)
         if octets is not None and self.state is not State.CLOSED:
             self.outbox.write(octets)
+        return octets is not None
 
     def _octets(self, packet: Packet) -> bytes | None:
         if not self._problems:
@@ -402,7 +410,7 @@ class MqttConnection:
                 text=error.text,
             )
 
-    def _fail(self, error: errors.FanlightError) -> None:
+    def _fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
         if self.state is State.CLOSED:
             return
@@ -414,17 +422,24 @@ class MqttConnection:
         )
         if isinstance(error, UnsupportedProtocol):
             self.version = error.answer_in
-        farewell = self._farewell(reason, error.text)
+        farewell = None if silently else self._farewell(reason, error.text)
         if self.client is not None or farewell is None:  # else it is counted among the CONNECTs refused
             self.counts.errors[reason] += 1
         if farewell is not None:
-            self.send(farewell)
+            self._put(farewell)
         self.state = State.CLOSED
         self.wire.close(f"closed by the broker: {self.failed}")
 
 
 def _shown(error: errors.FanlightError) -> dict[str, Any]:
     return {key: value for key, value in error.details.items() if key not in ("code", "text", "client", "address")}
+
+
+def too_large_for_client(packet: Packet, maximum: int | None) -> PacketError:
+    return PacketError(
+        f"{packet.type.name}: does not fit into {maximum} bytes, the client's Maximum Packet Size",
+        ReasonCode.PACKET_TOO_LARGE,
+    )
 
 
 def version_of(body: bytes) -> Version | None:

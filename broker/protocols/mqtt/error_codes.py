@@ -4,7 +4,10 @@ from typing import Final
 
 from broker.core import errors
 from broker.protocols.mqtt.errors import PacketError
+from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode
+
+REASON_STRING_MAX: Final = 1_000  # characters
 
 REASON_CODES: Final[dict[type[errors.FanlightError], ReasonCode]] = {
     errors.AuthenticationFailed: ReasonCode.BAD_USER_NAME_OR_PASSWORD,
@@ -29,3 +32,8 @@ def reason_of(error: errors.FanlightError) -> ReasonCode:
     if isinstance(error, PacketError):
         return error.reason_code
     return REASON_CODES.get(type(error), ReasonCode.UNSPECIFIED_ERROR)
+
+
+def explaining(error: errors.FanlightError) -> Properties:
+    """What is wrong, in words, for whoever looks at the packets (4.13, Reason String)."""
+    return Properties(reason_string=error.text[:REASON_STRING_MAX])

@@ -10,6 +10,7 @@ from broker.core.limits import Limits
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES
 from broker.core.will import Will as CoreWill
 from broker.protocols.mqtt.aliases import AliasFormat
+from broker.protocols.mqtt.error_codes import REASON_STRING_MAX
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.fields import fields_of
 from broker.protocols.mqtt.format import FORMATS, PublishFormat
@@ -145,7 +146,7 @@ def refusal(reason: ReasonCode, text: str, version: Version, options: Options) -
     if version is V3:
         return ConnAck(False, reason)
     moved = options.server_reference if reason in (ReasonCode.USE_ANOTHER_SERVER, ReasonCode.SERVER_MOVED) else None
-    return ConnAck(False, reason, Properties(reason_string=text[:1_000], server_reference=moved))
+    return ConnAck(False, reason, Properties(reason_string=text[:REASON_STRING_MAX], server_reference=moved))
 
 
 def credentials(packet: Connect) -> tuple[str | None, str | None]:

@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.core import errors
-from broker.protocols.mqtt.error_codes import reason_of
+from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
+from broker.protocols.mqtt.properties import NONE
 from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
 from broker.protocols.mqtt.version import V3
 
@@ -41,7 +42,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     except errors.FanlightError as error:
         lane.done()
         connection.note_refusal(error)
-        _refuse(connection, qos, packet_id, reason_of(error))
+        _refuse(connection, qos, packet_id, error)
         return True
     retained = message.keep() if message.retain else None
     if not lane.forward(route):
@@ -55,17 +56,20 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     return True
 
 
-def _refuse(connection: "MqttConnection", qos: int, packet_id: int | None, reason: ReasonCode) -> None:
+def _refuse(
+    connection: "MqttConnection", qos: int, packet_id: int | None, error: errors.FanlightError
+) -> None:
     if qos == 0 or packet_id is None:
         return
+    reason, properties = reason_of(error), explaining(error)
     if connection.version is V3:
-        reason = ReasonCode.SUCCESS
+        reason, properties = ReasonCode.SUCCESS, NONE
     if qos == 1:
-        _acknowledge(connection, PubAck(packet_id, reason))
+        _acknowledge(connection, PubAck(packet_id, reason, properties))
         return
     if reason < ERROR:
         connection.session.receive(packet_id)  # its PUBREL is still to come
-    _acknowledge(connection, PubRec(packet_id, reason))
+    _acknowledge(connection, PubRec(packet_id, reason, properties))
 
 
 def _acknowledge(connection: "MqttConnection", packet: Acknowledgement) -> None:

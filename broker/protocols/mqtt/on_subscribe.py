@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from broker.core import errors
 from broker.core.session import SessionOptions
 from broker.protocols.mqtt.data_types import encode_variable
-from broker.protocols.mqtt.error_codes import reason_of
+from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
+from broker.protocols.mqtt.properties import NONE
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.topics import SHARE, parse_shared
+from broker.protocols.mqtt.version import V5
 
 if TYPE_CHECKING:
     from broker.protocols.mqtt.connection import MqttConnection
@@ -20,12 +22,16 @@ SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
 def subscribe(connection: "MqttConnection", packet: Subscribe, now: float) -> None:
     identifiers = packet.properties.subscription_identifiers
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
-    codes = tuple(_subscribe(connection, wanted, identifier) for wanted in packet.subscriptions)
-    connection.send(SubAck(packet.packet_id, codes))
+    refused: list[errors.FanlightError] = []
+    codes = tuple(_subscribe(connection, wanted, identifier, refused) for wanted in packet.subscriptions)
+    explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
+    connection.send(SubAck(packet.packet_id, codes, explained))
     connection.broker.sessions.advance(connection.session, now)
 
 
-def _subscribe(connection: "MqttConnection", wanted: Subscription, identifier: bytes) -> ReasonCode:
+def _subscribe(
+    connection: "MqttConnection", wanted: Subscription, identifier: bytes, refused: list[errors.FanlightError]
+) -> ReasonCode:
     sessions, session = connection.broker.sessions, connection.session
     group, filter = parts_of(wanted.filter)
     options = SessionOptions(
@@ -36,6 +42,7 @@ def _subscribe(connection: "MqttConnection", wanted: Subscription, identifier: b
         subscription, is_new = sessions.subscribe(session, filter, "mqtt", options)
     except errors.FanlightError as error:
         connection.note_refusal(error)
+        refused.append(error)
         return reason_of(error)
     handling = wanted.retain_handling
     if group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
