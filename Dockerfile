@@ -49,13 +49,14 @@ ENV PATH=/opt/fanlight/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     FANLIGHT_NATIVE_HOST=0.0.0.0 \
     FANLIGHT_HTTP_HOST=0.0.0.0 \
+    FANLIGHT_MQTT_HOST=0.0.0.0 \
     FANLIGHT_LOG_FORMAT=json
 
 # By number: Kubernetes' runAsNonRoot cannot tell what a name stands for, and refuses to start it.
 USER 10001:10001
 WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
-EXPOSE 7420 7421 7423 7424
+EXPOSE 7420 7421 7423 7424 1883 8883 8083 8084
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["fanlightd", "healthcheck"]
 ENTRYPOINT ["fanlightd"]
