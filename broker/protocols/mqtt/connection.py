@@ -22,7 +22,7 @@ from broker.core.session import Session
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
-from broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, reason_of
+from broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, carried, reason_of
 from broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
 from broker.protocols.mqtt.fixed_header import PacketType
 from broker.protocols.mqtt.format import FORMATS
@@ -226,6 +226,7 @@ class MqttConnection:
             if stopping:
                 reason = ReasonCode.USE_ANOTHER_SERVER
             reference = self.options.server_reference if stopping else None
+            reason = carried(reason, PacketType.DISCONNECT)
             return Disconnect(reason, Properties(reason_string=text[:REASON_STRING_MAX], server_reference=reference))
         if self.version is None:
             return None
@@ -234,6 +235,7 @@ class MqttConnection:
                 else ReasonCode.USE_ANOTHER_SERVER
         if self.version is V3 and return_code(reason) is None:
             return None
+        reason = carried(reason, PacketType.CONNACK)
         self.counts.refused[reason] += 1
         return on_connect.refusal(reason, text, self.version, self.options)
 

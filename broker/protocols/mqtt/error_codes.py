@@ -4,8 +4,9 @@ from typing import Final
 
 from broker.core import errors
 from broker.protocols.mqtt.errors import PacketError
+from broker.protocols.mqtt.fixed_header import PacketType
 from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.mqtt.reason_codes import CARRIED_BY, ReasonCode
 
 REASON_STRING_MAX: Final = 1_000  # characters
 
@@ -37,3 +38,12 @@ def reason_of(error: errors.FanlightError) -> ReasonCode:
 def explaining(error: errors.FanlightError) -> Properties:
     """What is wrong, in words, for whoever looks at the packets (4.13, Reason String)."""
     return Properties(reason_string=error.text[:REASON_STRING_MAX])
+
+
+def carried(reason: ReasonCode, kind: PacketType) -> ReasonCode:
+    """A reason as a packet may say it (2.4): itself, or the nearest that this packet carries."""
+    if reason in CARRIED_BY[kind]:
+        return reason
+    if reason is ReasonCode.BAD_USER_NAME_OR_PASSWORD:  # CONNACK has it, DISCONNECT has not
+        return ReasonCode.NOT_AUTHORIZED
+    return ReasonCode.UNSPECIFIED_ERROR
