@@ -116,7 +116,7 @@ class Doors:
 def mqtt_options(settings: Settings) -> Options:
     return Options(
         keep_alive_max=settings.mqtt_keep_alive_max, topic_alias_max=settings.mqtt_topic_alias_max,
-        server_reference=settings.mqtt_server_reference,
+        server_reference=settings.mqtt_server_reference, payload_format_check=settings.mqtt_payload_format_check,
     )
 
 

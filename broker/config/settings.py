@@ -159,6 +159,10 @@ class Settings:
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
         Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
     ] = 64
+    mqtt_payload_format_check: Annotated[
+        bool, MQTT, NeedsRestart(),
+        Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),
+    ] = False
     mqtt_server_reference: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("server"),
         Reason("where MQTT 5 clients are told to go when this broker stops, as host:port"),

@@ -19,7 +19,7 @@ from broker.protocols.mqtt.packets import ConnAck, Connect, Will
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.version import V3, V5, Version
-from broker.wire.message import Message
+from broker.wire.message import Format, Message
 
 MQTT: Final = SYNTAXES.index("mqtt")
 NEVER_EXPIRES: Final = 0xFFFFFFFF  # a Session Expiry Interval (3.1.2.11.2)
@@ -107,24 +107,24 @@ def accept(packet: Connect, options: Options) -> Accepted:
     keep_alive, most = packet.keep_alive, options.keep_alive_max
     if most and packet.protocol_version is V5 and not 0 < keep_alive <= most:
         keep_alive = most
-    will = _will(packet) if packet.will is not None else None
+    will = None
+    if packet.will is not None:
+        if options.payload_format_check and packet.will.properties.payload_format_indicator == 1:
+            check_text(packet.will.payload, "CONNECT: the Will Payload")
+        will = _will(packet.will, FORMATS[packet.protocol_version])
     return Accepted(packet, client_id, not packet.client_id, keep_alive, will)
 
 
-def _will(packet: Connect) -> CoreWill:
-    will: Will | None = packet.will
-    assert will is not None
+def _will(will: Will, format: Format) -> CoreWill:
     topic = will.topic.encode()
     if topic.startswith(BROKER_ROOT):
         raise ProtocolError(
             "CONNECT: a Will Topic that begins with $SYS, which is the broker's own", ReasonCode.TOPIC_NAME_INVALID
         )
     properties = will.properties
-    if properties.payload_format_indicator == 1:
-        check_text(will.payload, "CONNECT: the Will Payload")
     fields, expiry_hole = fields_of(properties)
     message = Message(
-        FORMATS[packet.protocol_version], topic, MQTT, will.payload, fields=fields, qos=will.qos, retain=will.retain,
+        format, topic, MQTT, will.payload, fields=fields, qos=will.qos, retain=will.retain,
         expiry_hole=expiry_hole,
     )
     lifetime = properties.message_expiry_interval

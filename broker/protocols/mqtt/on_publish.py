@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from broker.core import errors
 from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
+from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.properties import NONE
 from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
@@ -38,8 +39,12 @@ def publish(connection: "MqttConnection", now: float) -> bool:
             "(unreleased_messages_max, told in CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
     try:
+        if lane.check_text and lane.is_text:
+            check_text(message.payload, "PUBLISH: the payload")
         route = broker.route(message.topic, "mqtt")
     except errors.FanlightError as error:
+        if qos == 0 and isinstance(error, ProtocolError):
+            raise  # there is no other way to say it (3.3.2.3.2)
         lane.done()
         connection.note_refusal(error)
         _refuse(connection, qos, packet_id, error)
