@@ -94,6 +94,9 @@ def test_the_page_is_made_of_the_marks_in_the_tests() -> None:
     command = [sys.executable, "-m", "tests.conformance"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+    page = ROOT / "docs/mqtt-conformance.md"
+    assert page.read_text() == done.stdout, "run: python -m tests.conformance > docs/mqtt-conformance.md"
+    assert "no test yet" not in done.stdout
     rows = [line for line in done.stdout.splitlines() if line.startswith("| MQTT-")]
     assert len(rows) == len(KNOWN)
     shown = {row for row in rows if "](../tests/broker/protocols/mqtt/test_framing.py)" in row}
