@@ -26,7 +26,7 @@ from broker.config import Exit, Settings, SettingsError, apply_reload, reload, r
 from broker.core import views
 from broker.core.broker import Broker
 from broker.core.system_topics import SystemTopics
-from broker.doors import Doors, listening, reachable
+from broker.doors import Doors, PluginError, listening, reachable
 from broker.net import files, tls
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
@@ -35,6 +35,9 @@ from broker.net.tls_door import Gate
 from broker.wire.outbox import Outbox
 
 log: Final = logs.get("app")
+
+# What keeps a broker from starting that is not seen in the settings alone, as the log names it.
+START_ERRORS: Final = {PasswordFileError: "password_file", TlsError: "tls", PluginError: "plugin"}
 
 
 class Application:
@@ -207,8 +210,8 @@ def run(settings: Settings) -> int:
     async def main() -> int:
         try:
             application = Application(settings)
-        except (PasswordFileError, TlsError) as error:
-            log.error("password_file" if isinstance(error, PasswordFileError) else "tls", reason=str(error))
+        except (PasswordFileError, TlsError, PluginError) as error:
+            log.error(START_ERRORS[type(error)], reason=str(error))
             return Exit.USAGE
         return await application.run()
 

@@ -8,6 +8,7 @@ Part of the composition: like app.py it knows all protocols.
 """
 
 import asyncio
+import importlib
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -25,7 +26,7 @@ from broker.net.tls import Tls
 from broker.net.websocket import WebSocket
 from broker.protocols.mqtt.connection import MqttConnection
 from broker.protocols.mqtt.options import COUNTERS as MQTT_COUNTERS
-from broker.protocols.mqtt.options import Counts, Options
+from broker.protocols.mqtt.options import AuthenticationMethod, Counts, Options
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 
@@ -113,11 +114,36 @@ class Doors:
         return [Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons)]
 
 
+class PluginError(ValueError):
+    """A setting names code that cannot be had."""
+
+
 def mqtt_options(settings: Settings) -> Options:
+    """Raises PluginError."""
     return Options(
+        methods=methods_of(settings.mqtt_authentication_methods or ""),
         keep_alive_max=settings.mqtt_keep_alive_max, topic_alias_max=settings.mqtt_topic_alias_max,
         server_reference=settings.mqtt_server_reference, payload_format_check=settings.mqtt_payload_format_check,
     )
+
+
+def methods_of(text: str) -> dict[str, AuthenticationMethod]:
+    """The methods of enhanced authentication that a setting names, imported. Raises PluginError."""
+    found: dict[str, AuthenticationMethod] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, place = part.partition("=")
+        module, _, attribute = place.partition(":")
+        if not (name and module and attribute):
+            raise PluginError(f"mqtt_authentication_methods: {part!r} is not NAME=module:class")
+        try:
+            method = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            advice = "install it where this broker is, or set PYTHONPATH"
+            raise PluginError(f"mqtt_authentication_methods: {part!r}: {error}; {advice}") from error
+        if not callable(method):
+            raise PluginError(f"mqtt_authentication_methods: {part!r} is no class or function")
+        found[name] = method
+    return found
 
 
 def listening(listener: str, host: str, port: int, try_it: str) -> None:

@@ -163,6 +163,13 @@ class Settings:
         bool, MQTT, NeedsRestart(),
         Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),
     ] = False
+    mqtt_authentication_methods: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("methods"),
+        Reason(
+            "enhanced authentication by code of yours, as NAME=module:class with commas between; mqtt.md says what "
+            "such a class does"
+        ),
+    ] = None
     mqtt_server_reference: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("server"),
         Reason("where MQTT 5 clients are told to go when this broker stops, as host:port"),

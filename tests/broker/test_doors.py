@@ -1,21 +1,51 @@
-"""The listeners of a broker, by its settings."""
-
-from dataclasses import replace
+"""What the settings say of MQTT, as its connections have it."""
 
 import pytest
 
-from broker.auth import Credentials, PasswordAuthenticator
 from broker.config import Settings
-from broker.core.broker import Broker
-from broker.doors import Doors
+from broker.doors import PluginError, methods_of, mqtt_options
 
 
-@pytest.mark.parametrize("mqtt", [True, False])
-async def test_what_mqtt_counts_is_shown_where_mqtt_is_spoken(mqtt: bool) -> None:
-    settings = replace(Settings(), mqtt=mqtt)
-    authenticator = PasswordAuthenticator(Credentials())
-    doors = Doors(settings, Broker(settings.limits, lambda: None), authenticator, None)
-    shown = {name for figures in doors.figures() for name in (*figures.counters(), *figures.reasons())}
-    assert ("mqtt_errors" in shown) is mqtt
-    assert len(doors.listeners) == 1 + mqtt
-    await authenticator.close()
+class Method:
+    """Stands for a plug-in: it is imported by its name."""
+
+    def __init__(self, user: str | None, address: str) -> None:
+        self.user = user
+
+    def step(self, data: bytes | None) -> tuple[bytes | None, str | None]:
+        return None, self.user
+
+
+def test_methods_are_imported_by_name() -> None:
+    found = methods_of(f" A={__name__}:Method , B=json:loads,")
+    assert set(found) == {"A", "B"}
+    assert found["A"]("ann", "192.0.2.1").step(None) == (None, "ann")
+    assert methods_of("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("SCRAM", "is not NAME=module:class"),
+        ("SCRAM=json", "is not NAME=module:class"),
+        ("=json:loads", "is not NAME=module:class"),
+        ("SCRAM=no_such_module:x", "No module named 'no_such_module'; install it"),
+        ("SCRAM=json:no_such_thing", "no_such_thing"),
+        ("SCRAM=math:pi", "is no class or function"),
+    ],
+)
+def test_what_cannot_be_had_is_named(text: str, why: str) -> None:
+    with pytest.raises(PluginError, match=why) as caught:
+        methods_of(text)
+    assert "mqtt_authentication_methods" in str(caught.value)
+
+
+def test_every_setting_reaches_the_connections() -> None:
+    settings = Settings(
+        mqtt_keep_alive_max=60, mqtt_topic_alias_max=3, mqtt_server_reference="b:1883", mqtt_payload_format_check=True,
+        mqtt_authentication_methods=f"A={__name__}:Method",
+    )
+    options = mqtt_options(settings)
+    assert (options.keep_alive_max, options.topic_alias_max, options.server_reference) == (60, 3, "b:1883")
+    assert options.payload_format_check
+    assert "A" in options.methods

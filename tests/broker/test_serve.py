@@ -120,6 +120,13 @@ def test_an_address_that_is_not_this_machines_is_exit_code_69() -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_an_authentication_method_that_cannot_be_had_is_exit_code_2() -> None:
+    done = serve("--mqtt-authentication-methods", "RIDDLE=no_such_module:Riddle")
+    assert done.returncode == Exit.USAGE
+    assert "no_such_module" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_a_spoilt_password_file_is_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "users").write_text("alice:hunter2\n")
     done = serve("--password-file", str(tmp_path / "users"), "--native-port", "0", "--http-port", "0")
