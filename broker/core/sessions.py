@@ -81,8 +81,8 @@ class Sessions:
             old = found.client
             self._part(found, now)
             old.speaker.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
-        if found is not None and (wanted.clean_start or found.ended):
-            self.end(found, now)
+        if found is not None and (wanted.clean_start or found.ended or found.expiry <= 0):
+            self.end(found, now)  # with expiry 0 it ended with its connection, which has just been taken over
             found = None
         client = self.broker.connect(
             outbox, speaker, now, name=wanted.client_id, user=wanted.user, agent=wanted.agent,

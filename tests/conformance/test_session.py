@@ -121,6 +121,38 @@ def test_a_session_is_discarded_once_it_has_expired(expiry: int | None, away: fl
     assert present(again) == there
 
 
+@versions
+@pytest.mark.mqtt("MQTT-3.1.2-6", version=3)
+@pytest.mark.mqtt("MQTT-4.1.0-2", version=5)
+def test_a_session_that_ends_with_its_connection_cannot_be_taken_over(version: Version) -> None:
+    world = World()
+    old = world.connect("mine", version)
+    old.subscribe("a", qos=1)
+    world.connect("p", version).publish("a", b"x", 1)
+    new, rest = back(world, "mine", version)
+    assert old.gone
+    assert not present(new)
+    assert rest == []
+    world.connect("q", version).publish("a", b"y", 1)
+    assert new.messages() == []
+
+
+@versions
+@pytest.mark.mqtt("MQTT-4.4.0-1")
+def test_a_takeover_sends_again_what_the_old_connection_had_not_acknowledged(version: Version) -> None:
+    world = World()
+    old = world.connect("mine", version, **lasting(version))
+    old.subscribe("a", qos=2)
+    publisher = world.connect("p", version)
+    for number in range(4):
+        publisher.publish("a", str(number).encode(), 1 + number % 2)
+    ids = [packet.packet_id for packet in publishes(old.packets())]
+    new, rest = back(world, "mine", version)
+    assert_closed(old, ReasonCode.SESSION_TAKEN_OVER)
+    assert present(new)
+    assert [(packet.packet_id, packet.dup) for packet in publishes(rest)] == [(each, True) for each in ids]
+
+
 @pytest.mark.mqtt("MQTT-3.1.2-23", version=5)
 def test_an_expiry_above_the_limit_is_cut_and_told() -> None:
     world = World(session_seconds_max=100)

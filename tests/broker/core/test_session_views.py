@@ -63,9 +63,9 @@ def test_counters_tell_what_became_of_messages() -> None:
     peer.leave()
     world.publish("a", "5", 0)
     world.now += 2
-    again = world.connect("c", clean_start=False, will=world.will("w"))
+    again = world.connect("c", clean_start=False, expiry=60, will=world.will("w"))
     assert again.got() == ["a 2 1 dup"]
-    world.connect("c", clean_start=False)
+    world.connect("c", clean_start=False, expiry=60)
     again.leave()
     world.connect("e", expiry=1).leave()
     world.later(2)
