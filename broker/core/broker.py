@@ -195,7 +195,8 @@ class Broker:
         Look at `route.blocker_of(publisher)` first, unless it is a message that cannot wait.
         """
         if message.retain:
-            self.retained.put(message, now)
+            session = publisher.owner.session if publisher is not None and publisher.owner is not None else None
+            self.retained.put(message, now, origin=session.name if session is not None else None)
         return publish(route, self.ledger, publisher, message)
 
     def publish_own(self, message: Message, now: float) -> None:

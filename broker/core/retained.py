@@ -42,6 +42,7 @@ class Entry:
     key: Canonical
     revision: int
     own: bool  # the broker's: not counted, not limited
+    origin: str | None  # the session that published it: its no-local subscriptions do not get it
 
 
 class Retained:
@@ -67,10 +68,11 @@ class Retained:
         """Memory of the index of topics."""
         return sum(index.nbytes for index in self._indexes)
 
-    def put(self, message: Message, now: float, *, own: bool = False) -> bool:
+    def put(self, message: Message, now: float, *, own: bool = False, origin: str | None = None) -> bool:
         """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it.
 
-        own  it is the broker's, on a topic that only the broker publishes: no limit of clients applies
+        own     it is the broker's, on a topic that only the broker publishes: no limit of clients applies
+        origin  the name of the session that published it, if it was one
         """
         key = canonical(message.topic, message.syntax)
         id = self._ids.get(key)
@@ -88,7 +90,7 @@ class Retained:
                 self._remove(id)
             return False
         self.revision += 1
-        entry = Entry(kept, key, self.revision, own)
+        entry = Entry(kept, key, self.revision, own, origin)
         if id is None:
             id = self._free.pop() if self._free else len(self._entries)
             if id == len(self._entries):
@@ -206,15 +208,19 @@ class Cursor:
                 return False
             entry = retained.entry(self._ids[self._at])
             self._at += 1
-            if entry is not None and entry.revision <= self._revision and self._wanted(entry.message, now):
+            if entry is not None and entry.revision <= self._revision and self._wanted(entry, now):
                 target.send(entry.message, self._variant, now)
                 self.sent += 1
         return False
 
-    def _wanted(self, message: Message, now: float) -> bool:
+    def _wanted(self, entry: Entry, now: float) -> bool:
+        message, subscription = entry.message, self.subscription
         if message.expired(now):
             return False
-        subscription, syntax = self.subscription, SYNTAXES[message.syntax]
+        session = subscription.session
+        if subscription.target.no_echo and session is not None and entry.origin == session.name:
+            return False  # retained or not, it is the client's own [MQTT-3.8.3-3]
+        syntax = SYNTAXES[message.syntax]
         if matches_everything(subscription.filter) and hidden(message.topic, subscription.syntax):
             return False
         return not reserved(message.topic) or sees_reserved(

@@ -117,6 +117,22 @@ def test_retain_as_published_keeps_the_flag_and_without_it_it_is_0(qos: int) -> 
     assert [message.retain for message in plain.messages()] == [False, False]
 
 
+@pytest.mark.mqtt("MQTT-3.8.3-3", version=5)
+def test_a_no_local_subscription_does_not_get_what_its_client_retained() -> None:
+    world = World()
+    peer, other = world.connect("s", **lasting(V5)), world.connect("other")
+    for publisher, topic in ((peer, "a/mine"), (other, "a/theirs"), (other, "a/was theirs"), (peer, "a/was theirs")):
+        publisher.publish(topic, b"x", 1, retain=True)
+    peer.subscribe(Subscription("a/+", no_local=True))
+    assert [message.topic for message in peer.messages()] == ["a/theirs"]
+    peer.vanish()
+    again, _ = back(world, "s", V5)  # it is the identifier that counts, not the connection
+    again.subscribe(Subscription("a/+", no_local=True))
+    assert [message.topic for message in again.messages()] == ["a/theirs"]
+    again.subscribe(Subscription("a/+"))
+    assert len(again.messages()) == 3
+
+
 @pytest.mark.mqtt("MQTT-3.3.1-9", version=5)
 @pytest.mark.mqtt("MQTT-3.3.1-10", version=5)
 @pytest.mark.mqtt("MQTT-3.3.1-11", version=5)

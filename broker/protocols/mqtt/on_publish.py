@@ -53,7 +53,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     if not lane.forward(route):
         return False
     if retained is not None:
-        broker.retained.put(retained, now)
+        broker.retained.put(retained, now, origin=session.name)
     if packet_id is not None and qos == 2:
         session.receive(packet_id)
         reached = ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
