@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from broker.config.values import Secret
-from broker.core.limits import Limits, Reason, Unit
+from broker.core.limits import KIB, Limits, Reason, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,10 @@ class Settings:
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
         Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
     ] = 64
+    mqtt_connect_bytes_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
+        Reason("largest CONNECT, or frame_bytes_max if that is less: room for a will, and for a token as its password"),
+    ] = 64 * KIB
     mqtt_payload_format_check: Annotated[
         bool, MQTT, NeedsRestart(),
         Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),

@@ -1,6 +1,7 @@
 """CONNECT and CONNACK (3.1, 3.2): who is let in, under which name, and what a refusal is."""
 
 import string
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from broker.protocols.mqtt.packets import (
     Publish,
     Subscribe,
     Subscription,
+    Will,
 )  # fmt: skip
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.version import V3, V5, Version
@@ -305,6 +307,22 @@ def test_a_refusal_says_why_as_far_as_there_is_room(maximum: int | None, has_rea
     answer = peer.next()
     assert isinstance(answer, ConnAck)
     assert (answer.properties.reason_string is not None) == has_reason
+
+
+@versions
+@pytest.mark.parametrize("size", [50_000, 64 * 1024 - 100, 64 * 1024])
+def test_a_connect_may_hold_a_large_will_or_password_up_to_its_limit(version: Version, size: int) -> None:
+    for packet in (
+        connect("a", version, will=Will("will", b"x" * size)),
+        connect("a", version, user_name="u", password=b"x" * size),
+    ):
+        if size > 0xFFFF:  # no field is so long (1.5.6): a will and a password together
+            packet = replace(packet, will=Will("will", b"x" * 40_000), user_name="u", password=b"x" * 40_000)
+        world = World()
+        peer = world.open(version)
+        peer.say(packet)
+        assert peer.gone == (size > 0xFFFF)
+        assert len(world.broker.sessions) == (not peer.gone)
 
 
 # -- CONNACK -----------------------------------------------------------------------------------------------------------

@@ -90,13 +90,14 @@ class MqttConnection:
         self._turn_over = False  # the rest of the inbox is for the next turn
         self._complained = False
         limits = broker.limits
+        first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
         self.outbox = broker.new_outbox()
         self.inbox = Inbox(shared, broker.ledger)
         self.lane = lane.Lane(
             self.inbox, self.outbox, broker.routes, broker.ledger,
-            packet_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
+            packet_max=first_max, control_max=limits.control_bytes_max,
         )
-        self.inbox.read_max = FIXED_HEADER + limits.handshake_frame_bytes_max
+        self.inbox.read_max = FIXED_HEADER + first_max
 
     @property
     def session(self) -> Session:

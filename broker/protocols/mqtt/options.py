@@ -39,6 +39,7 @@ class AuthenticationMethod(Protocol):
 class Options:
     keep_alive_max: int = 0  # seconds; told to clients that want more, or none, as Server Keep Alive; 0: their choice
     topic_alias_max: int = 64  # topics that each side may give a number to, on one connection
+    connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT: it may hold a will, and a token as its password
     server_reference: str | None = None  # where clients are sent to when this broker stops (4.11)
     payload_format_check: bool = False  # is a payload that is said to be UTF-8 looked at?
     methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
