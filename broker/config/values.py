@@ -134,9 +134,9 @@ def show(value: object, unit: str | None = None) -> str:
     if isinstance(value, (int, float)):
         if unit == "bytes":
             return _show_size(int(value))
-        if unit == "seconds":
-            return f"{value:.12g}s"
-        return f"{value:_}" if isinstance(value, int) and value >= 100_000 else f"{value:.12g}"
+        if isinstance(value, int) and value >= 100_000 and unit != "seconds":
+            return f"{value:_}"
+        return repr(value).removesuffix(".0") + ("s" if unit == "seconds" else "")
     return str(value)
 
 
