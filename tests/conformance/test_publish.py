@@ -156,6 +156,29 @@ def test_a_message_that_waits_grows_older_and_is_deleted_when_it_is_too_old(qos:
 
 @pytest.mark.mqtt("MQTT-3.3.2-5", version=5)
 @pytest.mark.mqtt("MQTT-3.3.2-6", version=5)
+@pytest.mark.mqtt("MQTT-4.3.3-7", version=5)
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_message_grows_older_while_the_receive_maximum_holds_it_back_too(qos: int) -> None:
+    world = World()
+    peer, publisher = world.connect("s", receive_maximum=1, **lasting(V5)), world.connect("p")
+    peer.subscribe("a", qos=2)
+    for payload in (b"first", b"short", b"long"):
+        publisher.publish("a", payload, qos, message_expiry_interval=100 if payload == b"long" else 10)
+    (first,) = peer.packets()
+    assert isinstance(first, Publish)
+    world.pass_time(40)
+    identifier = first.packet_id or 0
+    peer.say(PubAck(identifier)) if qos == 1 else peer.say(PubRec(identifier), PubComp(identifier))
+    (last,) = [packet for packet in peer.packets() if isinstance(packet, Publish)]
+    assert (last.payload, last.properties.message_expiry_interval) == (b"long", 60)
+    # What has been sent does not expire: it is sent again.
+    world.pass_time(1_000)
+    peer.vanish()
+    assert payloads(back(world, "s", V5, receive_maximum=1)[1]) == [b"long"]
+
+
+@pytest.mark.mqtt("MQTT-3.3.2-5", version=5)
+@pytest.mark.mqtt("MQTT-3.3.2-6", version=5)
 def test_a_retained_message_grows_older_too() -> None:
     world = World()
     world.connect("p").publish("a", b"x", retain=True, message_expiry_interval=10)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker.core.system_topics import SystemTopics
+from broker.core.views import Views
 from broker.protocols.mqtt.codec import encode
 from broker.protocols.mqtt.packets import (
     PubAck,
@@ -62,6 +64,19 @@ def test_a_filter_that_is_refused_fails_alone(version: Version) -> None:
     publisher.publish("a", b"1", 2)
     publisher.publish("b", b"2", 2)
     assert [(message.topic, message.qos) for message in peer.messages()] == [("a", 1), ("b", 2)]
+
+
+@versions
+@pytest.mark.mqtt("MQTT-3.8.4-5", version=3)
+@pytest.mark.mqtt("MQTT-3.8.4-7", version=5)
+def test_a_subscription_beyond_the_limit_fails_and_one_that_is_there_can_be_changed(version: Version) -> None:
+    world = World(subscriptions_per_client_max=2)
+    peer = world.connect("s", version)
+    failure = 0x80 if version is V3 else ReasonCode.QUOTA_EXCEEDED
+    assert peer.subscribe("a", "b", "c", qos=1) == (1, 1, failure)
+    assert peer.subscribe("a", qos=2) == (2,)
+    world.connect("p", version).publish("c", b"x")
+    assert peer.messages() == []
 
 
 @versions
@@ -274,6 +289,30 @@ def test_a_filter_that_begins_with_a_wildcard_does_not_match_names_that_begin_wi
     peer.subscribe("$mine/#", "$mine/+")
     publisher.publish("$mine/a", b"live")
     assert b"live" in [message.payload for message in peer.messages()]
+
+
+@versions
+@pytest.mark.mqtt("MQTT-4.7.2-1")
+def test_what_the_broker_says_of_itself_is_under_sys_and_nowhere_else(version: Version) -> None:
+    world = World()
+    broker = world.broker
+    net: dict[str, int] = {}
+    views = Views(broker, lambda: world.now, lambda: net, lambda: True)
+    broker.system_topics = SystemTopics(broker, views.counters, world.now, version="9.9")
+    curious, plain = world.connect("curious", version), world.connect("plain", version)
+    plain.subscribe("#", "+/broker/#")
+    world.pass_time(60)
+    curious.subscribe("$SYS/#")
+    told = {message.topic: message.payload for message in curious.messages()}
+    assert told["$SYS/broker/version"].endswith(b"9.9")
+    assert told["$SYS/broker/clients/connected"] == b"2"
+    world.connect("another", version)
+    world.pass_time(60)
+    news = {message.topic: message for message in curious.messages()}
+    assert news["$SYS/broker/clients/connected"].payload == b"3"
+    assert not news["$SYS/broker/clients/connected"].retain
+    assert "$SYS/broker/version" not in news
+    assert plain.messages() == []
 
 
 @versions

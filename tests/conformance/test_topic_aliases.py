@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.protocols.mqtt.codec import encode
 from broker.protocols.mqtt.options import Options
 from broker.protocols.mqtt.packets import Publish
 from broker.protocols.mqtt.properties import Properties
@@ -114,3 +115,45 @@ def test_aliases_towards_a_client_are_told_anew_on_its_next_connection() -> None
     first = packets[0]
     assert isinstance(first, Publish)
     assert first.topic == "some/topic"
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-26", version=5)
+def test_a_client_that_takes_aliases_gets_them_instead_of_long_topics() -> None:
+    world = World()
+    subscriber, publisher = world.connect("s", topic_alias_maximum=2), world.connect("p")
+    subscriber.subscribe("#")
+    topics = ["a/rather/long/topic", "another/long/topic", "one/topic/too/many"]
+    for topic in topics * 2:
+        publisher.publish(topic, b"x")
+    got = [(message.topic, message.properties.topic_alias) for message in subscriber.messages()]
+    assert got[:3] == [(topics[0], 1), (topics[1], 2), (topics[2], None)]
+    assert got[3:] == [("", 1), ("", 2), (topics[2], None)]
+
+
+@pytest.mark.mqtt("MQTT-3.1.2-24", version=5)
+@pytest.mark.parametrize("room", [0, 2, 3])
+def test_an_alias_is_not_told_where_it_would_make_a_packet_too_large(room: int) -> None:
+    world = World()
+    topic = "a/rather/long/topic"
+    size = len(encode(Publish(topic, b"x" * 30), V5))
+    subscriber = world.connect("s", topic_alias_maximum=1, maximum_packet_size=size + room)
+    subscriber.subscribe("#")
+    publisher = world.connect("p")
+    for _ in range(2):
+        publisher.publish(topic, b"x" * 30)
+    got = [(message.topic, message.properties.topic_alias) for message in subscriber.messages()]
+    assert got == ([(topic, 1), ("", 1)] if room == 3 else [(topic, None)] * 2)
+
+
+@pytest.mark.mqtt("MQTT-3.3.2-12", version=5)
+def test_an_alias_holds_when_its_first_message_was_refused_or_came_twice() -> None:
+    world = World()
+    listener, peer = world.connect("l"), world.connect("p")
+    listener.subscribe("a", qos=2)
+    peer.say(Publish("a", b"1", 2, packet_id=1, properties=Properties(topic_alias=1)))
+    peer.say(Publish("", b"1", 2, dup=True, packet_id=1, properties=Properties(topic_alias=1)))
+    peer.say(Publish("$SYS/a", b"2", 1, packet_id=2, properties=Properties(topic_alias=2)))
+    peer.say(Publish("", b"3", properties=Properties(topic_alias=1)))
+    peer.say(Publish("", b"4", 1, packet_id=3, properties=Properties(topic_alias=2)))
+    assert [type(packet).__name__ for packet in peer.packets()] == ["PubRec", "PubRec", "PubAck", "PubAck"]
+    assert [message.payload for message in listener.messages()] == [b"1", b"3"]
