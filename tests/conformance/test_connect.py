@@ -396,6 +396,24 @@ def test_one_and_a_half_intervals_of_silence_close_the_connection(version: Versi
     assert not forever.gone
 
 
+@versions
+@pytest.mark.mqtt("MQTT-3.1.2-24", version=3)
+@pytest.mark.mqtt("MQTT-3.1.2-22", version=5)
+def test_half_a_packet_does_not_keep_a_connection_alive(version: Version) -> None:
+    world = World()
+    peer = world.connect("a", version, keep_alive=10)
+    octets = encode(Publish("a", b"x" * 10), version)
+    world.pass_time(10)
+    peer.send(octets[:3])
+    world.pass_time(4)
+    peer.send(octets[3:])  # now it is a packet
+    world.pass_time(14)
+    peer.send(octets[:3])
+    assert not peer.gone
+    world.pass_time(1)
+    assert_closed(peer, ReasonCode.KEEP_ALIVE_TIMEOUT)
+
+
 @pytest.mark.mqtt("MQTT-3.1.2-28", version=5)
 @pytest.mark.parametrize("wanted", [None, False, True])
 def test_response_information_is_given_to_who_asks_for_it(wanted: bool | None) -> None:

@@ -110,7 +110,6 @@ class MqttConnection:
 
     def receive(self, now: float) -> None:
         """Process what is in the inbox, as far as it goes."""
-        self.heard_at = now
         if self.state is State.VERIFYING or self.blocked or self._turn_over:
             # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
             self.inbox.pause()
@@ -147,6 +146,9 @@ class MqttConnection:
                 self.broker.sessions.advance(self.session, now)
         except errors.FanlightError as error:
             self._fail(error)
+        if self.lane.passed:  # half a packet is none (3.1.2.10)
+            self.lane.passed = False
+            self.heard_at = now
         if self.state is State.CLOSED:
             self.inbox.clear()
         self.broker.finish()
@@ -192,7 +194,7 @@ class MqttConnection:
         if self.state is not State.CONNECTED or not self.keep_alive or self.blocked:
             return
         if now - self.heard_at >= 1.5 * self.keep_alive:
-            self.say_goodbye("idle_timeout", f"nothing received for {now - self.heard_at:.1f} s")
+            self.say_goodbye("idle_timeout", f"no packet for {now - self.heard_at:.1f} s")
 
     # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
 

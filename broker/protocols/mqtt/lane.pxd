@@ -26,6 +26,7 @@ cdef class Lane:
         RouteCache routes
         Ledger ledger
         public Py_ssize_t packet_max      # bytes of a packet, its fixed header included
+        public bint passed                # a whole packet was taken since somebody set this to False
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         readonly bint open                # CONNECT has been accepted
         public bint plain                 # every PUBLISH is for Python (a store that must be asked first; tests)

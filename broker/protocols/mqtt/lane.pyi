@@ -18,6 +18,7 @@ class Lane:
     inbox: Inbox
     outbox: Outbox
     packet_max: int
+    passed: bool
     control_max: int
     open: bool
     plain: bool

@@ -349,6 +349,7 @@ cdef class Lane:
 
     cdef int pass_packet(self) noexcept:
         self.inbox.pos += self.packet_size
+        self.passed = True
         if self.spliced is not NULL:
             free(self.spliced)
             self.spliced = NULL
