@@ -13,6 +13,8 @@ from tests.broker.protocols.mqtt.world import Peer, World
 from tests.broker.protocols.world import KIB
 from tests.conformance.clients import back, lasting, payloads, publishes, versions
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 TOPIC = bytes.fromhex("000161")
 
 

@@ -24,6 +24,8 @@ from broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.conformance.clients import assert_closed, back, lasting, payloads, publishes, versions
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 # -- what the client takes at once -------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,8 @@ from broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.conformance.clients import back, lasting, payloads, qualities, versions
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 REQUESTED = {
     "payload_format_indicator": 0, "content_type": "a/\ufeffb", "response_topic": "reply/é",
     "correlation_data": bytes(range(256)), "user_properties": (("k", "1"), ("", ""), ("k", "2"), ("a", "k")),

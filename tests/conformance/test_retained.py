@@ -7,6 +7,8 @@ from broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import back, lasting, qualities, versions
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 
 @versions
 @pytest.mark.mqtt("MQTT-3.3.1-5")

@@ -18,6 +18,8 @@ from broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World
 from tests.conformance.clients import back, lasting, payloads, publishes, qualities, versions
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 SHARED = "$share/group/a"
 
 

@@ -11,6 +11,8 @@ from broker.protocols.mqtt.version import V5
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import assert_closed, back, lasting, payloads, qualities
 
+pytestmark = pytest.mark.usefixtures("either_lane")
+
 
 @pytest.mark.mqtt("MQTT-3.3.2-12", version=5)
 @qualities
