@@ -8,9 +8,7 @@ wants it ([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the 
 they come, so that a frame is nowhere held whole, whatever length a stranger announces. No extension is accepted;
 permessage-deflate would be memory for every connection, and a way to make us work.
 
-Browsers connect from any page to any address that they reach, this machine's included, and say whose page it is in
-Origin. So a request with an Origin is refused unless it is listed; programs send none. An Origin that agrees with Host
-is no excuse: a page can lead its own name to 127.0.0.1.
+Which pages may connect is in origins.py.
 """
 
 import asyncio
@@ -38,12 +36,12 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from broker.net.arrival import Arrival, address_of
 from broker.net.connection import Connection
+from broker.net.origins import may_connect
 
 log: Final = structlog.stdlib.get_logger("net")
 
 EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at some 10 us each
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; nothing is held of it
-ANY_ORIGIN: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class WebSocket:
     """What a listener says to those who ask for a WebSocket.
 
     subprotocols  ours; a client must offer one of them, and gets the first that it names
-    origins       pages that may connect, such as "https://example.com"; ANY_ORIGIN for all
+    origins       pages that may connect, such as "https://example.com"; "*" for all
     """
 
     subprotocols: Sequence[str]
@@ -62,10 +60,10 @@ class WebSocket:
         """What a connection begins with that has just been accepted, or is through its TLS handshake."""
         return WebSocketProtocol(self, arrival, connection)
 
-    def refusal(self, request: Request) -> tuple[int, str] | None:
-        """Why this request is refused, with the status code; None if it is not."""
+    def refusal(self, request: Request, *, secure: bool) -> tuple[int, str] | None:
+        """Why this request is refused, with the status code; None if it is not. `secure`: it came by TLS."""
         origins = [value.decode("latin-1") for name, value in request.extra_headers if name == b"origin"]
-        if ANY_ORIGIN not in self.origins and any(origin not in self.origins for origin in origins):
+        if not all(may_connect(origin, self.origins, request.host, secure=secure) for origin in origins):
             return 403, f"pages of {origins[0][:200]} may not connect to this broker"
         if self.subprotocol(request) is None:
             return 400, f"this broker's WebSocket subprotocols: {', '.join(self.subprotocols)}"
@@ -216,7 +214,8 @@ class WebSocketProtocol(asyncio.Protocol):
     # -- the handshake (RFC 6455, 4.2) ------------------------------------------------------------------------------
 
     def _answer(self, request: Request) -> None:
-        refusal = self._options.refusal(request)
+        secure = self.transport.get_extra_info("sslcontext") is not None
+        refusal = self._options.refusal(request, secure=secure)
         if refusal is not None:
             self._reject(RejectConnection(status_code=refusal[0]), refusal[1])
             return
