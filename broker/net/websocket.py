@@ -261,6 +261,7 @@ class WebSocketProtocol(asyncio.Protocol):
         if not self.closing:
             self.send(CloseConnection(code=code, reason=reason))
             self.closing = True
+            self.hold(False)  # the connection may have paused: the peer's answer is read all the same
 
     # -- the connection's side (WebSocketTransport) -----------------------------------------------------------------
 
