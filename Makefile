@@ -75,6 +75,15 @@ $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	  echo 'make: group bench is not to be had for this Python; what compares with its libraries is skipped'
 	@touch $@
 
+# MQTT.js for tests/interop: into build, by its lock file, nothing of it run. Without npm what needs it is skipped.
+NPM_FILES := tests/interop/package.json tests/interop/package-lock.json
+$(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
+	@if command -v npm > /dev/null; then \
+	  mkdir -p build/interop && cp $(NPM_FILES) build/interop && \
+	  (cd build/interop && npm ci --ignore-scripts --no-audit --no-fund --silent) && touch $@ || \
+	  echo 'make: npm could not install MQTT.js; what tests with it is skipped'; \
+	else echo 'make: no npm; what tests with MQTT.js is skipped'; fi
+
 $(STAMPS)/fuzz: pyproject.toml constraints.txt $(STAMPS)/tools
 	@$(PIP) install -c constraints.txt --group fuzz
 	@touch $@
@@ -104,7 +113,7 @@ bench-matchers: same-python $(STAMPS)/built
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
@@ -140,7 +149,7 @@ clean:
 	find matchcore broker bench clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find matchcore broker bench -name '*.so' -exec rm -f {} +
 	find matchcore broker bench -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
-	rm -f $(STAMPS)/built $(STAMPS)/installed
+	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/npm
 
 distclean: clean
 	rm -rf '$(VENV)'
