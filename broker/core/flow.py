@@ -69,7 +69,7 @@ class Flow:
 
     def refill(self, outbox: Outbox) -> None:
         """Let an outbox's own client hear when everything in it is out: there is more to come."""
-        outbox.refill = True
+        outbox.ask_for_more()
         self._refilling.add(outbox)
 
     def forget(self, client: Client) -> list[Client]:

@@ -34,6 +34,7 @@ from broker.wire.message import NEVER, Message, Variant
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 32_768  # topics in one index
 SLICE = 256  # messages in one turn of the loop
+LOOK_UP = 32  # of which a part that is looked up counts as so many
 
 
 @dataclass(slots=True)
@@ -192,26 +193,36 @@ class Cursor:
         self._ids: Sequence[int] = ()  # of the part at hand
         self._at = 0
 
-    def advance(self, now: float) -> bool:
-        """Send what there is room for, at most a slice. True when all is sent."""
-        subscription, target, retained = self.subscription, self.subscription.target, self._retained
-        window = target.window
+    @property
+    def done(self) -> bool:
+        """Is all sent?"""
+        return self._at == len(self._ids) and self._part == self._retained.parts
+
+    @property
+    def has_room(self) -> bool:
+        """May more be sent now? If not, the socket must drain first, or the client acknowledge."""
+        window = self.subscription.target.window
         assert window is not None
-        for _ in range(SLICE):
-            while self._at == len(self._ids):
-                if self._part == retained.parts:
-                    return True
+        return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
+
+    def advance(self, now: float, most: int = SLICE) -> int:
+        """Send what there is room for. Returns how much of `most` it took, messages that were not sent included."""
+        subscription, target, retained = self.subscription, self.subscription.target, self._retained
+        looked_at = 0
+        while looked_at < most and not self.done and self.has_room:
+            if self._at == len(self._ids):
                 self._ids = retained.ids(subscription.filter, subscription.syntax, self._part)
                 self._part += 1
                 self._at = 0
-            if window.outbox.size > AHEAD_BYTES or len(window.queue) >= SLICE or window.queue.filled(1):
-                return False
+                looked_at += LOOK_UP
+                continue
             entry = retained.entry(self._ids[self._at])
             self._at += 1
+            looked_at += 1
             if entry is not None and entry.revision <= self._revision and self._wanted(entry, now):
                 target.send(entry.message, self._variant, now)
                 self.sent += 1
-        return False
+        return looked_at
 
     def _wanted(self, entry: Entry, now: float) -> bool:
         message, subscription = entry.message, self.subscription

@@ -62,7 +62,8 @@ class Session:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by number, as every client has them
     by_filter: dict[FilterKey, Subscription] = field(default_factory=dict)
     unreleased: AbstractSet[int] = frozenset()  # identifiers received with QoS 2
-    cursors: list[Cursor] = field(default_factory=list)  # retained messages still to be sent
+    # Retained messages still to be sent, by the number of the subscription; one after the other.
+    cursors: dict[int, Cursor] = field(default_factory=dict)
     numbers: int = 0
 
     def receive(self, identifier: int) -> bool:

@@ -18,7 +18,7 @@ from broker.core.client import Client, Speaker
 from broker.core.deadlines import Deadlines
 from broker.core.errors import FanlightError, LimitExceeded, NoSuchSubscription, NotPermitted
 from broker.core.queues import new_queue
-from broker.core.retained import Cursor
+from broker.core.retained import SLICE, Cursor
 from broker.core.session import Connect, Session, SessionOptions
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES
@@ -242,7 +242,7 @@ class Sessions:
         subscription = session.by_filter.pop((group, filter), None)
         if subscription is None:
             raise NoSuchSubscription(0)
-        self._stop_cursor(session, subscription)
+        session.cursors.pop(subscription.number, None)
         self.broker.end_subscription(subscription)
 
     def _target(self, session: Session, number: int, options: SessionOptions) -> Target:
@@ -264,26 +264,27 @@ class Sessions:
 
     def send_retained(self, session: Session, subscription: Subscription) -> None:
         """Let a subscription have the retained messages; `advance` sends them."""
-        self._stop_cursor(session, subscription)
         options = self.options_of(subscription)
         variant = self.broker.variants.of(session.client.format, options.qos, RETAIN_SET, options.identifier)
-        session.cursors.append(Cursor(self.broker.retained, subscription, variant))
+        session.cursors.pop(subscription.number, None)  # a new one stands behind the others
+        session.cursors[subscription.number] = Cursor(self.broker.retained, subscription, variant)
 
     def advance(self, session: Session, now: float) -> bool:
         """Send retained messages as far as there is room. True while there are more: call again when there is room.
 
         When the outbox has drained the client's `speaker.unblocked` is called; an acknowledgement makes room, too.
         """
+        left = SLICE
         while session.cursors and session.connected:
-            if not session.cursors[0].advance(now):
-                if session.outbox.size:
-                    self.broker.flow.refill(session.outbox)
-                return True
-            session.cursors.pop(0)
-        return False
-
-    @staticmethod
-    def _stop_cursor(session: Session, subscription: Subscription) -> None:
-        for cursor in list(session.cursors):
-            if cursor.subscription is subscription:
-                session.cursors.remove(cursor)
+            number, cursor = next(iter(session.cursors.items()))
+            left -= cursor.advance(now, left)
+            if cursor.done:
+                del session.cursors[number]
+            if left <= 0 or not cursor.has_room:
+                break
+        if not session.cursors or not session.connected:
+            return False
+        if left <= 0 or session.outbox.size:
+            # Nobody else would call again for the rest of a slice in which nothing was to be sent.
+            self.broker.flow.refill(session.outbox)
+        return True

@@ -433,6 +433,12 @@ cdef class Outbox:
         """No frame now in the outbox may be dropped any more: its counts have been reported."""
         self.pinned = self.count
 
+    def ask_for_more(self):
+        """Its client has more to get: let the sink tell when everything is out, in the next turn if it is already."""
+        self.refill = True
+        if self.size == 0 and not self.dirty:
+            self.mark_dirty()
+
     def close(self):
         """Take nothing more; what is in it may still be sent."""
         self.closed = True
