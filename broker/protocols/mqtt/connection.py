@@ -10,6 +10,7 @@ CONNECT is in on_connect.py, SUBSCRIBE in on_subscribe.py, enhanced authenticati
 the socket is behind `ports.WireConnection`, and so are passwords.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import structlog
@@ -88,6 +89,7 @@ class MqttConnection:
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
         self._turn_over = False  # the rest of the inbox is for the next turn
+        self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
         self._complained = False
         limits = broker.limits
         first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
@@ -120,7 +122,7 @@ class MqttConnection:
         decisions = 0
         try:
             while self.state is not State.CLOSED and self.state is not State.VERIFYING:
-                if decisions == DECISIONS_PER_TURN:
+                if decisions == DECISIONS_PER_TURN or self._works_on():
                     self._turn_over = True
                     self.inbox.pause()
                     self.wire.next_turn(self._next_turn)
@@ -153,11 +155,18 @@ class MqttConnection:
             self.inbox.clear()
         self.broker.finish()
 
+    def _works_on(self) -> bool:
+        """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
+        if self._at_work is not None and next(self._at_work, self) is self:
+            self._at_work = None
+        return self._at_work is not None
+
     def _next_turn(self) -> None:
         self._turn_over = False
         if self.state is State.CONNECTED:
+            self.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
             self.inbox.resume()
-            self._process(self.wire.now())
+            self._process(now)
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
@@ -191,7 +200,7 @@ class MqttConnection:
 
     def idle(self, now: float) -> None:
         """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
-        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked:
+        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self._turn_over:
             return
         if now - self.heard_at >= 1.5 * self.keep_alive:
             self.say_goodbye("idle_timeout", f"no packet for {now - self.heard_at:.1f} s")
@@ -279,9 +288,9 @@ class MqttConnection:
             case PubComp():
                 on_publish.completed(self, packet, now)
             case Subscribe():
-                on_subscribe.subscribe(self, packet, now)
+                self._at_work = on_subscribe.subscribe(self, packet)
             case Unsubscribe():
-                on_subscribe.unsubscribe(self, packet)
+                self._at_work = on_subscribe.unsubscribe(self, packet)
             case PingReq():
                 self.send(PingResp())
             case Disconnect():

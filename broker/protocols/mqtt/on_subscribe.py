@@ -1,6 +1,11 @@
-"""SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10)."""
+"""SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10).
 
-from typing import TYPE_CHECKING
+A packet may hold 100,000 filters and more, at some 10 to 50 us each: it yields after a turn's share of them, and the
+client's next packets wait until it is done.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from broker.core import errors
 from broker.core.session import SessionOptions
@@ -17,16 +22,21 @@ if TYPE_CHECKING:
 
 SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
 SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
+FILTERS_PER_TURN: Final = 256
 
 
-def subscribe(connection: "MqttConnection", packet: Subscribe, now: float) -> None:
+def subscribe(connection: "MqttConnection", packet: Subscribe) -> Iterator[None]:
     identifiers = packet.properties.subscription_identifiers
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
     refused: list[errors.FanlightError] = []
-    codes = tuple(_subscribe(connection, wanted, identifier, refused) for wanted in packet.subscriptions)
+    codes: list[ReasonCode] = []
+    for wanted in packet.subscriptions:
+        if codes and len(codes) % FILTERS_PER_TURN == 0:
+            yield
+        codes.append(_subscribe(connection, wanted, identifier, refused))
     explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
-    connection.send(SubAck(packet.packet_id, codes, explained))
-    connection.broker.sessions.advance(connection.session, now)
+    connection.send(SubAck(packet.packet_id, tuple(codes), explained))
+    connection.broker.sessions.advance(connection.session, connection.wire.now())
 
 
 def _subscribe(
@@ -50,8 +60,13 @@ def _subscribe(
     return ReasonCode(wanted.qos)
 
 
-def unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> None:
-    connection.send(UnsubAck(packet.packet_id, tuple(_unsubscribe(connection, text) for text in packet.filters)))
+def unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> Iterator[None]:
+    codes: list[ReasonCode] = []
+    for text in packet.filters:
+        if codes and len(codes) % FILTERS_PER_TURN == 0:
+            yield
+        codes.append(_unsubscribe(connection, text))
+    connection.send(UnsubAck(packet.packet_id, tuple(codes)))
 
 
 def _unsubscribe(connection: "MqttConnection", text: str) -> ReasonCode:

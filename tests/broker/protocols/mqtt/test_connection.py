@@ -1,5 +1,7 @@
 """What passes between MQTT clients and the broker, in both versions: the ordinary course of things."""
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.protocols.mqtt.packets import (
@@ -11,6 +13,8 @@ from broker.protocols.mqtt.packets import (
     PubComp,
     Publish,
     PubRec,
+    SubAck,
+    Subscribe,
     Subscription,
     UnsubAck,
     Unsubscribe,
@@ -51,6 +55,53 @@ def test_a_message_reaches_a_subscriber_at_the_lower_qos(version: Version, qos: 
         "site/7/temp", b"21.5", min(qos, granted), False, False,
     )
     assert subscriber.protocol.session.window.in_flight == 0
+
+
+def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
+    """3.8, 3.10: the packets behind it wait for its answer, which has a code for each filter in their order."""
+    world = World()
+    peer, other = world.connect("many", keep_alive=1), world.connect("other")
+    filters = tuple(f"t/{n}" if n != 700 else "/" * 200 for n in range(1_000))
+    at_turns: list[int] = []
+    next_turn = peer.next_turn
+
+    def turn_over(go_on: Callable[[], None]) -> None:
+        at_turns.append(len(world.broker.router))
+        other.say(PingReq())
+        assert other.next() == PingResp()
+        world.now += 1.0
+        peer.protocol.idle(world.now)  # the silence is the broker's own
+        next_turn(go_on)
+
+    peer.next_turn = turn_over  # type: ignore[method-assign]
+    peer.say(Subscribe(1, tuple(Subscription(each) for each in filters)), PingReq())
+    suback, pingresp = peer.packets()
+    assert isinstance(suback, SubAck)
+    assert [code != 0 for code in suback.reason_codes] == [n == 700 for n in range(1_000)]
+    assert pingresp == PingResp()
+    assert at_turns == [256, 512, 767]
+    peer.say(Unsubscribe(2, filters))
+    unsuback = peer.next()
+    assert isinstance(unsuback, UnsubAck)
+    assert [code != 0 for code in unsuback.reason_codes] == [n == 700 for n in range(1_000)]
+    assert at_turns[3:] == [999 - 256, 999 - 512, 999 - 767]
+
+
+def test_a_packet_of_many_filters_ends_with_its_connection() -> None:
+    world = World()
+    peer = world.connect("many", session_expiry_interval=60)
+    next_turn = peer.next_turn
+
+    def break_off(go_on: Callable[[], None]) -> None:
+        next_turn(go_on)
+        peer.vanish()
+
+    peer.next_turn = break_off  # type: ignore[method-assign]
+    peer.say(Subscribe(1, tuple(Subscription(f"t/{n}") for n in range(1_000))))
+    assert len(world.broker.router) == 256
+    again = world.connect("many", clean_start=False)
+    assert again.subscribe("t/999") == (0,)
+    assert len(world.broker.router) == 257
 
 
 @versions
