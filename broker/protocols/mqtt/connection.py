@@ -216,8 +216,7 @@ class MqttConnection:
         farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
         if farewell is not None:
             self._put(farewell)
-        self.state = State.CLOSED
-        self.wire.close(f"closed by the broker: {reason}")
+        self._close(f"closed by the broker: {reason}")
 
     def cut_off(self, reason: str, text: str) -> None:
         if self.state is State.CLOSED:
@@ -226,8 +225,7 @@ class MqttConnection:
         # What is in the outbox is not being read: it is given up, so that DISCONNECT does not come behind all of it.
         farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
         self.outbox.discard(self._octets(farewell) if farewell is not None else None)
-        self.state = State.CLOSED
-        self.wire.close(reason)
+        self._close(reason)
 
     def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
         """The last packet: DISCONNECT, or a CONNACK before there was one. None: the version has no word for it."""
@@ -365,8 +363,7 @@ class MqttConnection:
 
     def _on_disconnect(self, packet: Disconnect, now: float) -> None:
         if self.client is None:  # in the middle of an enhanced authentication
-            self.state = State.CLOSED
-            self.wire.close("the client said goodbye")
+            self._close("the client said goodbye")
             return
         expiry = packet.properties.session_expiry_interval
         if expiry and not self.session.expiry:  # [MQTT-3.14.2-2]
@@ -376,8 +373,7 @@ class MqttConnection:
             will=packet.reason_code is not ReasonCode.NORMAL_DISCONNECTION,  # that one deletes it [MQTT-3.14.4-3]
             expiry=None if expiry is None else on_connect.seconds_of(expiry),
         )
-        self.state = State.CLOSED
-        self.wire.close(f"the client said goodbye: {packet.reason_code.name.lower()}")
+        self._close(f"the client said goodbye: {packet.reason_code.name.lower()}")
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -442,8 +438,17 @@ class MqttConnection:
             self.counts.errors[reason] += 1
         if farewell is not None:
             self._put(farewell)
+        self._close(f"closed by the broker: {self.failed}")
+
+    def _close(self, reason: str) -> None:
+        """Nothing more is done for this client. Its session leaves at once and not when the peer closes, which may take
+        `linger_seconds_max`: it would be given messages meanwhile, behind DISCONNECT [MQTT-3.14.4-1], those of its
+        queue groups among them.
+        """
         self.state = State.CLOSED
-        self.wire.close(f"closed by the broker: {self.failed}")
+        if self.client is not None:
+            self.broker.sessions.leave(self.client, self.wire.now(), will=True)  # without effect if it has left
+        self.wire.close(reason)
 
 
 def _shown(error: errors.FanlightError) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
+    Will,
 )  # fmt: skip
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode
@@ -102,6 +103,46 @@ def test_a_packet_of_many_filters_ends_with_its_connection() -> None:
     again = world.connect("many", clean_start=False)
     assert again.subscribe("t/999") == (0,)
     assert len(world.broker.router) == 257
+
+
+@versions
+@pytest.mark.parametrize("how", ["error", "idle", "cut off", "goodbye"])
+def test_a_session_leaves_when_the_broker_closes_however_long_the_peer_takes(version: Version, how: str) -> None:
+    """Its share of a group goes to others, its will is published, and nothing follows DISCONNECT [MQTT-3.14.4-1]."""
+    world = World()
+    watcher, other, publisher = (world.connect(name, version) for name in ("watcher", "other", "publisher"))
+    watcher.subscribe("will")
+    expiry = {"session_expiry_interval": 60} if version is V5 else {}
+    peer = world.connect("p", version, clean_start=False, keep_alive=10, will=Will("will", b"gone"), **expiry)
+    assert peer.subscribe("own", qos=1) == (1,)
+    for member in (peer, other):
+        assert member.subscribe("$share/g/t", qos=1) == (1,)
+    peer.reads = False
+    peer.close = lambda reason="": peer.protocol.outbox.close()  # type: ignore[method-assign]  # it does not close
+    match how:
+        case "error":
+            peer.send(b"\x36\x00")
+        case "idle":
+            world.pass_time(20)
+        case "cut off":
+            peer.protocol.cut_off("slow_consumer", "too slow")
+        case "goodbye":
+            peer.protocol.say_goodbye("shutting_down", "the broker stops")
+    world.turn()
+    assert not peer.gone
+    unsent = peer.protocol.outbox.size
+    for n in range(10):
+        publisher.publish("t", b"%d" % n, n % 2)
+        publisher.publish("own", b"%d" % n, n % 2)
+    assert [message.payload for message in other.messages()] == [b"%d" % n for n in range(10)]
+    assert [message.payload for message in watcher.messages()] == [b"gone"]
+    assert peer.protocol.outbox.size == unsent
+    again = world.open(version)
+    again.say(connect("p", version, clean_start=False, **expiry))
+    connack, *waiting = again.packets()
+    assert connack.session_present  # type: ignore[attr-defined]
+    assert [packet.payload for packet in waiting if isinstance(packet, Publish)] == [b"1", b"3", b"5", b"7", b"9"]
+    assert watcher.messages() == []  # a will is published once
 
 
 @versions
