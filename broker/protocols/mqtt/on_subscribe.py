@@ -1,7 +1,8 @@
 """SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10).
 
 A packet may hold 100,000 filters and more, at some 10 to 50 us each: it yields after a turn's share of them, and the
-client's next packets wait until it is done.
+client's next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for
+all of them.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,6 @@ def subscribe(connection: "MqttConnection", packet: Subscribe) -> Iterator[None]
         codes.append(_subscribe(connection, wanted, identifier, refused))
     explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
     connection.send(SubAck(packet.packet_id, tuple(codes), explained))
-    connection.broker.sessions.advance(connection.session, connection.wire.now())
 
 
 def _subscribe(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.core.retained import SLICE
 from broker.protocols.mqtt.packets import (
     ConnAck,
     Disconnect,
@@ -86,6 +87,18 @@ def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
     assert isinstance(unsuback, UnsubAck)
     assert [code != 0 for code in unsuback.reason_codes] == [n == 700 for n in range(1_000)]
     assert at_turns[3:] == [999 - 256, 999 - 512, 999 - 767]
+
+
+def test_many_subscribes_in_one_read_get_one_slice_of_retained_messages_in_that_turn() -> None:
+    world = World()
+    publisher, peer = world.connect("p"), world.connect("s")
+    for n in range(2 * SLICE):
+        publisher.publish(f"{n}", b"x", retain=True)
+    peer.reads = False
+    peer.say(*(Subscribe(n, (Subscription("#"),)) for n in range(1, 21)))
+    assert 0 < peer.protocol.outbox.messages <= SLICE
+    peer.read_all()
+    assert len([packet for packet in peer.packets() if isinstance(packet, Publish)]) == 2 * SLICE
 
 
 def test_a_packet_of_many_filters_ends_with_its_connection() -> None:
