@@ -31,10 +31,16 @@ class Deadlines(Generic[Thing]):
     def discard(self, thing: Thing) -> None:
         self._at.pop(thing, None)
 
-    def due(self, now: float) -> Iterator[Thing]:
-        """Those whose time has come, earliest first; each is taken out before it is given."""
-        while self._heap and self._heap[0][0] <= now:
+    def passed(self, thing: Thing, now: float) -> bool:
+        """Has its time come?"""
+        at = self._at.get(thing)
+        return at is not None and at[0] <= now
+
+    def due(self, now: float, most: int) -> Iterator[Thing]:
+        """Those whose time has come, earliest first, `most` of them; each is taken out before it is given."""
+        while most > 0 and self._heap and self._heap[0][0] <= now:
             at, order, thing = heappop(self._heap)
             if self._at.get(thing) == (at, order):
                 del self._at[thing]
+                most -= 1
                 yield thing

@@ -34,6 +34,7 @@ from broker.wire.message import NEVER, Message, Variant
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 32_768  # topics in one index
 SLICE = 256  # messages in one turn of the loop
+SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
 LOOK_UP = 32  # of which a part that is looked up counts as so many
 
 
@@ -175,7 +176,7 @@ class Retained:
 
     def sweep(self, now: float) -> None:
         """Forget what has expired."""
-        for id in self._deadlines.due(now):
+        for id in self._deadlines.due(now, SWEPT):
             self.expired += 1
             self._remove(id)
 

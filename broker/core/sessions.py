@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log: Final = structlog.stdlib.get_logger("sessions")
 
 LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about a ms
+ENDED_PER_SWEEP: Final = 250  # wills and sessions, at some 50 us each: the time of 200,000 may come at once
 TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
 
 
@@ -81,7 +82,9 @@ class Sessions:
             old = found.client
             self._part(found, now)
             old.speaker.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
-        if found is not None and (wanted.clean_start or found.ended or found.expiry <= 0):
+        overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
+        if found is not None and (wanted.clean_start or overdue or found.ended or found.expiry <= 0):
+            self.expired += overdue
             self.end(found, now)  # with expiry 0 it ended with its connection, which has just been taken over
             found = None
         client = self.broker.connect(
@@ -197,9 +200,9 @@ class Sessions:
 
     def sweep(self, now: float) -> None:
         """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time."""
-        for session in self.wills.due(now):
+        for session in self.wills.due(now, ENDED_PER_SWEEP):
             self._publish_will(session, now)
-        for session in self._away.due(now):
+        for session in self._away.due(now, ENDED_PER_SWEEP):
             self.expired += 1
             self.end(session, now)
         if not self._round:

@@ -50,6 +50,6 @@ class Wills:
     def cancel(self, session: "Session") -> None:
         self._deadlines.discard(session)
 
-    def due(self, now: float) -> "Iterator[Session]":
-        """The sessions whose will's time has come, each once, earliest first."""
-        return self._deadlines.due(now)
+    def due(self, now: float, most: int) -> "Iterator[Session]":
+        """The sessions whose will's time has come, `most` of them, each once, earliest first."""
+        return self._deadlines.due(now, most)

@@ -255,6 +255,20 @@ def test_what_is_too_old_is_neither_sent_nor_kept() -> None:
     assert world.broker.retained.nbytes == world.broker.ledger.stored
 
 
+def test_many_that_expire_at_once_are_forgotten_some_at_a_time_and_sent_no_more() -> None:
+    world = World()
+    for n in range(retained.SWEPT + 1):
+        retain(world, f"t/{n}", expires_at=world.now + 10)
+    world.later(11)
+    assert len(world.broker.retained) == 1
+    peer = world.connect("c")
+    peer.subscribe("#", retained=True)
+    assert drain(world, peer) == []
+    world.later(0)
+    assert len(world.broker.retained) == 0
+    assert world.broker.retained.expired == retained.SWEPT + 1
+
+
 def test_the_time_it_has_left_is_told() -> None:
     """3.3.2.3.3: [MQTT-3.3.2-6]"""
     world = World()

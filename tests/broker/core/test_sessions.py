@@ -6,6 +6,7 @@ import pytest
 
 from broker.core.client import Client
 from broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
+from broker.core.sessions import ENDED_PER_SWEEP
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import Peer, World
 from tests.broker.wire.formats import LineFormat
@@ -46,6 +47,24 @@ def test_a_session_ends_when_its_time_is_over_and_not_before() -> None:
     world.later(0.2)
     assert world.broker.sessions.get("c") is None
     assert world.broker.sessions.expired == 1
+
+
+def test_many_sessions_whose_time_is_over_at_once_end_some_at_a_time() -> None:
+    """The loop is not held for all of them; one that is still to be ended is not resumed [MQTT-4.1.0-2]."""
+    world = World()
+    for n in range(2 * ENDED_PER_SWEEP + 1):
+        world.connect(f"c{n}", expiry=60).leave()
+    world.later(61)
+    assert len(world.broker.sessions) == ENDED_PER_SWEEP + 1
+    last = f"c{2 * ENDED_PER_SWEEP}"
+    before = world.broker.sessions.get(last)
+    assert before is not None
+    back = world.connect(last, clean_start=False)
+    assert not back.present
+    assert before.ended
+    world.later(0)
+    assert list(world.broker.sessions) == [back.session]
+    assert world.broker.sessions.expired == 2 * ENDED_PER_SWEEP + 1
 
 
 def test_a_client_that_came_back_is_not_ended_by_its_old_deadline() -> None:
