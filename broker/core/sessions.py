@@ -151,8 +151,7 @@ class Sessions:
         session.connected = False
         self._connected -= 1
         window = session.window
-        window.leave()
-        for group in {id(s.group): s.group for s in session.subscriptions.values() if s.group is not None}.values():
+        for group in window.leave():
             group.feed(now)
         if session.will is not None:
             if session.will.delay > 0 and session.expiry > 0:

@@ -234,6 +234,7 @@ cdef class Group:
         if target.window is not None:
             if self.queue is None:
                 self.queue = <Queue?> queue
+                self.queue.group = self
             if target.variant.qos:
                 target.source = Source(self.queue, target.variant)
                 target.window.sources.append(target.source)
@@ -246,6 +247,7 @@ cdef class Group:
             target.window.sources[:] = [source for source in target.window.sources if source.queue is not self.queue]
         if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
             self.queue.clear()
+            self.queue.group = None
             self.queue = None
 
     def replace(self, Target old not None, Target new not None):

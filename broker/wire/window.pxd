@@ -40,6 +40,7 @@ cdef class Queue:
     cdef:
         Ledger ledger
         object flights                # deque, oldest first
+        public object group           # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
         readonly Py_ssize_t nbytes
@@ -84,7 +85,6 @@ cdef class Window:
     cdef Flight find(self, int identifier)
     cdef int remove(self, Flight flight) except -1
     cdef int enqueue(self, Message message, Variant variant, Source source) except -1
-    cdef bint draws_from(self, Queue queue)
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
     cdef bint puback(self, int identifier, double now) except -1

@@ -423,31 +423,26 @@ cdef class Window:
         self.pump(now)
 
     def leave(self):
-        """The connection is gone. QoS 1 in flight of a queue group goes back to the group; QoS 2 never does (4.8.2)."""
-        cdef Flight flight
-        cdef Message message
+        """The connection is gone. QoS 1 in flight of a queue group goes back to the group, also after an UNSUBSCRIBE, as
+        long as it has members; QoS 2 never does (4.8.2). Returns the groups that have something to `feed` now.
+        """
+        cdef Flight flight, returned
+        cdef Queue queue
+        cdef list groups = []
         self.open = False
         self.again = NOTHING
         self.outbox.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
-            if flight.source is not None and flight.state == AWAITING_PUBACK and self.draws_from(flight.source.queue):
-                message = flight.message
-                message.hold(self.ledger)
-                source = flight.source
+            if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source.queue.group is not None:
+                queue = flight.source.queue
+                returned = new_flight(flight.message, None, self.ledger)
                 self.remove(flight)
-                returned = Flight.__new__(Flight)
-                (<Flight> returned).message = message
-                (<Source> source).queue.put_back(returned)
+                queue.put_back(returned)
+                if queue.group not in groups:
+                    groups.append(queue.group)
         self.sent = 0
-
-    cdef bint draws_from(self, Queue queue):
-        """Is its session still a member of the group?"""
-        cdef Source source
-        for source in self.sources:
-            if source.queue is queue:
-                return True
-        return False
+        return groups
 
     def flights(self):
         """Those with an identifier, in the order in which they are to be sent again."""

@@ -257,6 +257,37 @@ def test_shared_messages_of_a_client_that_goes_reach_the_others() -> None:
     assert sorted(line.split()[1] for line in back.got()) == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize("expiry", [0, 60])
+def test_shared_messages_of_a_client_that_unsubscribes_and_goes_reach_the_others(expiry: float) -> None:
+    """4.8.2: what is in flight stays its own while it is connected [MQTT-3.10.4-5], and no longer."""
+    world = World()
+    going, staying = world.connect("going", expiry=expiry), world.connect("staying")
+    for peer in (going, staying):
+        peer.subscribe("t", 1, group="g")
+    for n in range(4):
+        world.publish("t", str(n), 1)
+    assert [len(peer.got()) for peer in (going, staying)] == [2, 2]
+    world.broker.sessions.unsubscribe(going.session, b"t", "g")
+    assert staying.got() == []
+    going.leave()
+    assert len(staying.got()) == 2
+    assert world.broker.ledger.dropped_session == 0
+    staying.acknowledge()
+    assert world.broker.ledger.stored_messages == 0
+
+
+def test_what_the_last_member_had_in_flight_when_it_unsubscribed_is_its_own() -> None:
+    world = World()
+    peer = world.connect("c", expiry=60)
+    peer.subscribe("t", 1, group="g")
+    world.publish("t", "1", 1)
+    world.broker.sessions.unsubscribe(peer.session, b"t", "g")
+    peer.leave()
+    back = world.connect("c", clean_start=False, expiry=60)
+    assert back.got() == ["t 1 1 dup"]
+    assert world.broker.ledger.stored_messages == 1
+
+
 def test_limits_of_queues_are_those_of_the_settings() -> None:
     world = World(queue_messages_max=2, queue_policy="drop_oldest")
     peer = world.connect("c", expiry=60)
