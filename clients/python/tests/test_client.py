@@ -261,6 +261,23 @@ async def test_a_message_is_answered_in_its_own_spelling() -> None:
             await (await asked.next(5)).respond(b"")
 
 
+async def test_an_answer_has_the_correlation_of_its_request_unless_it_brings_another() -> None:
+    asks = options(**{"correlation-id": text("7")})
+
+    async def script(peer: Peer) -> None:
+        connection = await peer.greeted()
+        await connection.frame()
+        await connection.say(ok(1), frame(fixint(4), uint32(1), text("t"), octets(b""), asks, NIL, text("r")))
+        await connection.expect(frame(fixint(3), NIL, text("r"), octets(b"a"), asks))
+        own = options(**{"correlation-id": text("8")})
+        await connection.expect(frame(fixint(3), NIL, text("r"), octets(b"b"), own))
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
+        question = await (await client.subscribe("t")).next(5)
+        await question.respond(b"a")
+        await question.respond(b"b", headers={"correlation-id": "8"})
+
+
 async def test_values_go_through_the_serializer_and_bytes_pass_it_by() -> None:
     header = options(**{"content-type": text("application/json")})
 

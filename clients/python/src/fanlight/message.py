@@ -12,6 +12,7 @@ from .topics import Topic
 if TYPE_CHECKING:
     from .subscription import Subscription
 
+CORRELATION = "correlation-id"
 _NO_HEADERS: dict[str, Any] = {}
 
 
@@ -75,6 +76,11 @@ class BaseMessage:
             raise FanlightError(f"the message on {self.topic!r} asks for no reply", code="no_reply_topic")
         return self._frame.reply
 
+    def _reply_headers(self, headers: Headers | None) -> Headers | None:
+        # By its correlation a requester tells its answers apart, one of MQTT for instance.
+        correlation = self.headers.get(CORRELATION)
+        return headers if correlation is None else {CORRELATION: correlation, **(headers or {})}
+
     def __repr__(self) -> str:
         payload = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
         return f"<{type(self).__name__} {self.topic!r} {payload!r}>"
@@ -103,7 +109,11 @@ class Message(BaseMessage):
         headers: Headers | None = None,
         serializer: Serializer | None = None,
     ) -> None:
-        """Publish an answer to the topic in `reply`. Raises FanlightError where the message asks for none."""
+        """Publish an answer to the topic in `reply`, with the `correlation-id` of the message if it has one.
+
+        Raises FanlightError where the message asks for no answer.
+        """
         await self._source.client.publish(
-            self._reply_topic(), payload, headers=headers, syntax=self.syntax, serializer=serializer
+            self._reply_topic(), payload, headers=self._reply_headers(headers), syntax=self.syntax,
+            serializer=serializer,
         )

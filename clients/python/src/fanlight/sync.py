@@ -107,8 +107,14 @@ class Message(BaseMessage):
     def respond(
         self, payload: Any = b"", *, headers: Headers | None = None, serializer: Serializer | None = None
     ) -> None:
-        """Publish an answer to the topic in `reply`. Raises FanlightError where the message asks for none."""
-        self._client.publish(self._reply_topic(), payload, headers=headers, syntax=self.syntax, serializer=serializer)
+        """Publish an answer to the topic in `reply`, with the `correlation-id` of the message if it has one.
+
+        Raises FanlightError where the message asks for no answer.
+        """
+        self._client.publish(
+            self._reply_topic(), payload, headers=self._reply_headers(headers), syntax=self.syntax,
+            serializer=serializer,
+        )
 
 
 def connect(
