@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.conftest import TestBroker
+from tests.conftest import StartBroker, TestBroker
 from tests.interop.peer import Door, Message, Peer, Wanted, soon
 
 pytest.register_assert_rewrite("tests.interop.conversation")
@@ -57,6 +57,12 @@ def door_of(broker: TestBroker, *, websocket: bool = False) -> Door:
         return Door(broker.mqtt_port)
     broker.wait_for(lambda: "mqtt_websocket" in broker.addresses, 20)
     return Door(broker.addresses["mqtt_websocket"][1], websocket=True)
+
+
+@pytest.fixture(scope="module")
+def guarded_broker(start_module_broker: StartBroker) -> TestBroker:
+    """One for all tests of a file, with the password "sesame"."""
+    return start_module_broker(environment={"FANLIGHT_PASSWORD": "sesame"})
 
 
 @pytest_asyncio.fixture

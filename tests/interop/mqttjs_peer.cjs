@@ -33,11 +33,12 @@ const actions = {
       options.will.payload = Buffer.from(options.will.payload, 'base64')
       revived(options.will.properties)
     }
-    const client = mqtt.connect(url, { ...options, reconnectPeriod: 0 })
+    const client = mqtt.connect(url, { reconnectPeriod: 0, ...options })
     clients.set(command.client, client)
     let reason = null
     client.once('connect', (connack) => done(null, { present: connack.sessionPresent, properties: connack.properties }))
     client.on('error', done)
+    client.on('connect', (connack) => say({ client: command.client, event: 'connected', present: connack.sessionPresent }))
     client.on('message', onMessage(command.client))
     client.on('disconnect', (packet) => { reason = packet.reasonCode })
     client.on('close', () => say({ client: command.client, event: 'closed', reason }))

@@ -130,6 +130,7 @@ class MqttjsPeer(Peer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.connections: asyncio.Queue[bool] = asyncio.Queue()  # whether each found a session
         self._number = self.node.enter(self)
 
     async def connect(self, wanted: Wanted) -> bool | None:
@@ -197,6 +198,8 @@ class MqttjsPeer(Peer):
         """An event."""
         if said["event"] == "message":
             self.inbox.put_nowait(read(said))
+        elif said["event"] == "connected":
+            self.connections.put_nowait(said["present"])
         else:
             self.has_closed(said["reason"])
 

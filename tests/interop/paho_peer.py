@@ -49,19 +49,22 @@ def read(message: paho.MQTTMessage) -> Message:
 
 class PahoPeer(Peer):
     takes_aliases = False
+    returns = False  # whether it connects anew by itself when its connection breaks
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._answers: dict[tuple[str, int], asyncio.Future[int]] = {}
+        self.connections: asyncio.Queue[bool] = asyncio.Queue()  # whether each found a session
         self._connected: asyncio.Future[tuple[bool, int]] = self.loop.create_future()
 
     async def connect(self, wanted: Wanted) -> bool | None:
         self.client = client = paho.Client(
             CallbackAPIVersion.VERSION2, wanted.client_id, clean_session=wanted.clean if self.version == 3 else None,
             protocol=VERSIONS[self.version], transport="websockets" if self.door.websocket else "tcp",
-            reconnect_on_failure=False,
+            reconnect_on_failure=self.returns,
         )
         client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
+        client.reconnect_delay_set(0, 0)
         client.on_subscribe, client.on_unsubscribe = self._on_subscribe, self._on_unsubscribe
         client.on_message = self._on_message
         if self.door.ca is not None:
@@ -124,12 +127,15 @@ class PahoPeer(Peer):
         await asyncio.to_thread(self.client.loop_stop)
 
     async def cut(self) -> None:
+        self.shut()
+        await soon(self.closed)
+        await asyncio.to_thread(self.client.loop_stop)
+
+    def shut(self) -> None:
+        """What lies below, through TLS and WebSocket alike."""
         connection = self.client.socket()
         assert connection is not None
-        # Through TLS and WebSocket alike: what lies below is shut.
         getattr(connection, "_socket", connection).shutdown(socket.SHUT_RDWR)
-        await soon(self.closed)
-        await self.disconnect()
 
     # -- in paho's thread -------------------------------------------------------------------------------------------
 
@@ -139,6 +145,7 @@ class PahoPeer(Peer):
 
     def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         # In 3.1.1 the return code is told as the reason code of 5 that means the same.
+        self._tell(self.connections.put_nowait, flags.session_present)
         self._tell(self._set, self._connected, (flags.session_present, reason.value))
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
