@@ -29,7 +29,8 @@ cdef class Lane:
         public bint passed                # a whole packet was taken since somebody set this to False
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         readonly bint open                # CONNECT has been accepted
-        public bint plain                 # every PUBLISH is for Python (a store that must be asked first; tests)
+        public bint plain                 # every PUBLISH is for Python
+        public bint silent                # and so is its PUBACK: a store is asked first
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly str fault                # what is wrong, after FAULT

@@ -22,6 +22,7 @@ class Lane:
     control_max: int
     open: bool
     plain: bool
+    silent: bool
     check_text: bool
     blocker: Outbox | None
     fault: str

@@ -310,7 +310,7 @@ cdef class Lane:
             if self.blocker is not None:
                 return -1
         self.routed = fanout.fan_out(route, self.ledger, self.outbox, self.message)
-        if self.message.qos == 1:
+        if self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
         self.pass_packet()
         return self.routed

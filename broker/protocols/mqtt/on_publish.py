@@ -1,6 +1,7 @@
 """PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
+               with a durable store PUBACK waits for its commit, and the lane leaves all of it to Python
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
@@ -54,10 +55,13 @@ def publish(connection: "MqttConnection", now: float) -> bool:
         return False
     if retained is not None:
         broker.retained.put(retained, now, origin=session.name)
-    if packet_id is not None and qos == 2:
-        session.receive(packet_id)
+    if packet_id is not None and (qos == 2 or lane.silent):
         reached = ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
-        _acknowledge(connection, PubRec(packet_id, reached))
+        if qos == 2:
+            session.receive(packet_id)
+            _acknowledge(connection, PubRec(packet_id, reached))
+        else:
+            _acknowledge(connection, PubAck(packet_id, reached))
     return True
 
 
