@@ -185,7 +185,7 @@ cdef class NameIndex:
         return self._match(filter, syntax, False)
 
     def match_array(self, filter: str | bytes, *, syntax: str = "amqp"):
-        """The same as a numpy array of uint32: where they are very many, a tenth of the time."""
+        """The same as a numpy array of uint32: without an int object for each, where they are very many."""
         return self._match(filter, syntax, True)
 
     cdef object _match(self, object filter, object syntax, bint as_array):

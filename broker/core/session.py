@@ -8,7 +8,6 @@ Clients whose protocol has no sessions have none: what they hold ends with their
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from math import inf
 
 from broker.core.client import Client
 from broker.core.retained import Cursor
@@ -86,7 +85,3 @@ class Session:
     @property
     def outbox(self) -> Outbox:
         return self.window.outbox
-
-    @property
-    def for_ever(self) -> bool:
-        return self.expiry == inf

@@ -87,4 +87,4 @@ cdef class Window:
     cdef int enqueue(self, Message message, Variant variant, Source source) except -1
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
-    cdef bint puback(self, int identifier, double now) except -1
+    cdef bint settle(self, int identifier, FlightState state, double now) except -1

@@ -266,10 +266,10 @@ cdef class Window:
             flight.message = None
         return 0
 
-    cdef bint puback(self, int identifier, double now) except -1:
-        """A PUBACK without an error, for a compiled lane."""
+    cdef bint settle(self, int identifier, FlightState state, double now) except -1:
+        """The acknowledgement that ends a flight in this state. False if there is none with this identifier."""
         cdef Flight flight = self.find(identifier)
-        if flight is None or flight.state != AWAITING_PUBACK:
+        if flight is None or flight.state != state:
             return False
         self.remove(flight)
         self.ledger.acknowledged += 1
@@ -278,7 +278,7 @@ cdef class Window:
 
     def acknowledge(self, int identifier, double now):
         """PUBACK. False if no QoS 1 message is in flight with this identifier."""
-        return self.puback(identifier, now)
+        return self.settle(identifier, AWAITING_PUBACK, now)
 
     def received(self, int identifier):
         """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""
@@ -295,13 +295,7 @@ cdef class Window:
 
     def complete(self, int identifier, double now):
         """PUBCOMP. False if no message with this identifier waits for it."""
-        cdef Flight flight = self.find(identifier)
-        if flight is None or flight.state != AWAITING_PUBCOMP:
-            return False
-        self.remove(flight)
-        self.ledger.acknowledged += 1
-        self.pump(now)
-        return True
+        return self.settle(identifier, AWAITING_PUBCOMP, now)
 
     def refuse(self, int identifier, double now):
         """PUBACK or PUBREC with a reason code of 0x80 or more: the message is discarded, for a queue group too (4.8.2)."""

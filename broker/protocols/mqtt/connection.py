@@ -254,13 +254,14 @@ class MqttConnection:
         if self.state is not State.CONNECTED:
             return
         now = self.wire.now()
-        self.broker.sessions.advance(self.session, now)
-        if self.blocked:
-            self.blocked = False
-            self.heard_at = now  # the silence so far was ours: we did not read
-            self.wire.resume_reading()
-            self.inbox.resume()
-            self._process(now)
+        if not self.blocked:
+            self.broker.sessions.advance(self.session, now)
+            return
+        self.blocked = False
+        self.heard_at = now  # the silence so far was ours: we did not read
+        self.wire.resume_reading()
+        self.inbox.resume()
+        self._process(now)  # which advances the session, too
 
     # -- packets ----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from broker.wire.message cimport Format, Message, borrowed
 from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
-from broker.wire.window cimport Window
+from broker.wire.window cimport AWAITING_PUBACK, AWAITING_PUBCOMP
 
 from broker.protocols.mqtt.publish_body cimport take_apart
 
@@ -208,11 +208,8 @@ cdef class Lane:
         else:
             identifier = self.body_at[0] << 8 | self.body_at[1]
             self.body.packet_id = identifier
-            if first == PUBACK:
-                if not self.window.puback(identifier, now):
-                    return False
-            elif first == PUBCOMP:
-                if not self.window.complete(identifier, now):
+            if first != PUBREC:
+                if not self.window.settle(identifier, AWAITING_PUBACK if first == PUBACK else AWAITING_PUBCOMP, now):
                     return False
             elif not self.window.received(identifier):
                 return False

@@ -17,7 +17,7 @@ from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
-from broker.protocols.mqtt.properties import NONE
+from broker.protocols.mqtt.properties import NONE, Properties
 from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
 from broker.protocols.mqtt.version import V3
 
@@ -56,12 +56,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     if retained is not None:
         broker.retained.put(retained, now, origin=session.name)
     if packet_id is not None and (qos == 2 or lane.silent):
-        reached = ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
-        if qos == 2:
-            session.receive(packet_id)
-            _acknowledge(connection, PubRec(packet_id, reached))
-        else:
-            _acknowledge(connection, PubAck(packet_id, reached))
+        _answer(connection, qos, packet_id, ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS)
     return True
 
 
@@ -73,6 +68,12 @@ def _refuse(
     reason, properties = reason_of(error), explaining(error)
     if connection.version is V3:
         reason, properties = ReasonCode.SUCCESS, NONE
+    _answer(connection, qos, packet_id, reason, properties)
+
+
+def _answer(
+    connection: "MqttConnection", qos: int, packet_id: int, reason: ReasonCode, properties: Properties = NONE
+) -> None:
     if qos == 1:
         _acknowledge(connection, PubAck(packet_id, reason, properties))
         return
