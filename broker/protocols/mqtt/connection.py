@@ -1,13 +1,7 @@
 """One MQTT connection: what a client's packets do. Bytes in through the inbox, bytes out through the outbox.
 
-    receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
-         ^                         |-- PACKET    -> decode, check against the state, act, answer --.
-         |                         |-- PUBLISH   -> on_publish: find the route, lane.forward() ----|
-         |                         '-- BLOCKED   -> stop reading until the blocker has drained     |
-         '-----------------------------------------------------------------------------------------'
-
-CONNECT is in on_connect.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py. Time is an argument,
-the socket is behind `ports.WireConnection`, and so are passwords.
+The loop over what has come is in core/reader.py. CONNECT is in on_connect.py, SUBSCRIBE in on_subscribe.py, enhanced
+authentication in on_auth.py. Time is an argument, the socket is behind `ports.WireConnection`, and so are passwords.
 """
 
 from collections.abc import Iterator
@@ -19,6 +13,7 @@ from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.ports import WireConnection
+from broker.core.reader import Reader
 from broker.core.session import Session
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
@@ -53,53 +48,35 @@ from broker.wire.inbox import Inbox, ReceiveBuffer
 
 log: Final = structlog.stdlib.get_logger("mqtt")
 
-# Packets that need Python, at some 10 to 50 us each, before other connections have their turn.
-DECISIONS_PER_TURN: Final = 256
-
 FIXED_HEADER: Final = 5  # bytes at most
 
 
-class MqttConnection:
-    """The protocol side of one connection.
-
-    receive(now)       after bytes have been put into `inbox`
-    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
-    lost(reason)       when the transport is gone
-    """
+class MqttConnection(Reader):
+    """The protocol side of one connection."""
 
     protocol: Final = "mqtt"
+    lane: lane.Lane
 
     def __init__(
         self, options: Options, counts: Counts, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float
     ) -> None:
+        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
+        first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
+        inbox.read_max = FIXED_HEADER + first_max
+        super().__init__(broker, wire, now, lane.Lane(
+            inbox, outbox, broker.routes, broker.ledger,
+            packet_max=first_max, control_max=limits.control_bytes_max,
+        ))
         self.options = options
         self.counts = counts
-        self.broker = broker
-        self.wire = wire
         self.state = State.AWAITING_CONNECT
         self.version: Version | None = None  # told by CONNECT
-        self.client: Client | None = None
-        self.opened_at = self.heard_at = now
         self.keep_alive = 0  # seconds; 0: none
-        self.blocked = False
-        self.refused = 0  # requests answered with an error
-        self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
         self.auth: Authentication | None = None
         self._accepted: Accepted | None = None  # CONNECT, until it is answered
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
-        self._turn_over = False  # the rest of the inbox is for the next turn
         self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
-        self._complained = False
-        limits = broker.limits
-        first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
-        self.outbox = broker.new_outbox()
-        self.inbox = Inbox(shared, broker.ledger)
-        self.lane = lane.Lane(
-            self.inbox, self.outbox, broker.routes, broker.ledger,
-            packet_max=first_max, control_max=limits.control_bytes_max,
-        )
-        self.inbox.read_max = FIXED_HEADER + first_max
 
     @property
     def session(self) -> Session:
@@ -108,65 +85,40 @@ class MqttConnection:
         assert self.client.session is not None
         return self.client.session
 
-    # -- what the transport tells -----------------------------------------------------------------------------------
+    # -- what has come (Reader) -------------------------------------------------------------------------------------
 
-    def receive(self, now: float) -> None:
-        """Process what is in the inbox, as far as it goes."""
-        if self.state is State.VERIFYING or self.blocked or self._turn_over:
-            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
-            self.inbox.pause()
-        else:
-            self._process(now)
+    @property
+    def closed(self) -> bool:
+        return self.state is State.CLOSED
 
-    def _process(self, now: float) -> None:
-        decisions = 0
-        try:
-            while self.state is not State.CLOSED and self.state is not State.VERIFYING:
-                if decisions == DECISIONS_PER_TURN or self._works_on():
-                    self._turn_over = True
-                    self.inbox.pause()
-                    self.wire.next_turn(self._next_turn)
-                    break
-                event = self.lane.advance(now)
-                decisions += 1
-                if event == lane.NEED_MORE:
-                    break
-                if event == lane.BLOCKED:
-                    self._wait_for_blocker(now)
-                    break
-                if event == lane.PUBLISH:
-                    if not on_publish.publish(self, now):
-                        self._wait_for_blocker(now)
-                        break
-                elif event == lane.PACKET:
-                    self._handle(self.lane.first_byte, self.lane.packet(), now)
-                elif event == lane.TOO_LARGE:
-                    raise PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
-                else:
-                    raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
-            if self.state is State.CONNECTED and self.session.cursors:
-                self.broker.sessions.advance(self.session, now)
-        except errors.FanlightError as error:
-            self._fail(error)
-        if self.lane.passed:  # half a packet is none (3.1.2.10)
-            self.lane.passed = False
-            self.heard_at = now
-        if self.state is State.CLOSED:
-            self.inbox.clear()
-        self.broker.finish()
+    @property
+    def waiting(self) -> bool:
+        return self.state is State.VERIFYING
 
-    def _works_on(self) -> bool:
+    def handle(self, now: float) -> None:
+        self._handle(self.lane.first_byte, self.lane.packet(), now)
+
+    def publish(self, now: float) -> bool:
+        return on_publish.publish(self, now)
+
+    def reject(self, event: int) -> None:
+        if event == lane.TOO_LARGE:
+            raise PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
+        raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
+
+    def settle(self, now: float) -> bool:
+        if self.state is not State.CONNECTED:
+            return False
+        # Acknowledgements make room for retained messages that wait: they are looked after in Python.
+        return not (self.session.cursors and self.broker.sessions.advance(self.session, now))
+
+    def works_on(self) -> bool:
         """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
         if self._at_work is not None and next(self._at_work, self) is self:
             self._at_work = None
         return self._at_work is not None
 
-    def _next_turn(self) -> None:
-        self._turn_over = False
-        if self.state is State.CONNECTED:
-            self.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
-            self.inbox.resume()
-            self._process(now)
+    # -- what the transport tells -----------------------------------------------------------------------------------
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
@@ -187,23 +139,22 @@ class MqttConnection:
         try:
             self._welcome(user, now)
         except errors.FanlightError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self.wire.resume_reading()
-        self.inbox.resume()
-        self._process(now)
+        self.resume(now)
 
     def refuse(self, error: errors.FanlightError) -> None:
         """The credentials were wrong, or could not be checked."""
         if self.state is State.VERIFYING:
-            self._fail(error)
+            self.fail(error)
 
     def idle(self, now: float) -> None:
         """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
-        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self._turn_over:
+        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self.turn_over:
             return
-        if now - self.heard_at >= 1.5 * self.keep_alive:
-            self.say_goodbye("idle_timeout", f"no packet for {now - self.heard_at:.1f} s")
+        if now - self.lane.heard_at >= 1.5 * self.keep_alive:
+            self.say_goodbye("idle_timeout", f"no packet for {now - self.lane.heard_at:.1f} s")
 
     # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
 
@@ -257,11 +208,7 @@ class MqttConnection:
         if not self.blocked:
             self.broker.sessions.advance(self.session, now)
             return
-        self.blocked = False
-        self.heard_at = now  # the silence so far was ours: we did not read
-        self.wire.resume_reading()
-        self.inbox.resume()
-        self._process(now)  # which advances the session, too
+        self.unblock(now)  # which advances the session, too
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -346,7 +293,7 @@ class MqttConnection:
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED
-        self.heard_at = now
+        self.lane.heard_at = now
         self.keep_alive = accepted.keep_alive
         inbox = on_connect.inbox_of(broker.new_inbox())
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
@@ -354,7 +301,7 @@ class MqttConnection:
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
         if not self._put(connack):
-            self._fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
+            self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
         self.lane.packet_max = limits.frame_bytes_max
         self.lane.plain = self.lane.silent = broker.store.durable
@@ -382,7 +329,7 @@ class MqttConnection:
     def send(self, packet: Packet) -> None:
         """Put a packet into the outbox. If the client takes none so large, it would wait for ever: close."""
         if not self._put(packet) and self.state is not State.CLOSED:
-            self._fail(too_large_for_client(packet, self._packet_max))
+            self.fail(too_large_for_client(packet, self._packet_max))
 
     def _put(self, packet: Packet) -> bool:
         """False if the packet is larger than what the client takes, and so must not be sent [MQTT-3.1.2-24]."""
@@ -401,36 +348,22 @@ class MqttConnection:
 
     # -- trouble ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _who(self) -> str:
-        return str(self.client) if self.client is not None else "(not through its handshake)"
-
-    def _wait_for_blocker(self, now: float) -> None:
-        blocker = self.lane.blocker
-        assert blocker is not None
-        assert self.client is not None
-        self.blocked = True
-        self.wire.pause_reading()
-        self.broker.flow.hold(self.client, blocker, now)
-
     def note_refusal(self, error: errors.FanlightError) -> None:
         """A request is answered with an error: counted, and told in the log once in a connection's life."""
-        self.refused += 1
-        if not self._complained:
-            self._complained = True
+        if self.complains():
             log.info(
-                "request_refused", address=self.wire.address, client=self._who, code=reason_of(error).name,
+                "request_refused", address=self.wire.address, client=self.who, code=reason_of(error).name,
                 text=error.text,
             )
 
-    def _fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
+    def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
         if self.state is State.CLOSED:
             return
         reason = reason_of(error)
         self.failed = reason.name.lower()
         log.warning(
-            "connection_failed", address=self.wire.address, client=self._who, code=reason.name, text=error.text,
+            "connection_failed", address=self.wire.address, client=self.who, code=reason.name, text=error.text,
             **_shown(error),
         )
         if isinstance(error, UnsupportedProtocol):

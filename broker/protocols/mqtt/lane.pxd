@@ -10,29 +10,19 @@
 # What is wrong with a PUBLISH the codec says: the body is read again, the connection is over anyway.
 
 from broker.wire.fanout cimport Route
-from broker.wire.inbox cimport Inbox
-from broker.wire.ledger cimport Ledger
+from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.message cimport Format, Message
-from broker.wire.outbox cimport Outbox
-from broker.wire.routes cimport RouteCache
 from broker.wire.window cimport Window
 
 from broker.protocols.mqtt.publish_body cimport PublishBody
 
-cdef class Lane:
+cdef class Lane(AnyLane):
     cdef:
-        readonly Inbox inbox
-        readonly Outbox outbox
-        RouteCache routes
-        Ledger ledger
         public Py_ssize_t packet_max      # bytes of a packet, its fixed header included
-        public bint passed                # a whole packet was taken since somebody set this to False
-        public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         readonly bint open                # CONNECT has been accepted
         public bint plain                 # every PUBLISH is for Python
         public bint silent                # and so is its PUBACK: a store is asked first
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
-        readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly str fault                # what is wrong, after FAULT
         readonly int fault_reason         # the same as a reason code
         # Of the session and its version, from `begin` on.

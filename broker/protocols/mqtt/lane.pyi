@@ -1,30 +1,26 @@
 from broker.protocols.mqtt.format import PublishFormat
 from broker.wire.fanout import Route
 from broker.wire.inbox import Inbox
+from broker.wire.lane import BLOCKED as BLOCKED
+from broker.wire.lane import FAULT as FAULT
+from broker.wire.lane import NEED_MORE as NEED_MORE
+from broker.wire.lane import PUBLISH as PUBLISH
+from broker.wire.lane import TOO_LARGE as TOO_LARGE
+from broker.wire.lane import Lane as AnyLane
 from broker.wire.ledger import Ledger
 from broker.wire.message import Message
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
 from broker.wire.window import Window
 
-NEED_MORE: int
 PACKET: int
-PUBLISH: int
-BLOCKED: int
-FAULT: int
-TOO_LARGE: int
 
-class Lane:
-    inbox: Inbox
-    outbox: Outbox
+class Lane(AnyLane):
     packet_max: int
-    passed: bool
-    control_max: int
     open: bool
     plain: bool
     silent: bool
     check_text: bool
-    blocker: Outbox | None
     fault: str
     fault_reason: int
     alias_max: int
@@ -36,7 +32,6 @@ class Lane:
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, packet_max: int, control_max: int
     ) -> None: ...
     def begin(self, format: PublishFormat, window: Window, *, alias_max: int) -> None: ...
-    def advance(self, now: float) -> int: ...
     def packet(self) -> bytes: ...
     @property
     def packet_id(self) -> int | None: ...

@@ -17,6 +17,7 @@ from libc.string cimport memcpy
 from broker.wire cimport fanout
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
+from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Format, Message, borrowed
 from broker.wire.msgpack cimport is_utf8
@@ -26,6 +27,8 @@ from broker.wire.window cimport AWAITING_PUBACK, AWAITING_PUBCOMP
 
 from broker.protocols.mqtt.publish_body cimport take_apart
 
+from broker.wire.lane import BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
+
 from broker.protocols.mqtt.codec import decode
 from broker.protocols.mqtt.errors import PacketError
 from broker.protocols.mqtt.fixed_header import VALID_FIRST_BYTES, first_byte_error
@@ -33,24 +36,15 @@ from broker.protocols.mqtt.format import MQTT_3_1_1
 from broker.protocols.mqtt.from_client import check_from_client
 from broker.protocols.mqtt.reason_codes import ReasonCode
 
-# What `advance` returns.
-NEED_MORE = 0     # the rest is an incomplete packet, or nothing
-PACKET = 1        # a packet for Python: `first_byte` and `packet()`
-PUBLISH = 2       # a PUBLISH for Python: `message`, ...; `forward` or `done` end it
-BLOCKED = 3       # an outbox holds this client back: `blocker`; the packet is still to be done
-FAULT = 4         # refused: `fault`, `fault_reason`; nothing more can be read
-TOO_LARGE = 5     # a packet of `packet_size` bytes, above the limit; nothing more can be read
-
-cdef enum Event:    # the same in C
-    WAITS = 0
-    FOR_PYTHON = 1
-    PUBLISH_FOR_PYTHON = 2
-    HELD_BACK = 3
-    REFUSED = 4
-    OVERSIZE = 5
-    DONE = 6
+# What `advance` returns is in broker.wire.lane:
+#   PACKET      `first_byte` and `packet()` have it
+#   PUBLISH     `message`, ...; `forward` or `done` end it
+#   FAULT       `fault`, `fault_reason`
+#   TOO_LARGE   a packet of `packet_size` bytes
+PACKET = FRAME
 
 cdef enum:
+    DONE = 6                    # beside those of lane.Event: go on
     PUBLISH_TYPE = 3
     PUBACK = 0x40
     PUBREC = 0x50
@@ -69,7 +63,7 @@ for octet in range(256):
 
 # It counts bytes in the ledger until it is freed, and the collector must not take the ledger from it before.
 @cython.no_gc_clear
-cdef class Lane:
+cdef class Lane(AnyLane):
     """The packets of one connection.
 
     packet_max   largest packet accepted, in bytes, its fixed header included (Maximum Packet Size, 3.1.2.11.4)
@@ -103,8 +97,7 @@ cdef class Lane:
         self.alias_max = alias_max
         self.open = True
 
-    def advance(self, double now):
-        """Process packets until one needs Python, or none is left. Returns one of the numbers above."""
+    cdef int take_frames(self, double now) except -1:
         cdef int event
         self.blocker = None
         while True:
@@ -112,7 +105,7 @@ cdef class Lane:
                 self.outbox.begin_pause()
                 self.blocker = self.outbox
                 self.stop()
-                return BLOCKED
+                return HELD_BACK
             event = self.find_packet()
             if event == FOR_PYTHON and self.open:
                 if self.first_byte >> 4 == PUBLISH_TYPE:
@@ -346,7 +339,7 @@ cdef class Lane:
 
     cdef int pass_packet(self) noexcept:
         self.inbox.pos += self.packet_size
-        self.passed = True
+        self.heard = True    # half a packet is none (3.1.2.10)
         if self.spliced is not NULL:
             free(self.spliced)
             self.spliced = NULL

@@ -1,12 +1,7 @@
 """One native connection: what a client's frames do. Bytes in through the inbox, bytes out through the outbox.
 
-    receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
-         ^                         |-- FRAME     -> decode, check against the state, act, answer --.
-         |                         |-- PUBLISH   -> find the route, lane.forward() ----------------|
-         |                         '-- BLOCKED   -> stop reading until the blocker has drained     |
-         '-----------------------------------------------------------------------------------------'
-
-Time is an argument, the socket is behind `ports.WireConnection`, and passwords are checked behind it too.
+The loop over what has come is in core/reader.py. Time is an argument, the socket is behind `ports.WireConnection`, and
+passwords are checked behind it too.
 """
 
 from typing import Any, Final
@@ -18,6 +13,7 @@ from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.ports import WireConnection
+from broker.core.reader import Reader
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import syntax_of
 from broker.protocols.native import frames, lane
@@ -41,96 +37,60 @@ from broker.wire.inbox import Inbox, ReceiveBuffer
 log: Final = structlog.stdlib.get_logger("native")
 
 
-# Frames that need Python, at some 20 to 50 us each, before other connections have their turn: a stranger's flood of
-# subscriptions or of topics never seen before holds nobody up for more than some ms.
-DECISIONS_PER_TURN: Final = 256
-
-
-class NativeConnection:
-    """The protocol side of one connection.
-
-    receive(now)       after bytes have been put into `inbox`
-    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
-    lost(reason)       when the transport is gone
-    """
+class NativeConnection(Reader):
+    """The protocol side of one connection."""
 
     protocol: Final = "native"
+    lane: lane.Lane
 
     def __init__(self, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float) -> None:
-        self.broker = broker
-        self.wire = wire
+        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
+        # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
+        inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
+        super().__init__(broker, wire, now, lane.Lane(
+            inbox, outbox, broker.routes, broker.ledger,
+            frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
+        ))
         self.state = State.AWAITING_HELLO
-        self.client: Client | None = None
-        self.opened_at = self.heard_at = now
-        self.pinged_at: float | None = None
-        self.blocked = False
-        self._turn_over = False  # the rest of the inbox is for the next turn
-        self.refused = 0  # requests answered with an error
-        self.failed: str | None = None  # the code it was closed for, if it broke the protocol
+        self.pinged_at: float | None = None  # by us; an answer is heard later
         self._hello: Hello | None = None
         self._pings = 0
-        self._complained = False
-        limits = broker.limits
-        self.outbox = broker.new_outbox()
-        self.inbox = Inbox(shared, broker.ledger)
-        self.lane = lane.Lane(
-            self.inbox, self.outbox, broker.routes, broker.ledger,
-            frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
-        )
-        # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
-        self.inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
+
+    # -- what has come (Reader) -------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        return self.state is State.CLOSED
+
+    @property
+    def waiting(self) -> bool:
+        return self.state is State.AUTHENTICATING
+
+    def handle(self, now: float) -> None:
+        self._handle(self.lane.frame(), now)
+
+    def publish(self, now: float) -> bool:
+        """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
+        at_hand = self.lane
+        try:
+            syntax = syntax_of(at_hand.syntax)
+            if at_hand.reply is not None:
+                self.broker.check_reply(at_hand.reply, syntax)
+            route = self.broker.route(at_hand.topic, syntax)
+        except errors.FanlightError as error:
+            request = at_hand.request
+            at_hand.done()
+            self._answer(request, error)
+            return True
+        return at_hand.forward(route)
+
+    def reject(self, event: int) -> None:
+        if event == lane.TOO_LARGE:
+            setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
+            raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
+        self.fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
 
     # -- what the transport tells -----------------------------------------------------------------------------------
-
-    def receive(self, now: float) -> None:
-        """Process what is in the inbox, as far as it goes."""
-        self.heard_at = now
-        self.pinged_at = None
-        waits = self.blocked or self._turn_over
-        if self.state is State.AUTHENTICATING or (waits and self.state is State.CONNECTED):
-            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
-            self.inbox.pause()
-        else:
-            self._process(now)
-
-    def _process(self, now: float) -> None:
-        decisions = 0
-        try:
-            while self.state is not State.CLOSED and self.state is not State.AUTHENTICATING:
-                if decisions == DECISIONS_PER_TURN:
-                    self._turn_over = True
-                    self.inbox.pause()
-                    self.wire.next_turn(self._next_turn)
-                    break
-                event = self.lane.advance()
-                decisions += 1
-                if event == lane.NEED_MORE:
-                    break
-                if event == lane.BLOCKED:
-                    self._wait_for_blocker(now)
-                    break
-                if event == lane.PUBLISH:
-                    if not self._publish():
-                        self._wait_for_blocker(now)
-                        break
-                elif event == lane.FRAME:
-                    self._handle(self.lane.frame(), now)
-                elif event == lane.TOO_LARGE:
-                    setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
-                    raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
-                else:
-                    self._fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
-        except errors.FanlightError as error:
-            self._fail(error)
-        if self.state is State.CLOSED:
-            self.inbox.clear()
-        self.broker.finish()
-
-    def _next_turn(self) -> None:
-        self._turn_over = False
-        if self.state is State.CONNECTED:
-            self.inbox.resume()
-            self._process(self.wire.now())
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
@@ -147,22 +107,22 @@ class NativeConnection:
             return
         self._welcome(user, now)
         self.wire.resume_reading()
-        self.inbox.resume()
-        self._process(now)
+        self.resume(now)
 
     def refuse(self, error: errors.FanlightError) -> None:
         """The credentials were wrong, or could not be checked."""
         if self.state is State.AUTHENTICATING:
-            self._fail(error)
+            self.fail(error)
 
     def idle(self, now: float) -> None:
         """Called now and then: ping a silent peer, and close the connection of one that stays silent."""
         most = self.broker.limits.idle_seconds_max
         if self.state is not State.CONNECTED or not most or self.blocked:
             return
-        if now - self.heard_at >= most:
+        heard_at = self.lane.heard_at
+        if now - heard_at >= most:
             self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
-        elif now - self.heard_at >= most / 2 and self.pinged_at is None:
+        elif now - heard_at >= most / 2 and (self.pinged_at is None or self.pinged_at < heard_at):
             self.pinged_at = now
             self._pings += 1
             self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
@@ -191,11 +151,7 @@ class NativeConnection:
     def unblocked(self) -> None:
         """Go on where a full outbox stopped this publisher."""
         if self.blocked and self.state is State.CONNECTED:
-            self.blocked = False
-            self.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
-            self.wire.resume_reading()
-            self.inbox.resume()
-            self._process(now)
+            self.unblock(self.wire.now())
 
     # -- frames -----------------------------------------------------------------------------------------------------
 
@@ -324,57 +280,28 @@ class NativeConnection:
             self.refused += 1
             self.outbox.write(frames.error(None, "protocol_error", str(error), {"subscription": frame.subscription}))
 
-    def _publish(self) -> bool:
-        """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
-        at_hand = self.lane
-        try:
-            syntax = syntax_of(at_hand.syntax)
-            if at_hand.reply is not None:
-                self.broker.check_reply(at_hand.reply, syntax)
-            route = self.broker.route(at_hand.topic, syntax)
-        except errors.FanlightError as error:
-            request = at_hand.request
-            at_hand.done()
-            self._answer(request, error)
-            return True
-        return at_hand.forward(route)
-
     # -- trouble ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _who(self) -> str:
-        return str(self.client) if self.client is not None else "(not through its handshake)"
-
-    def _wait_for_blocker(self, now: float) -> None:
-        blocker = self.lane.blocker
-        assert blocker is not None
-        assert self.client is not None
-        self.blocked = True
-        self.wire.pause_reading()
-        self.broker.flow.hold(self.client, blocker, now)
 
     def _answer(self, request: int | None, error: errors.FanlightError) -> None:
         """Refuse one request; close the connection if the error is of that kind."""
         code = CODES[type(error)]
         if code.closes or self.client is None:
-            self._fail(error, request)
+            self.fail(error, request)
             return
-        self.refused += 1
-        if not self._complained:
-            self._complained = True
+        if self.complains():
             log.info(
-                "request_refused", address=self.wire.address, client=self._who, code=code.name, text=error.text
+                "request_refused", address=self.wire.address, client=self.who, code=code.name, text=error.text
             )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
-    def _fail(self, error: errors.FanlightError, request: int | None = None) -> None:
+    def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
         """Tell the peer what was wrong and close; logged once, for there is only one such error in a connection."""
         if self.state is State.CLOSED:
             return
         code = CODES[type(error)]
         self.failed = code.name
         log.warning(
-            "connection_failed", address=self.wire.address, client=self._who, code=code.name, text=error.text
+            "connection_failed", address=self.wire.address, client=self.who, code=code.name, text=error.text
         )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
         self.say_goodbye(code.name, error.text)

@@ -13,12 +13,9 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.fanout cimport Route
-from broker.wire.inbox cimport Inbox
-from broker.wire.ledger cimport Ledger
+from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.message cimport Message
 from broker.wire.msgpack cimport Cursor, Fault
-from broker.wire.outbox cimport Outbox
-from broker.wire.routes cimport RouteCache
 
 cdef struct Publish:
     bint wants_receipt
@@ -35,17 +32,11 @@ cdef struct Publish:
     uint32_t fields                 # of the array, type included, unknown ones not
     uint32_t at                     # the field that is being looked at: the one at fault, if one is
 
-cdef class Lane:
+cdef class Lane(AnyLane):
     cdef:
-        readonly Inbox inbox
-        readonly Outbox outbox
-        RouteCache routes
-        Ledger ledger
         public Py_ssize_t frame_max       # bytes of a frame's body
-        public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         public bint open                  # the handshake is done: PUBLISH may be forwarded
         public bint plain                 # send every PUBLISH through Python (tests compare the lanes)
-        readonly object blocker           # the outbox that holds this publisher back, after BLOCKED
         readonly str fault                # what is wrong, after FAULT
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
         readonly Py_ssize_t frame_size    # of the body of the frame at hand
@@ -53,6 +44,7 @@ cdef class Lane:
         Publish publish
         Message message                   # the one at hand, for the fan-out: it points into the inbox
 
+    cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, Cursor* cursor) noexcept
     cdef Py_ssize_t fan_out(self, Route route) except -2
     cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1

@@ -1,31 +1,27 @@
 from broker.wire.fanout import Route
 from broker.wire.inbox import Inbox
+from broker.wire.lane import BLOCKED as BLOCKED
+from broker.wire.lane import FAULT as FAULT
+from broker.wire.lane import FRAME as FRAME
+from broker.wire.lane import NEED_MORE as NEED_MORE
+from broker.wire.lane import PUBLISH as PUBLISH
+from broker.wire.lane import TOO_LARGE as TOO_LARGE
+from broker.wire.lane import Lane as AnyLane
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
 
-NEED_MORE: int
-FRAME: int
-PUBLISH: int
-BLOCKED: int
-FAULT: int
-TOO_LARGE: int
 
-class Lane:
-    inbox: Inbox
-    outbox: Outbox
+class Lane(AnyLane):
     frame_max: int
-    control_max: int
     open: bool
     plain: bool
-    blocker: Outbox | None
     fault: str
     fault_request: int | None
     frame_size: int
     def __init__(
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, frame_max: int, control_max: int
     ) -> None: ...
-    def advance(self) -> int: ...
     def frame(self) -> bytes: ...
     @property
     def topic(self) -> bytes: ...

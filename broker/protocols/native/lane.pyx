@@ -12,6 +12,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from broker.wire cimport fanout, msgpack
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
+from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, borrowed
 from broker.wire.msgpack cimport (
@@ -21,6 +22,7 @@ from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
 
 from broker.protocols.native.format import FORMAT
+from broker.wire.lane import BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
 from broker.wire.msgpack import FAULTS
 
 # The fields of a PUBLISH by number, and what each must be (section 3.3): for the sentence that says what was wrong.
@@ -35,13 +37,11 @@ FIELDS = (
     ("fields behind reply", "values"),
 )
 
-# What `advance` returns.
-NEED_MORE = 0     # the rest is an incomplete frame, or nothing
-FRAME = 1         # a frame for Python: `frame()`
-PUBLISH = 2       # a PUBLISH for Python: `topic`, `reply`, ...; answer it with `forward` or `done`
-BLOCKED = 3       # an outbox holds this publisher back: `blocker`; the frame is still to be done
-FAULT = 4         # malformed: `fault`; nothing more can be read
-TOO_LARGE = 5     # a frame of `frame_size`, above the limit; nothing more can be read
+# What `advance` returns is in broker.wire.lane:
+#   FRAME       `frame()` has it
+#   PUBLISH     `topic`, `reply`, ...; answer it with `forward` or `done`
+#   FAULT       `fault`, `fault_request`
+#   TOO_LARGE   a frame of `frame_size` bytes
 
 cdef enum:
     PUBLISH_TYPE = 3
@@ -64,7 +64,7 @@ PUBLISH_FAULTS = {
 }
 
 
-cdef class Lane:
+cdef class Lane(AnyLane):
     """The frames of one connection.
 
     frame_max    largest body accepted, in bytes
@@ -81,8 +81,7 @@ cdef class Lane:
         self.control_max = control_max
         self.message = borrowed(FORMAT)
 
-    def advance(self):
-        """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
+    cdef int take_frames(self, double now) except -1:
         cdef Inbox inbox = self.inbox
         cdef const unsigned char* at
         cdef Cursor cursor
@@ -91,29 +90,30 @@ cdef class Lane:
         cdef Fault fault
         cdef Route route
         self.blocker = None
+        self.heard = True
         while True:
             if self.outbox.control_size > self.control_max:
                 self.outbox.begin_pause()
                 self.blocker = self.outbox
                 self.stop()
-                return BLOCKED
+                return HELD_BACK
             at = <const unsigned char*> inbox.data + inbox.pos
             rest = inbox.end - inbox.pos
             inbox.wanted = 0
             if rest < 4:
                 self.stop()
-                return NEED_MORE
+                return WAITS
             size = <Py_ssize_t> (<uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3])
             self.frame_size = size
             if size > self.frame_max:
-                return TOO_LARGE
+                return OVERSIZE
             if size == 0:
                 self.fault = "a frame of no bytes; the body is at least an array header"
-                return FAULT
+                return REFUSED
             if rest < 4 + size:
                 inbox.wanted = 4 + size
                 self.stop()
-                return NEED_MORE
+                return WAITS
             self.frame_at = cursor.at = at + 4
             cursor.end = cursor.at + size
             if self.open and is_publish(cursor.at, size):
@@ -126,13 +126,13 @@ cdef class Lane:
                     if route is not None:
                         if self.fan_out(route) < 0:
                             self.stop()
-                            return BLOCKED
+                            return HELD_BACK
                         continue
-                return PUBLISH
+                return PUBLISH_FOR_PYTHON
             fault = msgpack.skip(&cursor, DEPTH)
             if fault == NO_FAULT and cursor.at != cursor.end:
                 self.fault = f"{cursor.end - cursor.at} bytes left over behind the frame's array"
-                return FAULT
+                return REFUSED
             cursor.at = self.frame_at
             if fault == NO_FAULT:
                 fault = msgpack.array_header(&cursor, &fields)
@@ -140,13 +140,13 @@ cdef class Lane:
                 fault = WRONG_TYPE
             if fault == WRONG_TYPE:
                 self.fault = "a frame's body must be an array that begins with the frame's type, 0 to 127 in one byte"
-                return FAULT
+                return REFUSED
             if fault:
                 self.fault = FAULTS[fault]
-                return FAULT
-            return FRAME
+                return REFUSED
+            return FOR_PYTHON
 
-    def report_publish(self, int fault):
+    cdef int report_publish(self, int fault) except -1:
         """Say which field of the PUBLISH at hand is wrong, and how."""
         name, expected = FIELDS[self.publish.at]
         if fault == WRONG_TYPE:
@@ -154,7 +154,7 @@ cdef class Lane:
         else:
             self.fault = PUBLISH_FAULTS.get(fault) or f"PUBLISH {name}: {FAULTS[fault]}"
         self.fault_request = self.request if self.publish.at > 1 else None
-        return FAULT
+        return REFUSED
 
     # -- the frame at hand, for Python ------------------------------------------------------------------------------
 

@@ -1,0 +1,170 @@
+"""Reading: what a connection does with the bytes that come, in their order, and no more of it in a turn than is fair.
+
+    receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
+         ^                         |-- FRAME     -> handle: decode, check against the state, act, answer --.
+         |                         |-- PUBLISH   -> publish: find the route, lane.forward() ---------------|
+         |                         '-- BLOCKED   -> stop reading until the blocker has drained             |
+         '-------------------------------------------------------------------------------------------------'
+
+The base of each protocol's connection, which says what a frame means. A transport that is compiled advances the lane
+itself as long as the lane is `ready`, and comes here with the event that needs Python.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from broker.core.errors import FanlightError
+from broker.core.ports import WireConnection
+from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, PUBLISH, Lane
+
+if TYPE_CHECKING:
+    from broker.core.broker import Broker
+    from broker.core.client import Client
+
+# Frames that need Python, at some 10 to 50 us each, before other connections have their turn: a stranger's flood of
+# subscriptions or of topics never seen before holds nobody up for more than some ms.
+DECISIONS_PER_TURN: Final = 256
+
+
+class Reader(ABC):
+    """The protocol side of one connection.
+
+    receive(now)       after bytes have been put into `inbox`
+    take(event, now)   the same, when the transport has advanced the lane up to this event
+    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
+    lost(reason)       when the transport is gone
+    """
+
+    def __init__(self, broker: "Broker", wire: WireConnection, now: float, lane: Lane) -> None:
+        self.broker = broker
+        self.wire = wire
+        self.lane = lane
+        self.inbox = lane.inbox
+        self.outbox = lane.outbox
+        self.client: Client | None = None
+        self.blocked = False
+        self.turn_over = False  # the rest of the inbox is for the next turn
+        self.refused = 0  # requests answered with an error
+        self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
+        lane.heard_at = now
+        self._complained = False
+
+    # -- the protocol's ---------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Is it over? What still comes is thrown away."""
+
+    @property
+    @abstractmethod
+    def waiting(self) -> bool:
+        """Are its credentials being checked? What comes meanwhile is kept."""
+
+    @abstractmethod
+    def handle(self, now: float) -> None:
+        """Do what the frame at hand asks. Raises FanlightError, which closes the connection."""
+
+    @abstractmethod
+    def publish(self, now: float) -> bool:
+        """Do the PUBLISH at hand. False if an outbox holds it back. Raises as `handle` does."""
+
+    @abstractmethod
+    def reject(self, event: int) -> None:
+        """The lane can read nothing more: FAULT or TOO_LARGE. Raises the error, or calls `fail` with it."""
+
+    @abstractmethod
+    def fail(self, error: FanlightError) -> None:
+        """Tell the peer what was wrong, and close."""
+
+    def works_on(self) -> bool:
+        """Do a turn's share of a frame that takes more than one. True if there is more of it to do."""
+        return False
+
+    def settle(self, now: float) -> bool:
+        """All that came has been looked at. False if Python is to be asked again at the next read, whatever comes."""
+        return True
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def receive(self, now: float) -> None:
+        """Process what is in the inbox, as far as it goes."""
+        if not self.closed and (self.blocked or self.turn_over or self.waiting):
+            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
+            self.inbox.pause()
+        else:
+            self.take(None, now)
+
+    def take(self, event: int | None, now: float) -> None:
+        """Go on from an event of the lane's; None: from where it stands."""
+        decisions, dry = 0, False
+        try:
+            while not (self.closed or self.waiting):
+                if event is None:
+                    if decisions == DECISIONS_PER_TURN or self.works_on():
+                        self.turn_over = True
+                        self.inbox.pause()
+                        self.wire.next_turn(self._next_turn)
+                        break
+                    event = self.lane.advance(now)
+                decisions += 1
+                if event == NEED_MORE:
+                    dry = True
+                    break
+                if event == BLOCKED:
+                    self._wait_for_blocker(now)
+                    break
+                if event == PUBLISH:
+                    if not self.publish(now):
+                        self._wait_for_blocker(now)
+                        break
+                elif event == FRAME:
+                    self.handle(now)
+                else:
+                    self.reject(event)
+                event = None
+            dry = self.settle(now) and dry
+        except FanlightError as error:
+            self.fail(error)
+        if self.closed:
+            self.inbox.clear()
+        self.lane.ready = dry and not (self.closed or self.waiting)
+        self.broker.finish()
+
+    def _next_turn(self) -> None:
+        self.turn_over = False
+        if not (self.closed or self.waiting):
+            self.lane.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
+            self.resume(now)
+
+    def resume(self, now: float) -> None:
+        """Go on with what is in the inbox."""
+        self.inbox.resume()
+        self.take(None, now)
+
+    def unblock(self, now: float) -> None:
+        """The outbox that held it back has drained."""
+        self.blocked = False
+        self.lane.heard_at = now  # the silence so far was ours: we did not read
+        self.wire.resume_reading()
+        self.resume(now)
+
+    def _wait_for_blocker(self, now: float) -> None:
+        blocker = self.lane.blocker
+        assert blocker is not None
+        assert self.client is not None
+        self.blocked = True
+        self.wire.pause_reading()
+        self.broker.flow.hold(self.client, blocker, now)
+
+    # -- for the log ------------------------------------------------------------------------------------------------
+
+    @property
+    def who(self) -> str:
+        return str(self.client) if self.client is not None else "(not through its handshake)"
+
+    def complains(self) -> bool:
+        """Count a request that is refused. True the first time in a connection's life: the log hears of that one."""
+        self.refused += 1
+        first, self._complained = not self._complained, True
+        return first

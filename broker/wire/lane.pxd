@@ -1,0 +1,33 @@
+# What the lanes of all protocols have in common, and all that a transport needs to know of one: it can be advanced.
+#
+#   Inbox --take_frames--> Outbox, Outbox, ...     until the protocol's Python is needed, or bytes are
+#
+# A transport that is compiled itself calls `take` and goes into Python only when there is something to do there.
+
+from broker.wire.inbox cimport Inbox
+from broker.wire.ledger cimport Ledger
+from broker.wire.outbox cimport Outbox
+from broker.wire.routes cimport RouteCache
+
+cdef enum Event:    # what `advance` returns, in C
+    WAITS = 0                 # NEED_MORE
+    FOR_PYTHON = 1            # FRAME
+    PUBLISH_FOR_PYTHON = 2    # PUBLISH
+    HELD_BACK = 3             # BLOCKED
+    REFUSED = 4               # FAULT
+    OVERSIZE = 5              # TOO_LARGE
+
+cdef class Lane:
+    cdef:
+        readonly Inbox inbox
+        readonly Outbox outbox
+        RouteCache routes
+        Ledger ledger
+        public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
+        readonly object blocker           # the outbox that holds this client back, after BLOCKED
+        public double heard_at            # when the peer was heard of last, in seconds
+        bint heard                        # it was since; what counts for that is the protocol's to say
+        public bint ready                 # nothing but bytes is waited for: what comes may be taken at once
+
+    cdef int take_frames(self, double now) except -1
+    cdef int take(self, double now) except -1

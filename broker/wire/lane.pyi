@@ -1,0 +1,18 @@
+from broker.wire.inbox import Inbox
+from broker.wire.outbox import Outbox
+
+NEED_MORE: int
+FRAME: int
+PUBLISH: int
+BLOCKED: int
+FAULT: int
+TOO_LARGE: int
+
+class Lane:
+    inbox: Inbox
+    outbox: Outbox
+    control_max: int
+    blocker: Outbox | None
+    heard_at: float
+    ready: bool
+    def advance(self, now: float = ...) -> int: ...

@@ -1,0 +1,28 @@
+# cython: language_level=3
+"""A lane: the compiled half of a connection. What it does with a frame is its protocol's (protocols/*/lane.pyx)."""
+
+# What `advance` returns.
+NEED_MORE = 0     # the rest is an incomplete frame, or nothing
+FRAME = 1         # a frame for Python
+PUBLISH = 2       # a PUBLISH for Python
+BLOCKED = 3       # an outbox holds this client back: `blocker`; the frame is still to be done
+FAULT = 4         # malformed; nothing more can be read
+TOO_LARGE = 5     # a frame above the limit; nothing more can be read
+
+
+cdef class Lane:
+    """The frames of one connection."""
+
+    def advance(self, double now=0.0):
+        """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
+        return self.take(now)
+
+    cdef int take(self, double now) except -1:
+        cdef int event = self.take_frames(now)
+        if self.heard:
+            self.heard = False
+            self.heard_at = now
+        return event
+
+    cdef int take_frames(self, double now) except -1:
+        raise NotImplementedError
