@@ -35,6 +35,10 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "tests": (*PYTHON, "pytest"),
     "sdk": (*PYTHON, "pytest"),
 }
+# Each worker is handed whole files, in order: what a file starts is started once. Many workers would starve the
+# brokers and generators that the tests start beside them.
+WORKERS_MAX = 4
+SIDE_BY_SIDE = ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", "--dist=loadfile", "--no-loadscope-reorder")
 # Two runs: the SDK is a distribution of its own, and so are its tests.
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests"}
 
@@ -99,7 +103,8 @@ def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | Non
     report.unlink(missing_ok=True)
     if paths and not ours:
         return Outcome(name, 0.0, passed=True, note="not asked for"), None
-    command = (*CHECKS[name], f"--junitxml={report}", *(ours or [FOLDERS[name]]), *rest)
+    workers = SIDE_BY_SIDE if name == "tests" and not ours else ()
+    command = (*CHECKS[name], *workers, f"--junitxml={report}", *(ours or [FOLDERS[name]]), *rest)
     outcome = run(name, command, selected=bool(arguments))
     if not report.exists():
         return outcome, None
