@@ -20,6 +20,7 @@ RUN pip install -c constraints.txt setuptools cython \
 
 COPY LICENSE README.md MANIFEST.in ./
 COPY matchcore matchcore
+COPY archive archive
 COPY broker broker
 COPY bench bench
 COPY clients/python clients/python

@@ -166,7 +166,7 @@ def test_environment_variables_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_paths_of_the_project_exist(page: Path) -> None:
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
-    folders = "matchcore|broker|bench|clients|docs|tests|scripts"
+    folders = "matchcore|broker|bench|archive|clients|docs|tests|scripts"
     for path in re.findall(rf"`((?:{folders})/[\w./-]*)`", prose):
         assert (ROOT / path).exists(), f"{name(page)} names {path}"
 

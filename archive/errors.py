@@ -1,0 +1,28 @@
+"""What can be wrong with an archive. Disk errors stay OSError."""
+
+
+class ArchiveError(Exception):
+    """The root of all errors of this package."""
+
+
+class Corrupt(ArchiveError):
+    """Bytes that should be whole are not: the message names the file and the position."""
+
+
+class InUse(ArchiveError):
+    """Another writer has this archive open."""
+
+
+class UnknownFormat(ArchiveError):
+    """Written by a later version, or not an archive."""
+
+
+class Gone(ArchiveError):
+    """Messages that a reader has been shown, or is still to be shown, are not in the archive any more.
+
+    first, end: the offsets that are missing.
+    """
+
+    def __init__(self, first: int, end: int, why: str) -> None:
+        super().__init__(f"messages {first} to {end - 1} are gone: {why}")
+        self.first, self.end = first, end

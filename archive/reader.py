@@ -1,0 +1,220 @@
+"""Reading an archive, beside its writer or after it.
+
+    archive = Archive("/var/lib/fanlight/archive")
+    for batch in archive.read(archive.offset_at(since), where=topics(lambda topic: topic.startswith("stock."))):
+        ...                                     # pyarrow.RecordBatch with the columns of schema.SCHEMA
+
+A position is an offset and its epoch. `check` says whether a position that was kept still means what it meant:
+after a crash of the machine the offsets of what was lost are given again, in a new epoch.
+Readers do not lock anything; retention may take away what they have not read yet, which is `Gone`.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from archive import manifest as manifests
+from archive.arrow import pa, pc
+from archive.errors import ArchiveError, Corrupt, Gone
+from archive.manifest import Manifest, Span
+from archive.segment import Segment, first_of, name_of
+
+Where = Callable[[Any], Any]  # a batch in; a boolean array out, or None for all of it
+ATTEMPTS = 10  # a segment that is renamed or removed while it is looked for is looked for again
+
+
+class Archive:
+    """An archive that is there. Raises Corrupt, UnknownFormat, FileNotFoundError. Not for several threads at once."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._tail: Segment | None = None
+        self.refresh()
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self) -> None:
+        """See what has been written since, and what has been removed."""
+        for _ in range(ATTEMPTS):
+            found = manifests.parse((self.folder / manifests.NAME).read_bytes())
+            try:
+                self._look(found)
+                return
+            except FileNotFoundError:
+                continue  # rolled or removed between two looks
+        raise ArchiveError(f"{self.folder} changes faster than it can be read")
+
+    @property
+    def id(self) -> str:
+        return self.manifest.archive
+
+    @property
+    def epoch(self) -> int:
+        return self.manifest.epoch
+
+    @property
+    def start(self) -> int:
+        """The oldest offset there is."""
+        if self.spans:
+            return self.spans[0].first
+        return self._tail.first if self._tail is not None else self.end
+
+    @property
+    def end(self) -> int:
+        """The next offset: one more than the newest that is whole."""
+        if self._tail is not None and self._tail.places:
+            return self._tail.end
+        return max(self.spans[-1].end if self.spans else 0, self.manifest.end)
+
+    def check(self, epoch: int, offset: int) -> None:
+        """Raises Gone if the messages before `offset` in `epoch` are not those of the archive now."""
+        try:
+            end = self.manifest.epoch_end(epoch)
+        except KeyError:
+            raise ArchiveError(f"epoch {epoch}: this archive ({self.id}) has had none of that number") from None
+        end = self.end if end is None else end
+        if offset > end:
+            raise Gone(end, offset, f"the archive ends at {end} in epoch {epoch}; what came then was lost in a crash")
+
+    def offset_at(self, time: int) -> int:
+        """The first offset whose message is as late as `time` (microseconds UTC); the end if none is."""
+        for span in self.spans:
+            if span.latest >= time:
+                segment = self._segment(span)
+                found = _first_at(segment, time)
+                segment.close()
+                if found is not None:
+                    return found
+        found = _first_at(self._tail, time) if self._tail is not None else None
+        return self.end if found is None else found
+
+    def read(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        since: int | None = None,
+        until: int | None = None,
+        where: Where | None = None,
+    ) -> Iterator[Any]:
+        """Batches of the messages from `start` to before `end`, in order, none empty.
+
+        since, until: times in microseconds UTC; only messages from the one to before the other.
+        where: which rows of a batch; see `topics`.
+        Gone if `start` is older than the archive, or if retention is faster than the reader. Without an end, up to what
+        was there at the last `refresh`.
+        """
+        at = self.start if start is None else start
+        end = self.end if end is None else min(end, self.end)
+        if at < self.start and at < end:
+            raise Gone(at, min(self.start, end), "retention has removed them")
+        spans = [span for span in self.spans if span.end > at and span.first < end]
+        for span in spans:
+            if (since is not None and span.latest < since) or (until is not None and span.earliest >= until):
+                continue
+            segment = self._segment(span)
+            try:
+                yield from _rows(segment, at, end, since, until, where)
+            finally:
+                segment.close()
+        if self._tail is not None:
+            yield from _rows(self._tail, at, end, since, until, where)
+
+    def places(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(first offset, end) of the batches that a range has, for those who divide work."""
+        found: list[tuple[int, int]] = []
+        for span in self.spans:
+            if span.end > start and span.first < end:
+                segment = self._segment(span)
+                found += [(place.first, place.end) for place in segment.after(start)]
+                segment.close()
+        if self._tail is not None:
+            found += [(place.first, place.end) for place in self._tail.after(start)]
+        return [(max(first, start), min(last, end)) for first, last in found if first < end]
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _look(self, manifest: Manifest) -> None:
+        known = {span.first: span for span in manifest.spans.values() if span.end > manifest.start}
+        tail: Segment | None = None
+        for found in sorted(first_of(path.name) or (-1, False) for path in self.folder.iterdir()):
+            first, is_open = found
+            if first < 0 or (first in known and not is_open):
+                continue
+            if first < manifest.start or any(span.first <= first < span.end for span in known.values()):
+                continue  # being removed; or renamed since the manifest was read
+            if tail is not None:
+                raise FileNotFoundError  # rolled, and the next one begun, between two looks
+            tail = self._tail
+            if tail is None or tail.first != first or tail.epoch != manifest.epoch:
+                tail = Segment(self.folder / name_of(first, is_open=is_open), first)
+        if tail is not None:
+            tail.extend(check=True)
+        if self._tail is not None and self._tail is not tail:
+            self._tail.close()
+        self._tail, self.manifest = tail, manifest
+        self.spans = [span for _, span in sorted(known.items())]
+
+    def _segment(self, span: Span) -> Segment:
+        """A closed segment, its batches found."""
+        try:
+            segment = Segment(self.folder / span.name, span.first)
+        except FileNotFoundError:
+            raise Gone(span.first, span.end, f"{span.name} is not there any more") from None
+        segment.extend(check=False)
+        if segment.end != span.end:
+            segment.close()
+            raise Corrupt(f"{span.name} ends at {segment.end}, and the manifest says {span.end}")
+        return segment
+
+
+def topics(matches: Callable[[str], bool]) -> Where:
+    """A `where` by topic: `matches` is asked once for each topic of a batch."""
+
+    def mask(batch: Any) -> Any:
+        column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()
+        wanted = pa.array([matches(topic) for topic in column.dictionary.to_pylist()], pa.bool_())
+        return wanted.take(column.indices)
+
+    return mask
+
+
+def _times(batch: Any) -> Any:
+    return batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64())
+
+
+def _first_at(segment: Segment, time: int) -> int | None:
+    for place in segment.places:
+        at = pc.index(pc.greater_equal(_times(segment.batch(place)), time), True).as_py()
+        if at >= 0:
+            return place.first + int(at)
+    return None
+
+
+def _rows(
+    segment: Segment, start: int, end: int, since: int | None, until: int | None, where: Where | None
+) -> Iterator[Any]:
+    """The rows of one segment that are asked for."""
+    for place in segment.after(start):
+        if place.first >= end:
+            return
+        batch = segment.batch(place)
+        skip = max(start - place.first, 0)
+        batch = batch.slice(skip, min(end, place.end) - place.first - skip)
+        if since is not None:
+            batch = batch.filter(pc.greater_equal(_times(batch), since))
+        if until is not None:
+            batch = batch.filter(pc.less(_times(batch), until))
+        if where is not None and batch.num_rows and (mask := where(batch)) is not None:
+            batch = batch.filter(mask)
+        if batch.num_rows:
+            yield batch

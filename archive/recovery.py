@@ -1,0 +1,180 @@
+"""Opening an archive to write on: what a crash left is made whole, and told.
+
+In this order, so that a crash in the middle of it is only another crash:
+
+1. What the manifest calls older than `start` is removed; retention was on its way.
+2. A closed segment that the manifest does not know is read and entered.
+3. The open segment is cut off behind its last whole batch, and closed; one without a batch is removed.
+4. If offsets that somebody may have been shown could now be given again, a new epoch begins.
+5. The manifest is written anew and renamed into its place.
+
+4. Offsets are shown as soon as they are written. A process that is killed takes nothing back of that, for the kernel
+has it; a machine that goes down does. So: a new epoch if the archive was not closed and the machine has been started
+since, or if less is there than the manifest speaks of, or if the caller says so (`doubtful`: a sync failed).
+"""
+
+import os
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from archive import frames
+from archive.errors import Corrupt
+from archive.files import Files
+from archive.manifest import ASIDE, NAME, Epoch, Manifest, Span, parse
+from archive.segment import Segment, first_of, name_of
+
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What was found, and done about it."""
+
+    manifest: Manifest
+    end: int = 0  # the next offset
+    created: bool = False
+    new_epoch: bool = False
+    cut_bytes: int = 0  # of a torn tail
+    removed: list[str] = field(default_factory=list)
+    adopted: list[str] = field(default_factory=list)  # segments that the manifest did not know
+    missing: list[tuple[int, int]] = field(default_factory=list)  # offsets without a segment
+
+    def sentences(self) -> list[str]:
+        """For the log: one for each thing done that was more than opening."""
+        told = []
+        if self.created:
+            told.append("a new archive")
+        if self.cut_bytes:
+            told.append(f"cut off {self.cut_bytes} bytes of a batch that was not whole")
+        if self.adopted:
+            told.append(f"entered {len(self.adopted)} segments into the manifest: {', '.join(self.adopted)}")
+        if self.removed:
+            told.append(f"removed {', '.join(self.removed)}")
+        for first, end in self.missing:
+            told.append(f"messages {first} to {end - 1} are missing: their segment is not there")
+        if self.new_epoch:
+            told.append(f"epoch {self.manifest.epoch} begins at offset {self.end}: later messages may have been lost")
+        return told
+
+
+def boot_id() -> str:
+    """The present run of the machine's kernel; "" if it does not tell, which is never the same run."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False) -> Recovered:
+    """Make the archive in `folder` whole. Raises Corrupt if it is none, OSError."""
+    segments = sorted(found for name in os.listdir(folder) if (found := first_of(name)))
+    manifest = _manifest(folder)
+    done = Recovered(manifest or Manifest(str(uuid.uuid4())), created=manifest is None and not segments)
+    manifest = done.manifest
+    rebuilt = not manifest.epochs and not done.created
+    known = manifest.end
+    if manifest.boot is not None and manifest.closed is None and manifest.boot != (boot or None):
+        doubtful = True
+    there = {first for first, is_open in segments if not is_open}
+    manifest.spans = {first: span for first, span in manifest.spans.items() if first in there}
+    for first, is_open in segments:
+        _settle(folder, files, done, first, is_open)
+    _note_missing(done, known)
+    newest = max((span.end for span in manifest.spans.values()), default=manifest.start)
+    done.end = max(newest, manifest.end)
+    if done.created or doubtful or rebuilt or newest < known:
+        last = max([manifest.epoch, *(span.epoch for span in manifest.spans.values())])
+        manifest.epochs.append(Epoch(last + 1, done.end))
+        done.new_epoch = not done.created
+    manifest.boot, manifest.closed = boot, None
+    write(manifest, files)
+    return done
+
+
+def write(manifest: Manifest, files: Files) -> None:
+    """The manifest, written anew: whichever of the two a crash leaves, it is whole."""
+    text = manifest.text()
+    with suppress(FileNotFoundError):
+        files.remove(ASIDE)
+    aside = files.create(ASIDE)
+    try:
+        aside.write([text])
+        aside.sync()
+    finally:
+        aside.close()
+    files.rename(ASIDE, NAME)
+    files.sync_names()
+    manifest.lines = text.count(b"\n")
+
+
+def close_segment(files: Files, segment: Segment) -> Span:
+    """Make a segment that is being written a closed one, on the disk."""
+    span = Span(
+        name_of(segment.first), segment.first, segment.end, segment.epoch, segment.size + len(frames.END),
+        *segment.times(),
+    )  # fmt: skip
+    file = files.open(segment.path.name)
+    try:
+        file.truncate(segment.size)
+        file.write([frames.END])
+        file.sync()
+    finally:
+        file.close()
+    files.rename(segment.path.name, span.name)
+    files.sync_names()
+    return span
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    try:
+        return parse((folder / NAME).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _settle(folder: Path, files: Files, done: Recovered, first: int, is_open: bool) -> None:
+    """What becomes of one file."""
+    manifest, name = done.manifest, name_of(first, is_open=is_open)
+    if not is_open and first in manifest.spans:
+        return
+    path = folder / name
+    segment = Segment(path, first)
+    try:
+        segment.extend(check=True)
+        if segment.archive and manifest.epochs and segment.archive != manifest.archive:
+            raise Corrupt(f"{name} belongs to the archive {segment.archive}, and this is {manifest.archive}")
+        if segment.archive and not manifest.epochs:
+            manifest.archive = segment.archive
+        size = path.stat().st_size
+        if not segment.places or segment.end <= manifest.start:
+            done.cut_bytes += size - segment.size if is_open else 0
+            files.remove(name)
+            done.removed.append(name)
+            return
+        if is_open:
+            whole = segment.size - (len(frames.END) if segment.ended else 0)
+            done.cut_bytes += size - segment.size
+            segment.size = whole
+            span = close_segment(files, segment)
+        elif not segment.ended:
+            raise Corrupt(f"{name} is not whole behind byte {segment.size}, though it was closed")
+        else:
+            span = Span(name, first, segment.end, segment.epoch, segment.size, *segment.times())
+        manifest.spans[first] = span
+        done.adopted.append(span.name)
+    finally:
+        segment.close()
+
+
+def _note_missing(done: Recovered, known: int) -> None:
+    """Say which offsets are without a segment."""
+    reached = done.manifest.start
+    for first, span in sorted(done.manifest.spans.items()):
+        if first > reached:
+            done.missing.append((reached, first))
+        reached = max(reached, span.end)
+    if known > reached:
+        done.missing.append((reached, known))

@@ -1,0 +1,152 @@
+"""A segment on the disk: an Arrow IPC stream of batches with consecutive offsets, named by the first of them.
+
+    00000000000000008192.arrows.open     the one that is being written
+    00000000000000008192.arrows          whole, on the disk, and never changed again
+
+`Segment` finds its batches by their heads alone and can be asked again while the file grows. Only what is whole is ever
+shown: in an open segment the first message that is not is where it ends for now.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from archive import frames
+from archive.arrow import ipc, pa, pc
+from archive.errors import Corrupt, UnknownFormat
+from archive.schema import conform, identity
+
+CLOSED, OPEN = ".arrows", ".arrows.open"
+_NAME: Final = re.compile(r"(\d{20})\.arrows(\.open)?")
+
+
+def name_of(first: int, *, is_open: bool = False) -> str:
+    return f"{first:020d}{OPEN if is_open else CLOSED}"
+
+
+def first_of(name: str) -> tuple[int, bool] | None:
+    """(first offset, whether it is open) by a file's name; None if it is no segment."""
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), match[2] is not None) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch lies."""
+
+    at: int  # in the file, in bytes
+    size: int
+    first: int  # offset of its first message
+    rows: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.rows
+
+
+class Segment:
+    """A segment that is being read. `extend` first, and again when an open one may have grown."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path, self.first = path, first
+        self.places: list[Place] = []
+        self.schema: Any = None
+        self.archive, self.epoch = "", 0
+        self.size = 0  # bytes, of what is whole
+        self.ended = False  # the mark of the end was seen
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @property
+    def end(self) -> int:
+        """The offset after the last whole message."""
+        return self.places[-1].end if self.places else self.first
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def extend(self, *, check: bool) -> None:
+        """Find the batches that follow those that are known; with `check`, only such whose checksum is right."""
+        if self.schema is None and not self._open_stream():
+            return
+        while not self.ended:
+            head = self._head(self.size)
+            if head == frames.END:
+                self.ended = True
+                self.size += len(head)
+                return
+            found = frames.frame(head) if head else None
+            if found is None or not frames.is_batch(found) or not self._there(self.size + found.size):
+                return
+            if check and not frames.whole(found, self._read(self.size, found.size)):
+                return
+            if found.rows:
+                self.places.append(Place(self.size, found.size, self.end, found.rows))
+            self.size += found.size
+
+    def batch(self, place: Place) -> Any:
+        """The batch that lies there, with the columns of `SCHEMA`. Raises Corrupt."""
+        data = self._read(place.at, place.size)
+        size = frames.metadata_size(data[: frames.PREFIX]) or 0
+        found = frames.frame(data[: frames.PREFIX + size])
+        if found is None or not frames.whole(found, data):
+            raise Corrupt(f"{self.path.name}: the batch at {place.at} is not what was written there")
+        return conform(frames.decode(data, self.schema))
+
+    def after(self, offset: int) -> list[Place]:
+        """The batches that have messages from this offset on."""
+        at = bisect_right(self.places, offset, key=lambda place: place.end)
+        return self.places[at:]
+
+    def times(self) -> tuple[int, int]:
+        """The earliest and the latest time in it, in microseconds; reads all of it. (0, 0) if it is empty."""
+        bounds = [bounds_of(self.batch(place)) for place in self.places]
+        return (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else (0, 0)
+
+    def _open_stream(self) -> bool:
+        head = self._head(0)
+        found = frames.frame(head) if head else None
+        if found is None or not frames.is_schema(found) or not self._there(found.size):
+            return False
+        try:
+            schema = ipc.read_schema(pa.py_buffer(self._read(0, found.size)))
+        except (pa.ArrowInvalid, OSError):
+            return False
+        self.archive, self.epoch, first = identity(schema)
+        if first != self.first:
+            raise UnknownFormat(f"{self.path.name} begins with offset {first}: it was renamed")
+        self.schema = schema
+        self.size = found.size
+        return True
+
+    def _head(self, at: int) -> bytes:
+        """The prefix and metadata of the message there; b"" if they are not all there."""
+        prefix = self._read(at, frames.PREFIX)
+        size = frames.metadata_size(prefix)
+        if size is None:
+            return b""
+        metadata = self._read(at + frames.PREFIX, size)
+        return prefix + metadata if len(metadata) == size else b""
+
+    def _there(self, end: int) -> bool:
+        return os.fstat(self._descriptor).st_size >= end
+
+    def _read(self, at: int, size: int) -> bytes:
+        # Not a memory map: a torn tail that recovery cuts off while we look at it would be a SIGBUS.
+        data = os.pread(self._descriptor, size, at)
+        while 0 < len(data) < size:
+            more = os.pread(self._descriptor, size - len(data), at + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+
+def bounds_of(batch: Any) -> tuple[int, int]:
+    """The earliest and the latest time in a batch that is not empty, in microseconds."""
+    found = pc.min_max(batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64()))
+    return found["min"].as_py(), found["max"].as_py()
