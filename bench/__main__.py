@@ -5,6 +5,7 @@
     python -m bench native pairs --port 7420 --broker-pid 4711      ... against one that is running
     python -m bench null fan-out              one scenario against the null broker: the floor
     python -m bench serve-null --port 7421    the null broker alone
+    python -m bench micro ...                 parts of the broker by themselves: see bench/micro/__main__.py
     python -m bench matchers ...              topic matchers compared, no broker: see bench/matchers/__main__.py
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
@@ -31,6 +32,10 @@ OK, FAULTY, NO_SERVER = 0, 1, 3
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    if arguments and arguments[0] == "micro":
+        from bench.micro.__main__ import main as micro  # it imports the broker
+
+        return micro(arguments[1:])
     if arguments and arguments[0] == "matchers":
         from bench.matchers.__main__ import main as matchers  # only here are the compiled contenders needed
 

@@ -99,9 +99,11 @@ def named(count: int, passes: int) -> dict[str, dict[str, float]]:
     """us of three questions to a NameIndex of so many names, and how many ids they found."""
     kinds = {kind: names.measure(kind, count, passes) for kind in ("scattered", "crowded")}
     return {
-        question: {"us": kinds[kind]["asked"][shape]["us"], "ids": kinds[kind]["asked"][shape]["ids"], "names": count}
+        question: {
+            "us": round(kinds[kind][shape]["least_ns"] / 1e3, 2), "ids": kinds[kind][shape]["ids"], "names": count,
+        }
         for question, (kind, shape) in NAMES_ASKED.items()
-    }
+    }  # fmt: skip
 
 
 def _grow(name: str, filters: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The workloads W1 to W4, made anew from a fixed seed: filters, distinct, and a stream of topics.
 
-W1 to W3 are those of bench/micro/match.py:
+W1 to W3 are those of bench/micro/workloads.py:
 
     W1    five random 19-digit words, no wildcard; half of the topics match
     W1v   five words from a vocabulary of 20, each `*` with probability 0.1
@@ -22,7 +22,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.micro import match as micro
+from bench.micro import workloads as micro
 
 SEED = micro.SEED
 TOPICS = 20_000  # distinct ones of a pass: more than the processor's caches remember of a large index

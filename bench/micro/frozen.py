@@ -1,31 +1,29 @@
-"""`python -m bench.micro.frozen`: what a frozen copy costs and how it is asked, as JSON on standard output.
+"""A frozen copy of an index: what it costs to make, and what it costs to ask, beside the live index.
 
-Times are thread CPU time, the least of several passes, but for those of several threads, which are wall clock.
+    freeze         all of it: ns a filter. `held` is the part for which the index is held, copying (in engine.pyx); the
+                   rest runs beside changes of the index. The bars of the design: 50 ns held and 200 in all
+    open, verify   from_buffer without and with verification: ns a filter
+    match ...      from Python, a topic: of the copy, of one mapped from a file, of the live index
+    in C ...       the same without Python
+    many           match_many (bytes and offsets, as Arrow has them), a topic, by one thread
 
-    held_ms            for which freeze holds the index: copying (bench/micro/engine.pyx)
-    freeze_ms          all of a freeze; the rest runs beside changes of the index
-    open_us            from_buffer without verification; verify_ms is what verification takes
-    bytes_per_filter   of the copy, everything counted; live_bytes_per_filter is the index it was made of
-    c_ns, match_ns     a match in C and from Python, each beside the live index's
-    many_ns            a topic of match_many (bytes and offsets, as Arrow has them) by one thread, and two_threads how
-                       many times as many topics two get through in the same time
-
-"per_100k" has held_ms and freeze_ms per 100,000 filters: the bars are 5 and 20.
+Beside the live index: the copies. `bytes_per_filter` of the copy, everything counted; `live_bytes_per_filter` is the
+index it was made of. `two_threads` is how many times as many topics two get through in the same time, by the wall.
 """
 
 import os
-import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate
-from time import perf_counter_ns, thread_time_ns
-from typing import Any
+from time import perf_counter_ns
 
 import numpy
 
-from bench.micro import reporting
-from bench.micro.match import Workload, workload
+from bench.micro.case import Case, Effort, Group, timed
+from bench.micro.match import QUICK_TOPICS, drain, filled
+from bench.micro.workloads import Workload, workload
 from matchcore import FilterIndex, FrozenIndex
 
 try:
@@ -33,87 +31,68 @@ try:
 except ImportError:  # it is optional: it needs thread CPU time in C
     held_ns = match_ns = None  # type: ignore[assignment]
 
-PASSES = 7
-DEFAULT = ["W1", "W2:10000", "W3:10000", "W3:100000"]
+WORKLOADS = ("W1", "W2:10000", "W3:10000", "W3:100000")
+THREAD_PASSES = 5
 
 
-def least(passes: int, call: Callable[[], object], clock: Callable[[], int] = thread_time_ns) -> int:
-    """ns of the quickest call."""
-    best = None
-    for _ in range(passes):
-        start = clock()
-        call()
-        spent = clock() - start
-        best = spent if best is None else min(best, spent)
-    assert best is not None
-    return best
-
-
-def together(calls: list[Callable[[], object]]) -> None:
-    """All at once, each in a thread of its own."""
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def measure(work: Workload, passes: int = PASSES) -> dict[str, Any]:
-    """The figures of one workload."""
-    index = FilterIndex()
-    empty = index.nbytes
-    for id, text in enumerate(work.filters):
-        index.insert(text, id, syntax=work.syntax)
+def measure(work: Workload, topics: list[str]) -> Group:
+    index = filled(work)
     count = len(work.filters)
-    syntax = work.syntax
     frozen = index.freeze()
-    data, offsets = "".join(work.topics).encode(), [0, *accumulate(len(topic.encode()) for topic in work.topics)]
-    arrow = numpy.array(offsets, dtype=numpy.int32)
-
-    def many() -> None:
-        frozen.match_many(data, offsets=arrow, syntax=syntax)
-
-    freeze = least(passes, index.freeze) / 1e6
-    opening = least(passes, lambda: FrozenIndex.from_buffer(frozen, verify=False))
-    figures: dict[str, Any] = {
-        "filters": count,
-        "freeze_ms": round(freeze, 3),
-        "per_100k": {"freeze_ms": round(freeze * 100_000 / count, 1)},
-        "open_us": round(opening / 1e3, 1),
-        "verify_ms": round((least(passes, lambda: FrozenIndex.from_buffer(frozen)) - opening) / 1e6, 3),
-        "bytes_per_filter": round(len(memoryview(frozen)) / count),
-        "live_bytes_per_filter": round((index.nbytes - empty) / count),
-    }
-    if held_ns is not None:
-        held = held_ns(index, passes=passes) / 1e6
-        figures["held_ms"] = round(held, 3)
-        figures["per_100k"]["held_ms"] = round(held * 100_000 / count, 1)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "filters.frozen")
         frozen.save(path)
-        mapped = FrozenIndex.open(path)
-    for name, one in (("", frozen), ("live_", index), ("mapped_", mapped)):
+        mapped = FrozenIndex.open(path)  # which outlives the name
+    data = "".join(topics).encode()
+    offsets = numpy.array([0, *accumulate(len(topic.encode()) for topic in topics)], dtype=numpy.int32)
+    many = partial(frozen.match_many, data, offsets=offsets, syntax=work.syntax)
+    cases = [
+        Case("freeze", count, partial(timed, index.freeze)),
+        Case("open", count, lambda: timed(partial(FrozenIndex.from_buffer, frozen, verify=False))),
+        Case("verify", count, partial(timed, FrozenIndex.from_buffer, frozen)),
+        Case("many", len(topics), partial(timed, many), ("match live",)),
+    ]
+    if held_ns is not None:
+        cases.append(Case("held", count, partial(held_ns, index, passes=1), ("freeze",)))
+    for name, one in (("live", index), ("copy", frozen), ("mapped", mapped)):
+        beside = () if name == "live" else ("match live",)
+        match = partial(one.match, syntax=work.syntax)
+        cases.append(Case(f"match {name}", len(topics), partial(timed, drain, match, topics), beside))
         if match_ns is not None:
-            figures[f"{name}c_ns"] = round(match_ns(one, work.topics, syntax=syntax, passes=passes)[0])
-        figures[f"{name}match_ns"] = round(
-            least(passes, lambda one=one: [one.match(topic, syntax=syntax) for topic in work.topics])  # type: ignore[misc]
-            / len(work.topics)
-        )
-    alone = least(passes, lambda: together([many]), perf_counter_ns)
-    both = least(passes, lambda: together([many, many]), perf_counter_ns)
-    figures["many_ns"] = round(alone / len(work.topics))
-    figures["two_threads"] = round(2 * alone / both, 2)
-    return figures
+            beside = () if name == "live" else ("in C live",)
+            cases.append(Case(f"in C {name}", len(topics), partial(in_c, one, topics, work.syntax), beside))
+    facts = {
+        "filters": count,
+        "bytes_per_filter": round(len(memoryview(frozen)) / count),
+        "live_bytes_per_filter": round((index.nbytes - FilterIndex().nbytes) / count),
+        "two_threads": threads(many),
+    }
+    return Group(work.name, cases, facts)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = reporting.parser("frozen", __doc__)
-    parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
-    parser.add_argument("--passes", type=int, default=PASSES, help=f"of which the least counts (default {PASSES})")
-    options = parser.parse_args(arguments)
-    results = {name: measure(workload(name), options.passes) for name in options.workloads or DEFAULT}
-    return reporting.report("workloads", results)
+def in_c(index: FilterIndex | FrozenIndex, topics: list[str], syntax: str) -> float:
+    return match_ns(index, topics, syntax=syntax, passes=1)[0] * len(topics)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def threads(many: Callable[[], object]) -> float:
+    """How many times as much two do as one."""
+    alone = min(together([many]) for _ in range(THREAD_PASSES))
+    both = min(together([many, many]) for _ in range(THREAD_PASSES))
+    return round(2 * alone / both, 2)
+
+
+def together(calls: list[Callable[[], object]]) -> int:
+    """ns of the wall clock for all of them at once, each in a thread of its own."""
+    started = [threading.Thread(target=call) for call in calls]
+    start = perf_counter_ns()
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    return perf_counter_ns() - start
+
+
+def groups(effort: Effort) -> Iterator[Group]:
+    for name in effort.chosen(WORKLOADS, "W2"):
+        work = workload(name)
+        yield measure(work, work.topics[:QUICK_TOPICS] if effort.quick else work.topics)

@@ -1,10 +1,11 @@
-"""`python -m bench.micro.memory`: what an index holds, beside what the process grew by, as JSON on standard output.
+"""An index's bytes, beside what the process grew by, and its longest single calls; no times to be compared.
 
-The filters of a workload (bench/micro/match.py) are made first and stay; then each is inserted with one id, and all are
-removed in random order, and that again. "nbytes" is what the index says it holds, texts and all; "resident" what the
-process holds more than before the first insert, by /proc, when malloc has given back what it can. Both per filter
-while all are held, and in bytes when none is: there "nbytes" is to be that of a new index, and "resident" a few
-megabytes of malloc's own at most. Off Linux "resident" is null.
+The filters of a workload are made first and stay; then each is inserted with one id, and all are removed in random
+order, and that again: the last round is what counts for a process that has run for long. "nbytes" is what the index
+says it holds, texts and all; "resident" what the process holds more than before the first insert, by /proc, when malloc
+has given back what it can. Both per filter while all are held, and in bytes when none is: there "nbytes" is to be that
+of a new index, and "resident" a few megabytes of malloc's own at most. Off Linux "resident" is null. The process should
+be new: after other benches malloc has free memory to use up first.
 
 "worst_insert_ms" and "worst_remove_ms" are the longest single calls of a round, in ms of thread CPU time, with what
 the kernel does for them: a new huge page, 2 MiB to be cleared, counts as ours. There tables grow and arenas are packed.
@@ -18,16 +19,16 @@ import gc
 import os
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from time import thread_time_ns
 from typing import Any
 
-from bench.micro import reporting
-from bench.micro.match import SEED, workload
+from bench.micro.case import Effort, Group
+from bench.micro.workloads import SEED, workload
 from bench.procfs import resident_bytes
 from matchcore import FilterIndex
 
-DEFAULT = ["W3:1000000"]
+WORKLOADS = ("W3:1000000",)
 ROUNDS = 2
 
 
@@ -42,7 +43,7 @@ def _resident() -> int | None:
 
 
 def measure(name: str, rounds: int) -> dict[str, Any]:
-    """Each round of a workload; its last line is what counts for a process that has run for long."""
+    """The figures of the last round, and those of all."""
     work = workload(name)
     filters = [text.encode() for text in work.filters]
     shuffled = list(range(len(filters)))
@@ -63,7 +64,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
         }
         _, line["worst_remove_ms"] = _changed(index.remove, ((filters[at], at) for at in shuffled), syntax)
         lines.append(line | {"nbytes_left": index.nbytes - empty, "resident_left": _less(_resident(), before, 1)})
-    return {"filters": len(filters), "rounds": lines}
+    return {"filters": len(filters), **lines[-1], "rounds": lines}
 
 
 def _changed(call: Callable[..., bool], pairs: Iterable[tuple[bytes, int]], syntax: str) -> tuple[int, float]:
@@ -81,14 +82,6 @@ def _less(resident: int | None, before: int | None, count: int) -> float | None:
     return None if resident is None or before is None else round((resident - before) / count, 1)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = reporting.parser("memory", __doc__)
-    parser.add_argument("workloads", nargs="*", help=f"W1, W3:100000, W4b ...; by default {' '.join(DEFAULT)}")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of inserting and removing all (default {ROUNDS})")
-    options = parser.parse_args(arguments)
-    results = {name: measure(name, options.rounds) for name in options.workloads or DEFAULT}
-    return reporting.report("workloads", results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def groups(effort: Effort) -> Iterator[Group]:
+    for name in effort.chosen(WORKLOADS, "W3:10000"):
+        yield Group(name, (), measure(name, ROUNDS))

@@ -1,4 +1,4 @@
-"""`python -m bench.micro.names`: what asking a NameIndex costs, as called from Python, as JSON on standard output.
+"""A NameIndex asked for a filter, as routes and retained messages are: ns a question, as called from Python.
 
 Names are of W3's kind, site/S/floor/F/dev/D/METRIC, made anew from a fixed seed, in three ways:
 
@@ -6,33 +6,32 @@ Names are of W3's kind, site/S/floor/F/dev/D/METRIC, made anew from a fixed seed
     crowded     the same with 1,000 devices, so that each is in a thousand names of a million
     fleet       each device at one place, with ten metrics: names / 10 devices
 
-Figures are of thread CPU time, the least of several passes over the same filters, the call, the loop and the tuple
-included; "us" is per filter asked, "ids" how many it found on average. "insert_ns" and "remove_ns" are per name in
-random order, at the full size and at 1,000 names. "bytes_per_name" is nbytes, names and ids and all; beside it the
-growth of the process. "small" compares with a plain scan (matchcore/reference.py) on a few thousand names: the
-answers must be equal. The bars of the design, at a million names: a device filter that matches 10 under 20 us
-("device at a floor", scattered), one that matches 1,000 under 200 us ("device", crowded), nothing to match under 1 us.
+A case is a shape of filter; `ids` is how many a question found on average. The last group is beside the plain scan
+(matchcore/reference.py), a filter of each shape, and the answers must be equal. `bytes_per_name` is what the index
+holds, names and ids and all; beside it the growth of the process. Insert and removal are in `insert` and `remove`.
+
+The bars of the design, at a million names: a device filter that matches 10 under 20 us ("device at a floor",
+scattered), one that matches 1,000 under 200 us ("device", crowded), nothing to match under 1 us.
 """
 
 import gc
 import os
 import random
-import sys
-from collections.abc import Callable
-from time import thread_time_ns
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from bench.micro import reporting
+from bench.micro.case import Case, Effort, Group, measured, timed
 from bench.procfs import resident_bytes
 from matchcore import NameIndex
 from matchcore.reference import ReferenceNameIndex
 
 SEED = 20_171
 NAMES = 1_000_000
+QUICK_NAMES = 2_000
 FILTERS = 300
-PASSES = 5
-SMALL = 1_000
-CHECKED = 3_000
+CHECKED = 3_000  # names that are given to the plain scan
 
 SITES, FLOORS = 1_000, 20
 METRICS = {"scattered": 12, "crowded": 12, "fleet": 10}
@@ -90,87 +89,64 @@ def asked(dice: random.Random, shape: str, kind: str, count: int, names: int) ->
     return ["/".join(fill(word) for word in shape.split("/")) for _ in range(count)]
 
 
-def _timed(call: Callable[[], object]) -> int:
-    start = thread_time_ns()
-    call()
-    return thread_time_ns() - start
+def made(kind: str, count: int) -> list[str]:
+    """So many names of a kind, the same each time."""
+    return MAKERS[kind](random.Random(SEED), count)
 
 
-def _insert(index: NameIndex | ReferenceNameIndex, names: list[str]) -> None:
-    for id, name in enumerate(names):
-        index.insert(name, id, syntax="mqtt")
+def ask(index: NameIndex | ReferenceNameIndex, filters: list[str]) -> None:
+    """The loop being in C."""
+    deque(map(partial(index.match, syntax="mqtt"), filters), maxlen=0)
 
 
-def _remove(index: NameIndex, names: list[str]) -> None:
-    for id, name in enumerate(names):
-        index.remove(name, id, syntax="mqtt")
-
-
-def _match(index: NameIndex | ReferenceNameIndex, filters: list[str]) -> int:
-    return sum(len(index.match(filter, syntax="mqtt")) for filter in filters)
-
-
-def measure(kind: str, count: int, passes: int = PASSES) -> dict[str, Any]:
-    """The figures of `count` names of one kind."""
+def of_kind(kind: str, count: int) -> Group:
+    """So many names of a kind, and a case for each shape."""
+    names = made(kind, count)
     dice = random.Random(SEED)
-    names = MAKERS[kind](dice, count)
     index = NameIndex()
     empty = index.nbytes
     gc.collect()
     before = resident_bytes(os.getpid())
-    inserted = _timed(lambda: _insert(index, names))
+    for id, name in enumerate(names):
+        index.insert(name, id, syntax="mqtt")
     after = resident_bytes(os.getpid())
-    figures: dict[str, Any] = {
+    facts = {
         "names": count,
-        "insert_ns": round(inserted / count),
         "bytes_per_name": round((index.nbytes - empty) / count, 1),
         "process_bytes_per_name": None if before is None or after is None else round((after - before) / count, 1),
-        "asked": {},
     }
+    cases = []
     for label, shape in SHAPES.items():
         filters = asked(dice, shape, kind, FILTERS if label != "metric of a floor number" else FILTERS // 20, count)
-        found = _match(index, filters)
-        best = min(_timed(lambda: _match(index, filters)) for _ in range(passes))  # noqa: B023
-        figures["asked"][label] = {
-            "filter": shape,
-            "ids": round(found / len(filters), 1),
-            "us": round(best / len(filters) / 1000, 2),
-        }
-    figures["remove_ns"] = round(_timed(lambda: _remove(index, names)) / count)
-    figures["bytes_left"] = index.nbytes - empty
-    few = names[:SMALL]
-    pairs = [(_timed(lambda: _insert(index, few)), _timed(lambda: _remove(index, few))) for _ in range(20)]
-    figures["small"] = {
-        "names": len(few),
-        "insert_ns": round(min(insert for insert, _ in pairs) / len(few)),
-        "remove_ns": round(min(remove for _, remove in pairs) / len(few)),
-        "per_reference": _compare(kind, names[:CHECKED]),
-    }
-    return figures
+        found = round(sum(len(index.match(filter, syntax="mqtt")) for filter in filters) / len(filters), 1)
+        told = partial(dict[str, object], filter=shape, ids=found)
+        cases.append(Case(label, len(filters), partial(timed, ask, index, filters), (), told))
+    return Group(kind, cases, facts)
 
 
-def _compare(kind: str, names: list[str]) -> int:
-    """How many times longer a scan takes, over one filter of each shape; that both agree is checked."""
+def beside_scan(kind: str, count: int) -> Group:
+    """A filter of each shape. AssertionError: the index and the scan disagree."""
     index, oracle = NameIndex(), ReferenceNameIndex()
-    _insert(index, names)
-    _insert(oracle, names)
+    for id, name in enumerate(made(kind, count)):
+        index.insert(name, id, syntax="mqtt")
+        oracle.insert(name, id, syntax="mqtt")
     dice = random.Random(SEED)
-    filters = [asked(dice, shape, kind, 1, len(names))[0] for shape in SHAPES.values()]
+    filters = [asked(dice, shape, kind, 1, count)[0] for shape in SHAPES.values()]
     for filter in filters:
         if index.match(filter, syntax="mqtt") != oracle.match(filter, syntax="mqtt"):
             raise AssertionError(f"the index and the oracle disagree about {filter}")
-    plain = _timed(lambda: _match(oracle, filters))
-    return round(plain / min(_timed(lambda: _match(index, filters)) for _ in range(9)))
+    scan = Case("oracle", len(filters), partial(timed, ask, oracle, filters))
+    ours = Case("index", 20 * len(filters), partial(timed, ask, index, filters * 20), ("oracle",))
+    return Group(f"{kind}, {count:,} names", [scan, ours], {"names": count})
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = reporting.parser("names", __doc__)
-    parser.add_argument("--names", type=int, help=f"of each kind (default {NAMES:,})", default=NAMES)
-    parser.add_argument("--passes", type=int, help=f"of which the least counts (default {PASSES})", default=PASSES)
-    options = parser.parse_args(arguments)
-    results = {kind: measure(kind, options.names, options.passes) for kind in MAKERS}
-    return reporting.report("names", results)
+def measure(kind: str, count: int, turns: int) -> dict[str, dict[str, Any]]:
+    """What bench/matchers has of it: the figures of each shape."""
+    cases: dict[str, dict[str, Any]] = measured(of_kind(kind, count), Effort(turns))["cases"]
+    return cases
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def groups(effort: Effort) -> Iterator[Group]:
+    for kind in MAKERS:
+        yield of_kind(kind, effort.sized(NAMES, QUICK_NAMES))
+    yield beside_scan("scattered", CHECKED)

@@ -1,31 +1,25 @@
-"""`python -m bench.micro.publish`: what a publish costs without its sockets, by the way it takes.
+"""A publish through the broker without its sockets, by the way it takes: ns a publish.
 
-    known      the route is in the cache: the compiled lane, from receive buffer to outbox
-    receipt    the same, with a receipt
-    plain      every publish through Python, its route in the cache: the lane's oracle
-    cold       a topic nobody has used before: its route is worked out, and another forgotten
+    known  the route is in the cache: the compiled lane, from receive buffer to outbox
+    plain  every publish through Python, its route in the cache: the lane's oracle
+    cold   a topic nobody has used before: its route is worked out, and another forgotten
 
-Processor time of this thread, the best of several passes; JSON on standard output. Compare ratios, not nanoseconds.
+Beside known: the others. The kinds of publish that the lane knows are in `lanes`.
 """
 
-import json
 import logging
-import struct
-import sys
-import time
 from collections.abc import Callable, Iterator
 
-import msgpack  # type: ignore[import-untyped]
 import structlog
 
+from bench.micro.case import Case, Effort, Group, timed
+from bench.micro.peers import PAYLOAD, frame
 from broker.core.broker import Broker
 from broker.core.limits import Limits, SlowPolicy
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 
 MESSAGES = 2_000
-PASSES = 7
-PAYLOAD = bytes(64)
 
 
 class NoSocket:
@@ -53,12 +47,8 @@ class NoSocket:
         self.go_on = go_on
 
 
-def frame(*fields: object) -> bytes:
-    body: bytes = msgpack.packb(fields)
-    return struct.pack(">I", len(body)) + body
-
-
 def connect(broker: Broker, shared: ReceiveBuffer) -> NativeConnection:
+    """One that has said hello."""
     connection = NativeConnection(broker, NoSocket(), shared, 0.0)
     connection.inbox.feed(frame(1, 1, {}))
     connection.receive(0.0)
@@ -66,37 +56,45 @@ def connect(broker: Broker, shared: ReceiveBuffer) -> NativeConnection:
     return connection
 
 
-def measure(subscribers: int, batches: Iterator[bytes], plain: bool) -> float:
-    """ns per publish, the best of PASSES batches of MESSAGES."""
-    broker = Broker(Limits(slow_policy=SlowPolicy.DROP_NEWEST, routes_max=MESSAGES), lambda: None)
-    shared = ReceiveBuffer()
-    publisher = connect(broker, shared)
-    publisher.lane.plain = plain
-    wire = publisher.wire
-    assert isinstance(wire, NoSocket)
-    receivers = [connect(broker, shared) for _ in range(subscribers)]
-    for receiver in receivers:
-        receiver.inbox.feed(frame(6, None, 1, "stock.*.AAPL.#"))
-        receiver.receive(0.0)
-    best = float("inf")
-    for _ in range(PASSES):
-        publisher.inbox.feed(next(batches))
-        start = time.thread_time_ns()
-        publisher.receive(0.0)
-        wire.turn()
-        best = min(best, (time.thread_time_ns() - start) / MESSAGES)
-        for connection in (publisher, *receivers):
+class Way:
+    """A broker of its own, a publisher and subscribers with a wildcard."""
+
+    def __init__(self, subscribers: int, batches: Iterator[bytes], plain: bool = False) -> None:
+        self.batches = batches
+        limits = Limits(slow_policy=SlowPolicy.DROP_NEWEST, routes_max=MESSAGES)
+        self.broker = Broker(limits, lambda: None)
+        shared = ReceiveBuffer()
+        self.publisher = connect(self.broker, shared)
+        self.publisher.lane.plain = plain
+        self.connections = [self.publisher]
+        for _ in range(subscribers):
+            receiver = connect(self.broker, shared)
+            receiver.inbox.feed(frame(6, None, 1, "stock.*.AAPL.#"))
+            receiver.receive(0.0)
+            self.connections.append(receiver)
+
+    def turn(self) -> int:
+        self.publisher.inbox.feed(next(self.batches))
+        spent = timed(self.publish)
+        for connection in self.connections:
             while connection.outbox.size:
                 connection.outbox.take()
-        broker.ledger.take_dirty()
-        for connection in (publisher, *receivers):
+        self.broker.ledger.take_dirty()
+        for connection in self.connections:
             connection.outbox.clean()
-    return best
+        return spent
+
+    def publish(self) -> None:
+        wire = self.publisher.wire
+        assert isinstance(wire, NoSocket)
+        self.publisher.receive(0.0)
+        wire.turn()
 
 
-def same(publish: bytes) -> Iterator[bytes]:
+def same() -> Iterator[bytes]:
+    batch = frame(3, None, "stock.nasdaq.AAPL", PAYLOAD) * MESSAGES
     while True:
-        yield publish * MESSAGES
+        yield batch
 
 
 def cold() -> Iterator[bytes]:
@@ -107,27 +105,16 @@ def cold() -> Iterator[bytes]:
         yield b"".join(batch)
 
 
-def main() -> None:
+def groups(effort: Effort) -> Iterator[Group]:
     # Connecting is logged; a JSON document is all that belongs on standard output.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    known = frame(3, None, "stock.nasdaq.AAPL", PAYLOAD)
-    receipt = frame(3, 7, "stock.nasdaq.AAPL", PAYLOAD)
-    cases: dict[str, Callable[[int], float]] = {
-        "known": lambda n: measure(n, same(known), plain=False),
-        "receipt": lambda n: measure(n, same(receipt), plain=False),
-        "plain": lambda n: measure(n, same(known), plain=True),
-        "cold": lambda n: measure(n, cold(), plain=False),
-    }
-    result = {}
     for subscribers in (1, 100):
-        times = {name: measure_case(subscribers) for name, measure_case in cases.items()}
-        result[f"{subscribers} subscribers"] = {
-            name: {"ns_per_publish": round(ns, 1), "times_known": round(ns / times["known"], 2)}
-            for name, ns in times.items()
+        ways = {
+            "known": Way(subscribers, same()),
+            "plain": Way(subscribers, same(), plain=True),
+            "cold": Way(subscribers, cold()),
         }
-    json.dump(result, sys.stdout, indent=2)
-    print()
-
-
-if __name__ == "__main__":
-    main()
+        cases = [
+            Case(name, MESSAGES, way.turn, () if name == "known" else ("known",)) for name, way in ways.items()
+        ]
+        yield Group(f"{subscribers} subscribers", cases)

@@ -1,4 +1,6 @@
-"""What the commands of this folder share: `--help` that tells what the figures are, and a report on standard output."""
+"""For a bench that is a command of its own, since it starts processes: `--help` that tells what the figures are, and a
+report on standard output.
+"""
 
 import argparse
 import json
