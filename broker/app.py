@@ -49,7 +49,7 @@ class Application:
         self._stop_now = asyncio.Event()
         self._draining = False
         loop = asyncio.get_running_loop()
-        self.broker = Broker(settings.limits, lambda: loop.call_soon(self._flusher.flush))
+        self.broker = Broker(settings.limits, lambda: loop.call_soon(self._flusher.flush), loop.call_soon)
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,

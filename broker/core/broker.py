@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from broker.core.client import Client, Speaker
+from broker.core.endings import Endings
 from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
 from broker.core.flow import Flow
 from broker.core.limits import Limits
@@ -21,7 +22,7 @@ from broker.core.sessions import Sessions
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, words_of
-from broker.wire.fanout import Route, Target, publish
+from broker.wire.fanout import Route, publish
 from broker.wire.ledger import Ledger
 from broker.wire.message import Format, Message, Variants
 from broker.wire.outbox import Outbox
@@ -38,10 +39,13 @@ AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a mill
 class Broker:
     """One broker.
 
-    schedule  called when something waits to be flushed; must see to it that a flush follows in this turn
+    schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
+    next_turn  called with what is to be called when everybody else has had a turn; without it, nothing is put off
     """
 
-    def __init__(self, limits: Limits, schedule: Callable[[], Any]) -> None:
+    def __init__(
+        self, limits: Limits, schedule: Callable[[], Any], next_turn: Callable[[Callable[[], None]], Any] | None = None
+    ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
@@ -50,6 +54,7 @@ class Broker:
         self.flow = Flow(self.ledger, limits)
         self.retained = Retained(self.ledger, limits)
         self.store: Store = MemoryStore()
+        self.endings = Endings(self, next_turn)
         self.sessions = Sessions(self)
         self.system_topics: SystemTopics | None = None  # put in by who knows all counters
         self.clients: dict[int, Client] = {}
@@ -96,8 +101,7 @@ class Broker:
         if self.clients.pop(client.number, None) is None:
             return []
         if client.session is None:
-            for subscription in list(client.subscriptions.values()):
-                self.end_subscription(subscription)
+            self.endings.end(client.subscriptions)
         lost = client.outbox.discard()
         log.info("client_disconnected", connection=client.number, client=client.name, reason=reason, lost=lost)
         return self.flow.forget(client)
@@ -114,19 +118,17 @@ class Broker:
 
         Raises InvalidFilter, SubscriptionInUse, LimitExceeded.
         """
-        if number in client.subscriptions:
+        if client.subscriptions.numbered(number) is not None:
             raise SubscriptionInUse(number)
         self.check_subscription(client, text, syntax)
         waiting = self.limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
-        target = Target(
-            client.outbox, self.variants.of(client.format), number, no_echo=options.no_echo, credit=options.credit,
-            after=min(options.after, AFTER_MAX), waiting_max=waiting,
+        subscription = Subscription(
+            client.outbox, self.variants.of(client.format), number, text, SYNTAXES.index(syntax), options.no_echo,
+            credit=options.credit, after=min(options.after, AFTER_MAX), waiting_max=waiting,
         )
-        subscription = Subscription(client, number, text, syntax, options.group, target)
-        target.subscription = subscription
-        self.begin_subscription(subscription)
+        self.begin_subscription(client, subscription, options.group)
         return subscription
 
     def check_subscription(self, client: Client, text: bytes, syntax: str) -> None:
@@ -141,10 +143,10 @@ class Broker:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
         check_filter(text, syntax, limits)
 
-    def begin_subscription(self, subscription: Subscription) -> None:
+    def begin_subscription(self, client: Client, subscription: Subscription, group: str | None) -> None:
         """Raises InvalidFilter, and has changed nothing then."""
-        self.router.add(subscription)
-        subscription.client.subscriptions[subscription.number] = subscription
+        self.router.add(subscription, group)
+        client.subscriptions.add(subscription)
         self.subscribes += 1
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
@@ -157,17 +159,16 @@ class Broker:
 
     def subscription(self, client: Client, number: int) -> Subscription:
         """A client's subscription by its number. Raises NoSuchSubscription."""
-        try:
-            return client.subscriptions[number]
-        except KeyError:
-            raise NoSuchSubscription(number) from None
+        found = client.subscriptions.numbered(number)
+        if found is None:
+            raise NoSuchSubscription(number)
+        return found
 
     def finish(self) -> None:
         """End the subscriptions that have had their last message, and attend to those that overflowed."""
-        for target in self.ledger.take_ended():
-            subscription: Subscription = target.subscription
-            client = subscription.client
-            if client.subscriptions.get(subscription.number) is subscription:
+        for subscription in self.ledger.take_ended():
+            client: Client = subscription.client
+            if subscription in client.subscriptions:
                 self.end_subscription(subscription)
                 client.outbox.pin()
                 client.speaker.subscription_ended(subscription, "after")
@@ -176,9 +177,9 @@ class Broker:
 
     def end_subscription(self, subscription: Subscription) -> None:
         """Take it out of force; it gets nothing more."""
-        subscription.target.cancel()
+        subscription.cancel()
+        subscription.client.subscriptions.remove(subscription)  # which looks for it by its group
         self.router.remove(subscription)
-        del subscription.client.subscriptions[subscription.number]
         self.unsubscribes += 1
 
     # -- publishing -------------------------------------------------------------------------------------------------

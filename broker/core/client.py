@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
+from broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from broker.core.session import Session
@@ -44,7 +45,7 @@ class Client:
     speaker: Speaker
     connected_at: float  # seconds, of the clock that `now` is from everywhere
     session: "Session | None" = None  # None: what it holds ends with its connection
-    subscriptions: "dict[int, Subscription]" = field(default_factory=dict)
+    subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
 
     def __str__(self) -> str:
         return f"{self.name!r} (connection {self.number}, {self.address})"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import matchcore
 from broker.core.ports import View
+from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES, first_word, reserved, sees_reserved, words_of
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
-    from broker.core.subscription import Subscription
 
 
 def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, limit: int) -> View:
@@ -27,7 +27,7 @@ def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, lim
         "matches": [
             {
                 "client": s.client.name, "connection": s.client.number, "subscription": s.number,
-                "filter": text(s.filter), "syntax": s.syntax, "group": s.group_name,
+                "filter": text(s.filter), "syntax": SYNTAXES[s.syntax_number], "group": group_name_of(s),
                 "tier": told[s.id].tier, "rows": [str(row) for row in told[s.id].rows], "reason": told[s.id].reason,
             }
             for s in shown
@@ -43,20 +43,20 @@ def explain_client(
 ) -> View:
     """Why the subscriptions of the clients of this name or number are not reached."""
     found = [c for c in broker.clients.values() if client in (c.name, str(c.number))]
-    others = [s for c in found for s in c.subscriptions.values() if s.id not in matching]
+    others = [s for c in found for s in c.subscriptions if s.id not in matching]
     return {
         "name": client,
         "connected": len(found),
-        "matching": sum(s.id in matching for c in found for s in c.subscriptions.values()),
+        "matching": sum(s.id in matching for c in found for s in c.subscriptions),
         "why_not": [
-            {"filter": text(s.filter), "syntax": s.syntax, "reason": why_not(s, topic, syntax)}
+            {"filter": text(s.filter), "syntax": SYNTAXES[s.syntax_number], "reason": why_not(s, topic, syntax)}
             for s in others[:limit]
         ],
     }
 
 
-def why_not(subscription: "Subscription", topic: bytes, syntax: str) -> str:
-    filter, filter_syntax = subscription.filter, subscription.syntax
+def why_not(subscription: Subscription, topic: bytes, syntax: str) -> str:
+    filter, filter_syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
     if reserved(topic) and not sees_reserved(filter, filter_syntax, topic, syntax):
         root = text(first_word(topic, syntax))
         return f"the topic begins with {root}, which only filters with that very first word see"

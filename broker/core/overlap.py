@@ -16,12 +16,11 @@ from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, Variants
 def merged(subscriptions: list[Subscription], variants: Variants) -> list[Target]:
     """The targets that stand for one session's subscriptions on a route."""
     if len(subscriptions) == 1:
-        return [subscriptions[0].target]
-    local = [s.target for s in subscriptions if not s.target.no_echo]
-    everything = [s.target for s in subscriptions]
-    if len(local) == len(everything):
-        return [union(everything, variants)]
-    targets = [union(everything, variants, no_echo=True)]
+        return subscriptions
+    local = [s for s in subscriptions if not s.no_echo]
+    if len(local) == len(subscriptions):
+        return [union(subscriptions, variants)]
+    targets = [union(subscriptions, variants, no_echo=True)]
     if local:
         targets.append(union(local, variants, only_echo=True))
     return targets

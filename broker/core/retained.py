@@ -189,6 +189,7 @@ class Cursor:
         self.sent = 0
         self._retained = retained
         self._variant = variant
+        self._syntax = SYNTAXES[subscription.syntax_number]
         self._revision = retained.revision
         self._part = 0  # the next to be looked up
         self._ids: Sequence[int] = ()  # of the part at hand
@@ -202,17 +203,17 @@ class Cursor:
     @property
     def has_room(self) -> bool:
         """May more be sent now? If not, the socket must drain first, or the client acknowledge."""
-        window = self.subscription.target.window
+        window = self.subscription.window
         assert window is not None
         return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
 
     def advance(self, now: float, most: int = SLICE) -> int:
         """Send what there is room for. Returns how much of `most` it took, messages that were not sent included."""
-        subscription, target, retained = self.subscription, self.subscription.target, self._retained
+        subscription, retained = self.subscription, self._retained
         looked_at = 0
         while looked_at < most and not self.done and self.has_room:
             if self._at == len(self._ids):
-                self._ids = retained.ids(subscription.filter, subscription.syntax, self._part)
+                self._ids = retained.ids(subscription.filter, self._syntax, self._part)
                 self._part += 1
                 self._at = 0
                 looked_at += LOOK_UP
@@ -221,7 +222,7 @@ class Cursor:
             self._at += 1
             looked_at += 1
             if entry is not None and entry.revision <= self._revision and self._wanted(entry, now):
-                target.send(entry.message, self._variant, now)
+                subscription.send(entry.message, self._variant, now)
                 self.sent += 1
         return looked_at
 
@@ -229,13 +230,13 @@ class Cursor:
         message, subscription = entry.message, self.subscription
         if message.expired(now):
             return False
-        session = subscription.session
-        if subscription.target.no_echo and session is not None and entry.origin == session.name:
+        session = subscription.client.session
+        if subscription.no_echo and session is not None and entry.origin == session.name:
             return False  # retained or not, it is the client's own [MQTT-3.8.3-3]
         syntax = SYNTAXES[message.syntax]
-        if matches_everything(subscription.filter) and hidden(message.topic, subscription.syntax):
+        if matches_everything(subscription.filter) and hidden(message.topic, self._syntax):
             return False
         return not reserved(message.topic) or sees_reserved(
-            subscription.filter, subscription.syntax, message.topic, syntax
+            subscription.filter, self._syntax, message.topic, syntax
         )
 

@@ -23,7 +23,7 @@ from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.ledger import Ledger
-from broker.wire.message import Variants
+from broker.wire.message import Variant, Variants
 from broker.wire.routes import RouteCache
 from broker.wire.window import Queue
 
@@ -45,8 +45,8 @@ class Router:
         self.built = 0
         self.invalidated = 0
         self.shared = 0  # members of queue groups
-        self._subscriptions: dict[int, Subscription] = {}
-        self._free: list[int] = []
+        self._by_id: list[Subscription | None] = []
+        self._free: list[int] = []  # ids
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._groups: dict[GroupKey, Group] = {}
@@ -57,7 +57,7 @@ class Router:
         self._messages_before: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._subscriptions)
+        return len(self._by_id) - len(self._free)
 
     @property
     def index_bytes(self) -> int:
@@ -65,59 +65,63 @@ class Router:
         return self._filters.nbytes
 
     def subscriptions(self) -> Iterator[Subscription]:
-        return iter(self._subscriptions.values())
+        return (each for each in self._by_id if each is not None)
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, subscription: Subscription, group_name: str | None) -> None:
         """Put a subscription in force. Raises InvalidFilter, and has changed nothing then."""
-        id = self._free[-1] if self._free else len(self._subscriptions)
+        filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
+        id = self._free[-1] if self._free else len(self._by_id)
         try:
-            self._filters.insert(subscription.filter, id, syntax=subscription.syntax)
+            self._filters.insert(filter, id, syntax=syntax)
         except matchcore.InvalidFilter as error:
             raise invalid_filter(error) from error
-        if self._free:
-            self._free.pop()
+        if id == len(self._by_id):
+            self._by_id.append(subscription)
+        else:
+            self._by_id[self._free.pop()] = subscription
         subscription.id = id
-        self._subscriptions[subscription.id] = subscription
-        if subscription.group_name is not None:
-            subscription.group = self._groups.setdefault(group_key(subscription), Group())
-            subscription.group.add(subscription.target, self._new_queue())
+        if group_name is not None:
+            group = self._groups.setdefault((group_name, filter, syntax), Group(group_name))
+            group.add(subscription, self._new_queue())
             self.shared += 1
-        self._forget_routes(subscription)
+        self._forget_routes(filter, syntax)
 
     def remove(self, subscription: Subscription) -> None:
         """Take a subscription out of force. Raises KeyError if it is in none."""
-        del self._subscriptions[subscription.id]
-        self._filters.remove(subscription.filter, subscription.id, syntax=subscription.syntax)
-        if subscription.group is not None:
-            subscription.group.remove(subscription.target)
-            if not len(subscription.group):
-                del self._groups[group_key(subscription)]
-            subscription.group = None
+        id, filter, syntax = subscription.id, subscription.filter, SYNTAXES[subscription.syntax_number]
+        if id >= len(self._by_id) or self._by_id[id] is not subscription:
+            raise KeyError(id)
+        self._by_id[id] = None
+        self._filters.remove(filter, id, syntax=syntax)
+        self._free.append(id)
+        group = subscription.group
+        if group is not None:
+            group.remove(subscription)
+            if not len(group):
+                del self._groups[group.name, filter, syntax]
             self.shared -= 1
-        self._free.append(subscription.id)
-        self._forget_routes(subscription)
+        self._forget_routes(filter, syntax)
 
-    def replace(self, subscription: Subscription, target: Target) -> None:
+    def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
         """A subscription wants its messages otherwise: in force at once, without a gap."""
-        if subscription.group is not None:
-            subscription.group.replace(subscription.target, target)
-        subscription.target.cancel()
-        subscription.target = target
-        self._forget_routes(subscription)
+        subscription.rebind(variant, no_echo)
+        self._forget_routes(subscription.filter, SYNTAXES[subscription.syntax_number])
 
     def _new_queue(self) -> Queue:
         return new_queue(self.ledger, self.limits)
 
-    def _forget_routes(self, changed: Subscription) -> None:
-        """Forget the cached routes whose topics the subscription's filter matches."""
-        touched = self._topics.match_array(changed.filter, syntax=changed.syntax)
+    def _forget_routes(self, filter: bytes, syntax: str) -> None:
+        """Forget the cached routes whose topics a filter matches."""
+        touched = self._topics.match(filter, syntax=syntax)  # mostly none: it ends at a word that no topic has
+        if not touched:
+            return
         self.invalidated += len(touched)
         if len(touched) > MANY_ROUTES and 4 * len(touched) > len(self.routes):
             self._forget_all_routes()
             return
-        for slot in touched.tolist():
+        for slot in touched:
             route = self._slots[slot]
             assert route is not None
             self.routes.discard(route)
@@ -179,9 +183,9 @@ class Router:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
             raise invalid_topic(error) from error
-        found = [self._subscriptions[id] for id in ids]
+        found = [each for each in map(self._by_id.__getitem__, ids) if each is not None]
         if found and reserved(topic):
-            found = [s for s in found if sees_reserved(s.filter, s.syntax, topic, syntax)]
+            found = [s for s in found if sees_reserved(s.filter, SYNTAXES[s.syntax_number], topic, syntax)]
         return found
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
@@ -189,12 +193,13 @@ class Router:
         groups: dict[int, Group] = {}
         overlapping: dict[int, list[Subscription]] = {}
         for subscription in self.matching(topic, syntax):
-            if subscription.group is not None:
-                groups[id(subscription.group)] = subscription.group
-            elif subscription.session is not None:
-                overlapping.setdefault(id(subscription.session), []).append(subscription)
+            group = subscription.group
+            if group is not None:
+                groups[id(group)] = group
+            elif subscription.window is not None:
+                overlapping.setdefault(id(subscription.window), []).append(subscription)
             else:
-                targets.append(subscription.target)
+                targets.append(subscription)
         for subscriptions in overlapping.values():
             targets.extend(merged(subscriptions, self.variants))
         return Route(key, targets, list(groups.values()))
@@ -220,11 +225,6 @@ class Router:
         """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
         wanted = {s.id for s in subscriptions}
         return {told.id: told for told in self._filters.explain(topic, syntax=syntax, ids=wanted)} if wanted else {}
-
-
-def group_key(subscription: Subscription) -> GroupKey:
-    assert subscription.group_name is not None
-    return subscription.group_name, subscription.filter, subscription.syntax
 
 
 def topic_of(route: Route) -> tuple[str, bytes]:

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 
 from broker.core.client import Client
 from broker.core.retained import Cursor
-from broker.core.subscription import Subscription
 from broker.core.will import Will
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
+from broker.wire.subscriptions import Subscriptions
 from broker.wire.window import Window
-
-FilterKey = tuple[str | None, bytes]  # queue group and filter: a client has at most one subscription for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,7 @@ class Session:
     connected: bool = False
     ended: bool = False
     will: Will | None = None
-    subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by number, as every client has them
-    by_filter: dict[FilterKey, Subscription] = field(default_factory=dict)
+    subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=True))  # one for each filter
     unreleased: AbstractSet[int] = frozenset()  # identifiers received with QoS 2
     # Retained messages still to be sent, by the number of the subscription; one after the other.
     cursors: dict[int, Cursor] = field(default_factory=dict)

@@ -20,10 +20,9 @@ from broker.core.errors import FanlightError, LimitExceeded, NoSuchSubscription,
 from broker.core.queues import new_queue
 from broker.core.retained import SLICE, Cursor
 from broker.core.session import Connect, Session, SessionOptions
-from broker.core.subscription import Subscription
+from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.core.will import Wills
-from broker.wire.fanout import Target
 from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET
 from broker.wire.outbox import Outbox
 from broker.wire.window import Window
@@ -115,14 +114,12 @@ class Sessions:
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1
         before, session.client = session.client, client
-        for subscription in session.subscriptions.values():
-            subscription.client = client
         if before.format is not client.format:
-            session.window.rebind(self.broker.variants, client.format)
-            for subscription in session.subscriptions.values():
-                options = self.options_of(subscription)
-                self.broker.router.replace(subscription, self._target(session, subscription.number, options))
-                subscription.target.subscription = subscription
+            variants = self.broker.variants
+            session.window.rebind(variants, client.format)
+            for subscription in session.subscriptions:
+                variant = variants.like(subscription.variant, client.format)
+                self.broker.router.rebind(subscription, variant, no_echo=subscription.no_echo)
 
     def resume(self, session: Session, now: float) -> None:
         """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
@@ -170,9 +167,7 @@ class Sessions:
             self._publish_will(session, now)
         self.wills.cancel(session)
         self._away.discard(session)
-        for subscription in list(session.subscriptions.values()):
-            self.broker.end_subscription(subscription)
-        session.by_filter.clear()
+        self.broker.endings.end(session.subscriptions)
         session.cursors.clear()
         session.unreleased = frozenset()
         lost = session.window.end()
@@ -221,45 +216,36 @@ class Sessions:
 
         Raises InvalidFilter, LimitExceeded.
         """
-        key = (options.group, filter)
-        found = session.by_filter.get(key)
+        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
+        variant = self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
+        found = session.subscriptions.find(filter, options.group)
         if found is not None:
-            target = self._target(session, found.number, options)
-            target.subscription = found
-            self.broker.router.replace(found, target)
+            self.broker.router.rebind(found, variant, no_echo=options.no_local)
             return found, False
         self.broker.check_subscription(session.client, filter, syntax)
-        target = self._target(session, session.numbers + 1, options)
         subscription = Subscription(
-            session.client, session.numbers + 1, filter, syntax, options.group, target, session=session
+            session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
         )
-        target.subscription = subscription
-        self.broker.begin_subscription(subscription)
+        self.broker.begin_subscription(session.client, subscription, options.group)
         session.numbers += 1
-        session.by_filter[key] = subscription
         return subscription, True
 
     def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
         """End a subscription. What is on its way goes on. Raises NoSuchSubscription."""
-        subscription = session.by_filter.pop((group, filter), None)
+        subscription = session.subscriptions.find(filter, group)
         if subscription is None:
             raise NoSuchSubscription(0)
         session.cursors.pop(subscription.number, None)
         self.broker.end_subscription(subscription)
 
-    def _target(self, session: Session, number: int, options: SessionOptions) -> Target:
-        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
-        variant = self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
-        return Target(session.window, variant, number, no_echo=options.no_local)
-
     @staticmethod
     def options_of(subscription: Subscription) -> SessionOptions:
         """As the client asked for them, but for how its format encodes the identifier."""
-        variant = subscription.target.variant
+        variant = subscription.variant
         return SessionOptions(
-            qos=variant.qos, no_local=subscription.target.no_echo,
+            qos=variant.qos, no_local=subscription.no_echo,
             retain_as_published=variant.retain == RETAIN_AS_PUBLISHED, identifier=variant.identifiers,
-            group=subscription.group_name,
+            group=group_name_of(subscription),
         )
 
     # -- retained messages ------------------------------------------------------------------------------------------

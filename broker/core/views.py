@@ -14,7 +14,8 @@ from broker.core.client import Client
 from broker.core.explain import explain
 from broker.core.ports import View
 from broker.core.session import Session
-from broker.core.subscription import Subscription
+from broker.core.subscription import Subscription, group_name_of
+from broker.core.topics import SYNTAXES
 
 COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
@@ -234,13 +235,13 @@ def session_view(session: Session) -> View:
 
 
 def subscription_view(subscription: Subscription) -> View:
-    target = subscription.target
     return {
         "connection": subscription.client.number, "client": subscription.client.name,
         "subscription": subscription.number, "filter": shown(subscription.filter),
-        "syntax": subscription.syntax, "group": subscription.group_name, "no_echo": target.no_echo,
-        "qos": target.variant.qos,
-        "credit": None if target.credit < 0 else target.credit, "waiting": target.waiting_messages,
+        "syntax": SYNTAXES[subscription.syntax_number], "group": group_name_of(subscription),
+        "no_echo": subscription.no_echo,
+        "qos": subscription.variant.qos,
+        "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
     }
 

@@ -23,24 +23,39 @@ cdef enum Echo:
     NOT_OWN = 1        # none that its own client has published (no echo, no local)
     ONLY_OWN = 2       # only those: the other half of a merged target, see core.overlap
 
+cdef class Group
+
+# What few subscriptions have: made for those, so that the others need no place for it.
 @cython.final
+cdef class Extras:
+    cdef:
+        object waiting                    # deque of frames (bytes) that wait for credit, or None
+        Py_ssize_t waiting_max
+        Source source                     # of its group's queue, if it is a member that acknowledges
+        Group group                       # that it is a member of
+        list parts                        # the targets that this one stands for, if it is a merged one
+
+# A subscription, whole: the core knows it as that. There may be millions, so it is small (112 bytes), and the garbage
+# collector does not see it: what holds one (a client's table, the router, a group) lets go of it when it ends.
+@cython.final
+@cython.no_gc
 cdef class Target:
     cdef:
         Outbox direct                     # if it has no window
         readonly Window window
         readonly Variant variant          # the bytes of its copies
-        readonly uint32_t number
-        readonly Echo echo
+        readonly bytes filter             # as the client wrote it; taken apart only for people
+        Extras extras                     # or None
         readonly int64_t credit           # messages it may still get; UNLIMITED
         readonly int64_t remaining        # messages until it ends by itself; UNLIMITED
+        uint64_t handed, lost             # messages handed to the outbox, and those that it would have got
+        readonly uint32_t number
+        public uint32_t id                # the router's
+        readonly unsigned char echo       # Echo
+        readonly unsigned char syntax_number
         readonly bint ended
-        readonly uint64_t delivered, dropped
-        object waiting                    # deque of frames (bytes) that wait for credit, or None
-        readonly Py_ssize_t waiting_max
-        public object subscription        # the core's half
-        Source source                     # of its group's queue, if it is a member that acknowledges
-        readonly list parts               # the targets that this one stands for, if it is a merged one
 
+    cdef Extras extra(self)
     cdef Outbox box(self)
     cdef bint listens(self, Outbox publisher) noexcept
     cdef bint stalled(self) noexcept
@@ -48,14 +63,18 @@ cdef class Target:
     cdef int deliver(self, Message message, Variant variant) except -1
     cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
+    cpdef int discard(self) except -1
 
 @cython.final
 cdef class Group:
     cdef:
+        readonly str name
         readonly list members
         readonly Py_ssize_t turn
         readonly Queue queue              # what no member can take now; None if no member has a window
 
+    cdef int sources_of(self, Target member) except -1
+    cdef int forget_sources(self, Window window) except -1
     cdef Target pick(self, Outbox publisher, Message message, bint* waits)
     cdef bint give(self, Outbox publisher, Message message) except -1
     cdef Outbox blocker(self, Outbox publisher)

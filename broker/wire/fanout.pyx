@@ -7,6 +7,7 @@ compiled one and the one through Python, end here, so that a message takes the s
 
 from collections import deque
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -23,38 +24,67 @@ cdef enum:
 UNLIMITED = UNLIMITED_CREDIT
 
 
+cdef class Extras:
+    """What few subscriptions have."""
+
+
+@cython.no_gc
 cdef class Target:
-    """The hot half of a subscription.
+    """A subscription, or what stands for several of one session on a route.
 
     way          the Outbox of its connection, or the Window of its session
     variant      how its copies are written
     number       as the client chose it
+    filter       as the client wrote it, in the syntax of this number
     credit       messages it may get before more is granted, or UNLIMITED
     after        messages until it ends by itself, or UNLIMITED
     waiting_max  messages that may wait for credit; further ones are dropped and counted
     """
 
-    def __cinit__(self, way not None, Variant variant not None, uint32_t number, *, bint no_echo=False,
-                  bint only_echo=False, int64_t credit=UNLIMITED, int64_t after=UNLIMITED, Py_ssize_t waiting_max=0,
-                  subscription=None, list parts=None):
+    def __cinit__(self, way not None, Variant variant not None, uint32_t number, bytes filter=b"",
+                  unsigned char syntax=0, bint no_echo=False, *, bint only_echo=False, int64_t credit=UNLIMITED_CREDIT,
+                  int64_t after=UNLIMITED_CREDIT, Py_ssize_t waiting_max=0, list parts=None):
         if isinstance(way, Window):
-            self.window = way
+            self.window = <Window> way
         else:
             self.direct = <Outbox?> way
         self.variant = variant
         self.number = number
+        self.filter = filter
+        self.syntax_number = syntax
         self.echo = ONLY_OWN if only_echo else NOT_OWN if no_echo else ALL
-        self.parts = parts
         self.credit = credit
         self.remaining = after
-        self.waiting_max = waiting_max
-        self.subscription = subscription
-        self.waiting = deque() if credit != UNLIMITED else None
+        if parts is not None:
+            self.extra().parts = parts
+        if credit != UNLIMITED_CREDIT:
+            self.extra().waiting = deque()
+            self.extras.waiting_max = waiting_max
+
+    cdef Extras extra(self):
+        if self.extras is None:
+            self.extras = Extras.__new__(Extras)
+        return self.extras
 
     @property
     def waiting_messages(self):
         """Messages that wait for credit."""
-        return len(self.waiting) if self.waiting is not None else 0
+        return len(self.extras.waiting) if self.credit != UNLIMITED_CREDIT else 0
+
+    @property
+    def waiting_max(self):
+        """Messages that may wait for credit."""
+        return self.extras.waiting_max if self.credit != UNLIMITED_CREDIT else 0
+
+    @property
+    def parts(self):
+        """The targets that it stands for, if it is a merged one, or None."""
+        return self.extras.parts if self.extras is not None else None
+
+    @property
+    def group(self):
+        """The queue group that it is a member of, or None."""
+        return self.extras.group if self.extras is not None else None
 
     @property
     def outbox(self):
@@ -62,8 +92,23 @@ cdef class Target:
         return self.box()
 
     @property
+    def client(self):
+        """Whose it is (the core's client): of the present connection, or of the last."""
+        return self.box().owner
+
+    @property
     def no_echo(self):
         return self.echo == NOT_OWN
+
+    @property
+    def delivered(self):
+        """Messages handed to the connection, those that its slow policy took back not counted."""
+        return self.handed - <uint64_t> self.box().evicted.get(self.number, 0)
+
+    @property
+    def dropped(self):
+        """Messages it would have got, but for its slow policy or its credit."""
+        return self.lost + <uint64_t> self.box().evicted.get(self.number, 0)
 
     cdef Outbox box(self):
         return self.direct if self.window is None else self.window.outbox
@@ -87,7 +132,7 @@ cdef class Target:
         cdef Outbox outbox = self.direct
         if self.window is not None:
             if message.qos and variant.qos:
-                self.window.offer(message, variant, self.source)
+                self.window.offer(message, variant, self.extras.source if self.extras is not None else None)
                 return self.count()
             outbox = self.window.outbox
             if not self.window.open:
@@ -97,20 +142,20 @@ cdef class Target:
         cdef Py_ssize_t size
         cdef uint32_t flags
         if not prepare(variant, message):
-            self.dropped += 1
+            self.lost += 1
             outbox.ledger.dropped_unspellable += 1
             return 0
         size = variant.head_size + variant.body_size
         if size > outbox.frame_max:
-            self.dropped += 1
+            self.lost += 1
             outbox.ledger.dropped_too_large += 1
             return 0
         if variant.hole_size == 4:
             number_into(variant.head + variant.hole, self.number)
-        if self.credit == 0 or (self.credit > 0 and self.waiting):
+        if self.credit == 0 or (self.credit > 0 and self.extras.waiting):
             return self.hold(variant, message.payload_size)
         if not outbox.admits(size) and not outbox.make_room(size):
-            self.dropped += 1
+            self.lost += 1
             return 0
         flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
@@ -126,10 +171,10 @@ cdef class Target:
 
     cdef int count(self) except -1:
         cdef Target part
-        self.delivered += 1
-        if self.parts is not None:
-            for part in self.parts:
-                part.delivered += 1
+        self.handed += 1
+        if self.extras is not None and self.extras.parts is not None:
+            for part in self.extras.parts:
+                part.handed += 1
         if self.remaining > 0:
             self.remaining -= 1
             if self.remaining == 0:
@@ -140,15 +185,15 @@ cdef class Target:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
         cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
-        if len(self.waiting) >= self.waiting_max or not self.direct.admits(size):
-            self.dropped += 1
+        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(size):
+            self.lost += 1
             self.direct.dropped += 1
             self.direct.ledger.dropped_credit += 1
             return 0
         frame = PyBytes_FromStringAndSize(NULL, size)
         memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
         memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
-        self.waiting.append(frame)
+        self.extras.waiting.append(frame)
         self.direct.held += size
         self.direct.ledger.used += size
         self.direct.ledger.payload_out += payload
@@ -162,8 +207,8 @@ cdef class Target:
         if messages < 0 or self.credit + messages > 0xFFFFFFFF:
             raise ValueError(f"a credit of {self.credit} + {messages} messages is beyond 2^32-1")
         self.credit += messages
-        while self.credit and self.waiting and not self.ended:
-            frame = self.waiting.popleft()
+        while self.credit and self.extras.waiting and not self.ended:
+            frame = self.extras.waiting.popleft()
             self.direct.held -= PyBytes_GET_SIZE(frame)
             self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
             self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
@@ -174,9 +219,9 @@ cdef class Target:
 
     def end_after(self, uint64_t messages):
         """End when `messages` have been delivered, counted from the start. Returns True if there were so many already."""
-        if messages <= self.delivered:
+        if messages <= self.handed:
             return True
-        self.remaining = <int64_t> min(messages - self.delivered, <uint64_t> 0x7FFFFFFFFFFFFFFF)
+        self.remaining = <int64_t> min(messages - self.handed, <uint64_t> 0x7FFFFFFFFFFFFFFF)
         return False
 
     def end(self):
@@ -190,18 +235,19 @@ cdef class Target:
         self.ended = True
         self.discard()
 
-    def discard(self):
+    cpdef int discard(self) except -1:
         """Drop and count the messages that wait for credit."""
         cdef Py_ssize_t lost
-        if self.waiting:
-            lost = len(self.waiting)
-            for frame in self.waiting:
+        if self.credit != UNLIMITED_CREDIT and self.extras.waiting:
+            lost = len(self.extras.waiting)
+            for frame in self.extras.waiting:
                 self.direct.held -= PyBytes_GET_SIZE(frame)
                 self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
-            self.waiting.clear()
-            self.dropped += lost
+            self.extras.waiting.clear()
+            self.lost += lost
             self.direct.dropped += lost
             self.direct.ledger.dropped_credit += lost
+        return 0
 
     def send(self, Message message not None, Variant variant not None, double now):
         """One message for this target alone, written as `variant`: a retained one."""
@@ -212,9 +258,12 @@ cdef class Target:
         if message.laden:
             message.finish()
 
-    def rebind(self, Variant variant not None):
-        """Its copies are written otherwise from now on."""
+    def rebind(self, Variant variant not None, bint no_echo):
+        """Its client wants its messages otherwise from now on."""
         self.variant = variant
+        self.echo = NOT_OWN if no_echo else ALL
+        if self.extras is not None and self.extras.group is not None:
+            self.extras.group.sources_of(self)
 
 
 cdef class Group:
@@ -225,41 +274,45 @@ cdef class Group:
     and whichever member has room next takes it: an unsent message never depends on one member.
     """
 
-    def __cinit__(self):
+    def __cinit__(self, str name=""):
+        self.name = name
         self.members = []
 
     def add(self, Target target not None, Queue queue=None):
         """A member; with a window it needs the queue, which the first one gives to the group."""
         self.members.append(target)
+        target.extra().group = self
         if target.window is not None:
             if self.queue is None:
                 self.queue = <Queue?> queue
                 self.queue.group = self
-            if target.variant.qos:
-                target.source = Source(self.queue, target.variant)
-                target.window.sources.append(target.source)
+            self.sources_of(target)
 
     def remove(self, Target target not None):
         """Raises ValueError if it is no member."""
-        cdef Source source
         self.members.remove(target)
         if target.window is not None:
-            target.window.sources[:] = [source for source in target.window.sources if source.queue is not self.queue]
+            self.forget_sources(target.window)
+        target.extras.group = None
         if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
             self.queue.clear()
             self.queue.group = None
             self.queue = None
 
-    def replace(self, Target old not None, Target new not None):
-        """A member wants its messages otherwise. Raises ValueError if it is no member."""
+    cdef int sources_of(self, Target member) except -1:
+        """A member with a window takes from the queue as its variant says, if it acknowledges."""
+        self.forget_sources(member.window)
+        if member.variant.qos:
+            member.extras.source = Source(self.queue, member.variant)
+            member.window.sources.append(member.extras.source)
+        else:
+            member.extras.source = None
+        return 0
+
+    cdef int forget_sources(self, Window window) except -1:
         cdef Source source
-        self.members[self.members.index(old)] = new
-        if old.window is not None:
-            sources = [source for source in old.window.sources if source.queue is not self.queue]
-            if new.variant.qos:
-                new.source = Source(self.queue, new.variant)
-                sources.append(new.source)
-            old.window.sources[:] = sources
+        window.sources[:] = [source for source in window.sources if source.queue is not self.queue]
+        return 0
 
     def feed(self, double now):
         """Something came back into the queue: let members with room take it."""
@@ -375,7 +428,7 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     if target.remaining > 0:
         target.count()
     else:
-        target.delivered += 1
+        target.handed += 1
     return True
 
 

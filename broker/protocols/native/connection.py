@@ -259,8 +259,8 @@ class NativeConnection(Reader):
         assert self.client is not None
         subscription = self.broker.subscription(self.client, frame.subscription)
         if frame.after:
-            if subscription.target.end_after(frame.after):
-                subscription.target.end()
+            if subscription.end_after(frame.after):
+                subscription.end()
             if frame.request is not None:
                 self.outbox.write(frames.ok(frame.request))
             return
@@ -274,7 +274,7 @@ class NativeConnection(Reader):
         assert self.client is not None
         subscription = self.broker.subscription(self.client, frame.subscription)
         try:
-            subscription.target.grant(frame.messages)
+            subscription.grant(frame.messages)
         except ValueError as error:
             # The one protocol_error that leaves the connection open (section 6).
             self.refused += 1

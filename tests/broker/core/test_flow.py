@@ -12,7 +12,7 @@ def fill(broker: Broker, outbox: Outbox, policy: str) -> None:
     outbox.policy = policy
     client = outbox.owner
     publisher = Publisher(broker.ledger)
-    target = subscribe(broker, client, 99, b"fill").target
+    target = subscribe(broker, client, 99, b"fill")
     publisher.route(b"fill", [target])
     while not outbox.overflows:
         publisher.publish(b"fill", bytes(10_000))

@@ -151,7 +151,7 @@ def test_filters_that_match_nothing_share_the_slice_of_a_turn() -> None:
     peer = world.connect("c")
     for n in range(SLICE):
         peer.subscribe(f"none/{n}")
-    for subscription in list(peer.session.subscriptions.values()):
+    for subscription in list(peer.session.subscriptions):
         world.broker.sessions.send_retained(peer.session, subscription)
     turns = 1
     while world.broker.sessions.advance(peer.session, world.now):

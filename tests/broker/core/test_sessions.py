@@ -35,7 +35,7 @@ def test_a_session_is_there_again_with_what_came_meanwhile() -> None:
     assert again.present
     assert again.session is peer.session
     assert again.got() == ["a/b 0 1", "a/b 1 1", "a/b 2 1"]
-    assert next(iter(again.client.subscriptions.values())).client is again.client
+    assert next(iter(again.client.subscriptions)).client is again.client
 
 
 def test_a_session_ends_when_its_time_is_over_and_not_before() -> None:
@@ -108,7 +108,7 @@ def test_clean_start_discards_the_session() -> None:
     fresh = world.connect("c", expiry=60)
     assert not fresh.present
     assert fresh.got() == []
-    assert fresh.client.subscriptions == {}
+    assert len(fresh.client.subscriptions) == 0
     assert world.broker.ledger.stored_messages == 0
     assert world.broker.ledger.dropped_session == 1
 
@@ -206,7 +206,7 @@ def test_a_refused_filter_leaves_the_session_as_it_was() -> None:
     peer = world.connect("c")
     with pytest.raises(InvalidFilter):
         peer.subscribe("a/#/b")
-    assert peer.session.by_filter == peer.session.subscriptions == {}
+    assert len(peer.session.subscriptions) == 0
     peer.subscribe("a")
     peer.subscribe("a", 1)
     with pytest.raises(LimitExceeded):

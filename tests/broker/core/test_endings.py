@@ -1,0 +1,90 @@
+"""What a client held that has gone ends in slices, and is silent at once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.core.broker import Broker
+from broker.core.endings import SLICE
+from broker.core.limits import Limits
+from tests.broker.core.parts import connect, subscribe
+from tests.broker.core.sessions import World
+
+
+class Turns(list[Callable[[], None]]):
+    """What was put off; `run` gives it its turn."""
+
+    def run(self) -> None:
+        waiting, self[:] = self[:], []
+        for go_on in waiting:
+            go_on()
+
+
+def test_a_slice_in_each_turn_until_all_have_ended() -> None:
+    turns = Turns()
+    broker = Broker(Limits(), lambda: None, turns.append)
+    client, _ = connect(broker)
+    other, _ = connect(broker)
+    for number in range(2 * SLICE + 1):
+        subscribe(broker, client, number, b"a.%d.#" % number)
+    kept = subscribe(broker, other, 1, b"a.#")
+    route = broker.route(b"a.7.b", "amqp")
+    assert len(route) == 2
+    broker.disconnect(client, "gone")
+    left = []
+    while turns:
+        left.append((len(broker.router), len(broker.endings)))
+        assert [target for target in broker.route(b"a.7.b", "amqp").targets if not target.ended] == [kept]
+        turns.run()
+    assert left == [(SLICE + 2, SLICE + 1), (2, 1)]
+    assert (list(broker.router.subscriptions()), len(broker.endings)) == ([kept], 0)
+    assert broker.route(b"a.7.b", "amqp").targets == [kept]
+    assert broker.unsubscribes == 2 * SLICE + 1
+
+
+def test_clients_that_go_meanwhile_wait_behind_each_other() -> None:
+    turns = Turns()
+    broker = Broker(Limits(), lambda: None, turns.append)
+    clients = [connect(broker)[0] for _ in range(3)]
+    for client in clients:
+        for number in range(SLICE + 1):
+            subscribe(broker, client, number, b"a.%d.#" % number)
+    for client in clients:
+        broker.disconnect(client, "gone")
+        assert len(turns) == 1
+    while turns:
+        assert len(turns) == 1
+        turns.run()
+    assert len(broker.router) == 0
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_nothing_reaches_a_session_that_ends_in_slices(qos: int) -> None:
+    turns = Turns()
+    world = World()
+    world.broker = Broker(Limits(), lambda: None, turns.append)
+    peer = world.connect("c")
+    for number in range(3 * SLICE):
+        peer.subscribe(f"a/{number}/#", 1)
+    peer.subscribe("a/#", 1, group="g")
+    member = world.connect("d")
+    member.subscribe("a/#", 1, group="g")
+    peer.leave()
+    again = world.connect("c")  # a new session of the same name has none of it
+    assert turns
+    assert world.publish("a/7/x", "m", qos) == 1
+    assert member.got() == [f"a/7/x m {qos}"]
+    assert (again.got(), len(again.session.subscriptions)) == ([], 0)
+    assert (world.broker.ledger.stored_messages, len(peer.session.window.queue)) == (qos, 0)
+    while turns:
+        turns.run()
+    assert len(world.broker.router) == 1
+
+
+def test_without_turns_all_ends_at_once() -> None:
+    world = World()
+    peer = world.connect("c")
+    for number in range(3 * SLICE):
+        peer.subscribe(f"a/{number}")
+    peer.leave()
+    assert (len(world.broker.router), len(world.broker.endings)) == (0, 0)
