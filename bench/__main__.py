@@ -1,6 +1,8 @@
 """`python -m bench`: load figures of this machine, as JSON on standard output and a table on standard error.
 
     python -m bench                           all scenarios, against a broker of its own and the null broker
+    python -m bench load fan-out --url URL    one scenario against any broker: native, MQTT (NATS to come)
+    python -m bench load --list               the scenarios there are
     python -m bench native fan-out            one scenario, against a broker of its own
     python -m bench native pairs --port 7420 --broker-pid 4711      ... against one that is running
     python -m bench null fan-out              one scenario against the null broker: the floor
@@ -41,6 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
 
         return matchers(arguments[1:])
     options = _parser().parse_args(arguments or ["all"])
+    if options.command == "load":
+        from bench.load.command import main as load
+
+        return load(options)
     if options.command == "serve-null":
         null_server.serve(options.port)
         return OK
@@ -145,6 +151,9 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--rate", type=float, metavar="MESSAGES", help="a second, to measure latency")
         for what in ("publishers", "subscribers", "topics"):
             one.add_argument(f"--{what}", type=int, metavar="N")
+    from bench.load.command import add_parser
+
+    add_parser(commands)
     null = commands.add_parser("serve-null", help="the null broker alone")
     null.add_argument("--port", type=int, default=0)
     return parser

@@ -16,7 +16,8 @@ VERSION = 1
 SYNTAXES = {"amqp": 0, "mqtt": 1}
 FRAME_BYTES_MAX = 1 << 20  # of an answer during the handshake; a longer one is not from a broker of ours
 
-NULL_SUBSCRIPTION = 1  # the one number that the null broker knows
+NULL_SERVER = "null"   # what the null broker says it is
+NULL_SUBSCRIPTION = 1  # the one number that it knows
 
 # A request is always written in five bytes, so that the generator can patch it in place.
 _ANY_REQUEST = b"\xce\x00\x00\x00\x00"
@@ -110,7 +111,7 @@ def answer(body: bytes) -> tuple[bytes, tuple[str, str] | None]:
     """
     fields = unpack(body)
     if fields[0] == HELLO:
-        return encode(WELCOME, VERSION, {"server": "null"}), None
+        return encode(WELCOME, VERSION, {"server": NULL_SERVER}), None
     if fields[0] == SUBSCRIBE:
         _, request, subscription, pattern, options = fields
         if subscription != NULL_SUBSCRIPTION:

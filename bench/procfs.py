@@ -22,7 +22,7 @@ class Usage:
 
 def usage(pid: int | None) -> Usage:
     """This moment, for the process `pid`."""
-    return Usage(time.monotonic(), process_seconds(pid), time.process_time(), _machine_seconds())
+    return Usage(time.monotonic(), process_seconds(pid), time.process_time(), machine_seconds())
 
 
 def process_seconds(pid: int | None) -> float | None:
@@ -59,7 +59,8 @@ def resident_bytes(pid: int | None) -> int | None:
     return None
 
 
-def _machine_seconds() -> float | None:
+def machine_seconds() -> float | None:
+    """Processor time of all processors together, None if it is not to be known."""
     try:
         user, nice, system, _, _, irq, softirq, steal, *_ = map(
             int, Path("/proc/stat").read_text().partition("\n")[0].split()[1:]

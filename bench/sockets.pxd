@@ -41,6 +41,7 @@ cdef extern from "<sys/socket.h>" nogil:
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
     ssize_t read(int fd, void* buffer, size_t size)
+    ssize_t write(int fd, const void* buffer, size_t size)
 
 
 cdef extern from "<time.h>" nogil:

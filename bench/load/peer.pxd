@@ -1,0 +1,59 @@
+"""A connection of the generator's: its buffers, and sending what is in them."""
+
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+
+from bench.sockets cimport MSG_NOSIGNAL, send
+
+cdef enum:
+    NOBODY = 0xffffffff             # the index of a connection that is no subscriber
+
+
+cdef struct Peer:
+    int fd
+    bint watching_out               # EPOLLOUT is asked for
+    bint closed
+    bint slow                       # on purpose: read by the clock, not when there is something
+    uint32_t index                  # among the subscribers
+    uint32_t stream                 # of a publisher: the next one to publish on, in a ring
+    uint32_t acknowledged_stream    # the one whose acknowledgement is next
+    uint64_t requested              # publishes so far that are to be acknowledged
+    uint64_t acknowledged           # that are
+    uint8_t* tail                   # the beginning of a frame whose end has not come yet
+    size_t tail_size
+    size_t tail_room
+    uint8_t* out                    # bytes the kernel has not taken yet: out[out_start:out_end]
+    size_t out_start
+    size_t out_end
+    size_t out_room
+
+
+cdef inline bint reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept nogil:
+    """Make a buffer hold at least so many bytes; what is in it stays. False when memory is out."""
+    cdef size_t more = room[0] if room[0] else 4096
+    cdef uint8_t* grown
+    if wanted <= room[0]:
+        return True
+    while more < wanted:
+        more *= 2
+    grown = <uint8_t*>realloc(buffer[0], more)
+    if grown == NULL:
+        return False
+    buffer[0] = grown
+    room[0] = more
+    return True
+
+
+cdef inline bint send_out(Peer* peer) noexcept nogil:
+    """Send what the kernel takes. False when the connection is broken."""
+    cdef ssize_t n
+    if peer.out_start < peer.out_end:
+        n = send(peer.fd, peer.out + peer.out_start, peer.out_end - peer.out_start, MSG_NOSIGNAL)
+        if n > 0:
+            peer.out_start += <size_t>n
+        elif n < 0 and errno != EAGAIN and errno != EINTR:
+            return False
+    if peer.out_start == peer.out_end:
+        peer.out_start = peer.out_end = 0
+    return True

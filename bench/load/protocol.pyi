@@ -1,0 +1,20 @@
+OTHER: int
+DELIVERY: int
+ACKNOWLEDGEMENT: int
+RECEIVED: int
+RELEASE: int
+PING: int
+WELCOME: int
+GRANTED: int
+REFUSAL: int
+
+class Damaged(Exception): ...
+
+class Dialect:
+    name: str
+    number_bytes: int
+    counts: bool
+    number_max: int
+    def frames(self, data: bytes | bytearray) -> tuple[list[tuple[int, bytes]], int]: ...
+    def delivery(self, frame: bytes) -> dict[str, object]: ...
+    def reply(self, frame: bytes) -> bytes: ...

@@ -1,0 +1,181 @@
+"""One run of one scenario: connect, subscribe, warm up, measure for a while, drain, and say what came of it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench.load import scenario as scenarios
+from bench.load import target as targets
+from bench.load.crew import Alone, Crew
+from bench.load.histogram import Histogram
+from bench.load.result import FAULTS, GENERATOR_BUSY, QUANTILES, Result, faults
+from bench.load.scenario import Scenario
+from bench.load.usage import Usage, broker_pids, resident_bytes, usage
+
+DRAIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. phase: connecting, subscribing, warming up, measuring, draining; counters: of all parts."""
+
+    phase: str
+    seconds: float  # in this phase
+    counters: dict[str, int]
+
+
+def run(
+    scenario: Scenario | str,
+    url: str,
+    *,
+    duration: float = 3.0,
+    warmup: float = 0.5,
+    drain: float = DRAIN_SECONDS,
+    processes: int = 1,
+    pids: Sequence[int] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Load a broker and check every delivery. Takes at most warmup + duration + drain seconds and the set-up.
+
+    scenario: or its name, or the path of its file. pids: the broker's processes, for its processor time and memory;
+    without them, whoever listens on the port if that is on this machine. progress: called about ten times a second.
+
+    Raises BadScenario, BadUrl, OSError when the broker cannot be reached, Refused when it will not be loaded.
+    """
+    made = scenarios.load(scenario) if isinstance(scenario, str) else scenario
+    target = targets.parse(url)
+    with crew(made, target, processes) as load:
+        return _Run(made, target, load, pids, progress).measure(duration, warmup, drain)
+
+
+def crew(scenario: Scenario, target: targets.Target, processes: int) -> Crew:
+    """The parts of the load, in so many processes."""
+    return Alone(scenario, target)
+
+
+class _Run:
+    def __init__(
+        self,
+        scenario: Scenario,
+        target: targets.Target,
+        load: Crew,
+        pids: Sequence[int] | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.scenario = scenario
+        self.target = target
+        self.load = load
+        self.pids = list(pids) if pids else broker_pids(target.host, target.port)
+        self.progress = progress
+        self._phase = ""
+        self._since = 0.0
+
+    def measure(self, duration: float, warmup: float, drain: float) -> Result:
+        memory = {"before": resident_bytes(self.pids)}
+        self._begin("connecting")
+        connections = self.load.connect()
+        connect_seconds = self._elapsed()
+        memory["connected"] = resident_bytes(self.pids)
+        before = usage(self.pids, self.load.pids)
+        self._begin("subscribing")
+        subscriptions = self.load.subscribe()
+        subscribe_seconds = self._elapsed()
+        subscribed = usage(self.pids, self.load.pids)
+        memory["subscribed"] = resident_bytes(self.pids)
+        self.load.start()
+        self._begin("warming up")
+        self.load.run(warmup, self._tick)
+        self.load.begin()
+        self._begin("measuring")
+        first, counted = usage(self.pids, self.load.pids), self.load.board.totals()
+        self.load.run(duration, self._tick)
+        last, then = usage(self.pids, self.load.pids), self.load.board.totals()
+        memory["after"] = resident_bytes(self.pids)
+        self._begin("draining")
+        outcomes = self.load.outcomes()  # before the drain, whose deliveries are late for other reasons
+        self.load.drain(drain)
+        totals = self.load.board.totals()
+        complaints = [outcome["complaint"] for outcome in self.load.outcomes() if outcome["complaint"]]
+        latency = Histogram()
+        for outcome in outcomes:
+            latency.merge(Histogram.of(outcome["latency"]["steps"], outcome["latency"]["highest"]))
+        lag = max(outcome["schedule_lag_ns"] for outcome in outcomes)
+        seconds = last.wall - first.wall
+        delivered = then["received"] - counted["received"]
+        published = then["published"] - counted["published"]
+        acknowledged = then["acknowledged"] - counted["acknowledged"]
+        broker = _spent(first.broker, last.broker)
+        busiest = max(_busy(first, last), default=0.0)
+        found = faults(totals)
+        return Result(
+            scenario=self.scenario.name,
+            url=self.target.url,
+            protocol=self.target.protocol,
+            parameters=scenarios.as_json(self.scenario),
+            processes=self.load.board.parts,
+            seconds=seconds,
+            published=published,
+            delivered=delivered,
+            acknowledged=acknowledged,
+            published_per_second=published / seconds,
+            delivered_per_second=delivered / seconds,
+            acknowledged_per_second=acknowledged / seconds,
+            delivered_megabytes_per_second=delivered * self.scenario.payload_bytes / seconds / 1e6,
+            checked=totals["unique"],
+            broker_us_per_delivery=_each(broker, delivered, 1e6),
+            broker_us_per_publish=_each(broker, published, 1e6),
+            broker_busy=broker / seconds if broker is not None else None,
+            generator_busy=busiest,
+            generator_bound=busiest > GENERATOR_BUSY and not self.scenario.rate,
+            others_busy=_others(first, last, broker),
+            latency_us=_latency(latency, lag) if delivered else {},
+            connections=connections,
+            subscriptions=subscriptions,
+            connect_seconds=connect_seconds,
+            subscribe_seconds=subscribe_seconds,
+            subscribe_broker_seconds=_spent(before.broker, subscribed.broker),
+            memory=memory,
+            bytes_per_connection=_each(_spent(memory["before"], memory["connected"]), connections),
+            bytes_per_subscription=_each(_spent(memory["connected"], memory["subscribed"]), subscriptions),
+            slow={"received": totals["slow_received"], "closed": totals["slow_closed"]},
+            faults={name: found[name] for name in FAULTS},
+            complaint=complaints[0] if complaints else "",
+        )
+
+    def _begin(self, phase: str) -> None:
+        self._phase = phase
+        self._since = time.monotonic()
+        self._tick()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._since
+
+    def _tick(self) -> None:
+        if self.progress is not None:
+            self.progress(Progress(self._phase, self._elapsed(), self.load.board.totals()))
+
+
+def _spent(before: float | None, after: float | None) -> float | None:
+    return after - before if before is not None and after is not None else None
+
+
+def _each(total: float | None, count: int, scale: float = 1.0) -> float | None:
+    return total * scale / count if total is not None and count else None
+
+
+def _busy(first: Usage, last: Usage) -> list[float]:
+    """Of each process of the generator, the share of a processor."""
+    return [(then - before) / (last.wall - first.wall) for before, then in zip(first.own, last.own, strict=True)]
+
+
+def _others(first: Usage, last: Usage, broker: float | None) -> float | None:
+    machine = _spent(first.machine, last.machine)
+    if machine is None or broker is None:
+        return None
+    return max(0.0, (machine - broker) / (last.wall - first.wall) - sum(_busy(first, last)))
+
+
+def _latency(histogram: Histogram, lag_ns: int) -> dict[str, float]:
+    found = {name: histogram.quantile(share) / 1e3 for name, share in QUANTILES.items()}
+    # How late the generator itself was with its schedule: what a latency above is not the broker's fault.
+    return {**found, "max": histogram.highest / 1e3, "schedule_lag_max": lag_ns / 1e3}

@@ -1,0 +1,60 @@
+"""Where the broker is that a load goes to: a URL.
+
+    fanlight://host:7420            the native protocol; ?syntax=mqtt spells topics with slashes
+    mqtt://user:password@host:1883  MQTT 3.1.1
+    mqtt5://host                    MQTT 5
+    nats://host:4222                the text protocol of NATS
+"""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, unquote, urlsplit
+
+PORTS = {"fanlight": 7420, "mqtt": 1883, "mqtt5": 1883, "nats": 4222}
+
+
+class BadUrl(ValueError):
+    """A URL that no broker can be reached by."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A broker's address and what it is spoken to in. protocol: one of PORTS; syntax, of topics: "amqp" or "mqtt"."""
+
+    protocol: str
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = None
+    syntax: str = "amqp"
+
+    @property
+    def url(self) -> str:
+        """The URL without the password: it goes into results."""
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        syntax = "?syntax=mqtt" if self.protocol == "fanlight" and self.syntax == "mqtt" else ""
+        return f"{self.protocol}://{user}{host}:{self.port}{syntax}"
+
+
+def parse(url: str) -> Target:
+    """The target that a URL names. Raises BadUrl."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadUrl(f"{url}: {error}") from None
+    if parts.scheme not in PORTS:
+        raise BadUrl(f"{url}: begin with one of {', '.join(f'{scheme}://' for scheme in PORTS)}")
+    if not parts.hostname or parts.path not in ("", "/"):
+        raise BadUrl(f"{url}: {parts.scheme}://host:port is wanted")
+    syntax = parse_qs(parts.query).get("syntax", ["amqp"])[-1]
+    if syntax not in ("amqp", "mqtt"):
+        raise BadUrl(f"{url}: syntax={syntax}; amqp and mqtt are known")
+    return Target(
+        parts.scheme,
+        parts.hostname,
+        port or PORTS[parts.scheme],
+        unquote(parts.username) if parts.username else None,
+        unquote(parts.password) if parts.password else None,
+        syntax if parts.scheme == "fanlight" else "mqtt",
+    )

@@ -1,0 +1,290 @@
+"""The load generator sees every fault that a broker can make, in each protocol. The broker here is the test."""
+
+import itertools
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+pytest.importorskip("bench.load.generator", reason="needs epoll")
+from bench.load import board
+from bench.load.generator import Generator
+from bench.load.result import FAULTS, faults
+from bench.load.scenario import Scenario
+from bench.load.speaker import Speaker, speaker
+from bench.load.streams import Streams
+from bench.load.target import parse
+from tests.bench.load.wire import WIRES, Wire
+
+SUBSCRIPTION = 77
+TOPIC = "plant/line1/value"
+
+
+# MQTT 3.1.1 has no errors but a close; in MQTT only clients ping, and a delivery does not say which filter it is for.
+NUMBERED = [wire for wire in WIRES if wire.numbered]
+ERRING = [wire for wire in WIRES if wire.error]
+PINGING = [wire for wire in WIRES if wire.ping]
+
+
+def wire_name(wire: Wire) -> str:
+    return wire.name
+
+
+@dataclass
+class Bench:
+    """A generator with one publisher and two subscribers, of whom the first gets the only stream."""
+
+    wire: Wire
+    speaker: Speaker
+    generator: Generator
+    publisher: socket.socket
+    subscriber: socket.socket
+    bystander: socket.socket
+
+    def published(self) -> list[bytes]:
+        """The frames that the generator has sent so far."""
+        data = bytearray()
+        self.publisher.setblocking(False)
+        try:
+            while part := self.publisher.recv(1 << 20):
+                data += part
+        except BlockingIOError:
+            pass
+        return self.wire.split(bytes(data))
+
+    def deliveries(self) -> list[bytes]:
+        """What a faultless broker would send for them."""
+        return [self.wire.delivery(frame, SUBSCRIPTION) for frame in self.published()]
+
+    def counters(self) -> dict[str, int]:
+        return self.generator.streams.board.totals()
+
+    def faults(self) -> dict[str, int]:
+        self.generator.drain(0.01)
+        found = faults(self.counters())
+        return {name: found[name] for name in FAULTS if found[name]}
+
+
+def make(wire: Wire, *, qos: int = 0, slow: bool = False) -> tuple[Bench, list[socket.socket]]:
+    pairs = [socket.socketpair() for _ in range(3)]
+    for ours, _ in pairs:
+        ours.setblocking(False)
+    scenario = Scenario("test", "test", TOPIC, qos=qos, window=4, batch=4)
+    speaks = speaker(parse(wire.url), scenario)
+    streams = Streams(board.private(1), 0, scenario.payload_bytes)
+    generator = Generator(
+        speaks.dialect, streams, 0, window=4, batch=4, inflight=4 if qos else 0, slow_bytes_per_second=1e6
+    )
+    generator.add_subscriber(pairs[0][0].fileno(), slow=slow)
+    generator.add_subscriber(pairs[1][0].fileno())
+    generator.add_publisher(pairs[2][0].fileno())
+    said = speaks.publish(TOPIC, 1)
+    streams.add_stream(said.topic, 0 if slow else 1, reach=1, frame=said.frame.fields())
+    streams.expect(0, 0, speaks.subscription(SUBSCRIPTION))
+    generator.publish_on(0, 0)
+    generator.start()
+    bench = Bench(wire, speaks, generator, publisher=pairs[2][1], subscriber=pairs[0][1], bystander=pairs[1][1])
+    return bench, [end for pair in pairs for end in pair]
+
+
+@pytest.fixture(params=WIRES, ids=wire_name)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    chosen: Wire = request.param
+    return chosen
+
+
+@pytest.fixture
+def bench(wire: Wire) -> Iterator[Bench]:
+    """Four messages have been published, and none delivered: the window is full."""
+    made, sockets = make(wire)
+    made.generator.run(0.02)
+    yield made
+    for end in sockets:
+        end.close()
+
+
+def test_the_window_holds_publishing_back_until_deliveries_come(bench: Bench) -> None:
+    first = bench.deliveries()
+    assert len(first) == 4
+    bench.generator.run(0.02)
+    assert bench.published() == []
+    bench.subscriber.sendall(b"".join(first))
+    bench.generator.run(0.02)
+    assert len(bench.published()) == 4
+
+
+def test_what_is_published_is_the_message_that_was_asked_for(bench: Bench) -> None:
+    for number, frame in enumerate(bench.deliveries()):
+        delivery = bench.speaker.dialect.delivery(frame)
+        assert delivery["topic"] == bench.speaker.publish(TOPIC, 1).topic
+        payload = delivery["payload"]
+        assert isinstance(payload, bytes)
+        sequence, _, stream = struct.unpack_from("=QQI", payload)
+        assert (sequence, stream, len(payload), payload[-1]) == (number, 0, 64, number)
+
+
+def test_a_faultless_broker_has_no_faults(bench: Bench) -> None:
+    bench.subscriber.sendall(b"".join(bench.deliveries()))
+    assert bench.faults() == {}
+    assert bench.counters()["unique"] == 4
+
+
+def test_deliveries_are_understood_byte_by_byte(bench: Bench) -> None:
+    for octet in b"".join(bench.deliveries()):
+        bench.subscriber.sendall(bytes([octet]))
+        bench.generator.run(0.0002)
+    assert bench.counters()["received"] == 4
+    assert bench.counters()["unique"] == 4
+
+
+def test_a_missing_delivery_is_lost(bench: Bench) -> None:
+    first, _, third, fourth = bench.deliveries()
+    bench.subscriber.sendall(first + third + fourth)
+    assert bench.faults() == {"lost": 1}
+
+
+def test_a_delivery_that_comes_twice_is_repeated(bench: Bench) -> None:
+    deliveries = bench.deliveries()
+    bench.subscriber.sendall(b"".join([*deliveries, deliveries[1]]))
+    assert bench.faults() == {"repeated": 1}
+
+
+def test_a_delivery_that_is_overtaken_is_reordered_and_not_lost(bench: Bench) -> None:
+    first, second, third, fourth = bench.deliveries()
+    bench.subscriber.sendall(first + third + second + fourth)
+    assert bench.faults() == {"reordered": 1}
+
+
+def test_a_delivery_to_the_wrong_connection_is_misrouted(bench: Bench) -> None:
+    first, *rest = bench.deliveries()
+    bench.bystander.sendall(first)
+    bench.subscriber.sendall(b"".join(rest))
+    assert bench.faults() == {"misrouted": 1, "lost": 1}
+
+
+def test_a_delivery_to_a_publisher_is_misrouted(bench: Bench) -> None:
+    first, *rest = bench.deliveries()
+    bench.publisher.sendall(first)
+    bench.subscriber.sendall(b"".join(rest))
+    assert bench.faults() == {"misrouted": 1, "lost": 1}
+
+
+@pytest.mark.parametrize("wire", NUMBERED, ids=wire_name)
+def test_a_delivery_under_the_wrong_subscription_is_misrouted(bench: Bench) -> None:
+    first, *rest = bench.published()
+    wrong = bench.wire.delivery(first, SUBSCRIPTION + 1)
+    bench.subscriber.sendall(wrong + b"".join(bench.wire.delivery(frame, SUBSCRIPTION) for frame in rest))
+    assert bench.faults() == {"misrouted": 1, "lost": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"line1", b"line2"),  # another topic
+        (b"xyzab", b"xyzAb"),  # a changed payload
+    ],
+)
+def test_a_changed_delivery_is_damaged(bench: Bench, old: bytes, new: bytes) -> None:
+    first, *rest = bench.deliveries()
+    assert old in first
+    bench.subscriber.sendall(first.replace(old, new) + b"".join(rest))
+    assert bench.faults() == {"damaged": 1, "lost": 1}
+
+
+def test_a_payload_of_two_messages_is_damaged(bench: Bench) -> None:
+    first, second, *rest = bench.deliveries()
+    half = len(first) - 30
+    bench.subscriber.sendall(first[:half] + second[half:] + second + b"".join(rest))
+    assert bench.faults() == {"damaged": 1, "lost": 1}
+
+
+def test_a_delivery_of_what_was_never_published_is_damaged(bench: Bench) -> None:
+    deliveries = bench.deliveries()
+    forged = deliveries[0].replace(struct.pack("=Q", 0), struct.pack("=Q", 256), 1)
+    bench.subscriber.sendall(b"".join([*deliveries, forged]))
+    assert bench.faults() == {"damaged": 1}
+
+
+def test_what_is_no_frame_ends_the_connection_and_is_damaged(bench: Bench) -> None:
+    bench.subscriber.sendall(bench.wire.nonsense)
+    assert bench.faults() == {"damaged": 1, "closed": 1, "lost": 4}
+    assert bench.generator.broken()
+
+
+def test_a_closed_connection_is_a_fault(bench: Bench) -> None:
+    bench.subscriber.sendall(b"".join(bench.deliveries()))
+    bench.bystander.close()
+    assert bench.faults() == {"closed": 1}
+
+
+@pytest.mark.parametrize("wire", ERRING, ids=wire_name)
+def test_an_error_from_the_broker_is_a_fault_and_is_kept(bench: Bench) -> None:
+    bench.subscriber.sendall(b"".join(bench.deliveries()))
+    bench.publisher.sendall(bench.wire.error)
+    assert bench.faults() == {"refused": 1}
+    assert bench.wire.error_words in bench.speaker.explain(bench.generator.complaint())
+
+
+@pytest.mark.parametrize("wire", PINGING, ids=wire_name)
+def test_a_ping_is_answered(bench: Bench) -> None:
+    bench.subscriber.sendall(bench.wire.ping)
+    bench.generator.drain(0.01)
+    assert bench.subscriber.recv(100) == bench.wire.pong
+
+
+def test_latency_is_the_time_from_sending_to_receiving(bench: Bench) -> None:
+    # The messages went out at the beginning of a run of 20 ms.
+    bench.subscriber.sendall(b"".join(bench.deliveries()))
+    assert bench.faults() == {}
+    assert bench.generator.streams.latency.total == 4
+    assert bench.generator.streams.latency.quantile(0.5) > 15e6
+    bench.generator.begin()
+    assert bench.generator.streams.latency.total == 0
+
+
+def test_a_paced_load_keeps_its_rate_without_deliveries(wire: Wire) -> None:
+    bench, sockets = make(wire)
+    bench.generator.run(0.1, rate=1_000.0)
+    # More than the window would let it, and never ahead of its schedule, however slow the machine.
+    assert 4 < bench.counters()["published"] <= 101
+    for end in sockets:
+        end.close()
+
+
+def test_a_paced_message_carries_the_time_it_was_due_and_not_the_time_it_was_sent(wire: Wire) -> None:
+    bench, sockets = make(wire)
+    bench.generator.run(0.1, rate=1_000.0)
+    times = []
+    for frame in bench.deliveries():
+        payload = bench.speaker.dialect.delivery(frame)["payload"]
+        assert isinstance(payload, bytes)
+        times.append(struct.unpack_from("=QQ", payload)[1])
+    gaps = {round((later - earlier) / 1e6, 3) for earlier, later in itertools.pairwise(times)}
+    assert gaps == {1.0}
+    for end in sockets:
+        end.close()
+
+
+def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(wire: Wire) -> None:
+    bench, sockets = make(wire, slow=True)
+    bench.generator.run(0.02)
+    first, *_ = bench.deliveries()
+    bench.subscriber.sendall(first)
+    bench.generator.run(0.05)
+    assert bench.faults() == {}
+    assert bench.counters()["slow_received"] == 1
+    bench.subscriber.sendall(first)
+    bench.generator.run(0.05)
+    assert bench.faults() == {"repeated": 1}
+    bench.subscriber.close()
+    bench.generator.run(0.05)
+    assert bench.counters()["slow_closed"] == 1
+    for end in sockets:
+        end.close()
+
+
+def test_a_payload_too_small_for_its_header_is_refused() -> None:
+    with pytest.raises(ValueError, match="20 bytes"):
+        Streams(board.private(1), 0, 20)
