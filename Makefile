@@ -19,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench bench-matchers fuzz test-sanitize lint format dist image clean distclean
+.PHONY: help setup run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -34,6 +34,7 @@ help:
 	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
+	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
 	@echo '  make dist           wheels and source distributions of both packages, into dist/'
@@ -110,6 +111,10 @@ bench: same-python $(STAMPS)/built
 
 bench-matchers: same-python $(STAMPS)/built
 	@$(BIN)/python -m bench matchers --against $(ARGS) > /dev/null
+
+# With what the plots need. ARGS="--scenarios A,B --only fanlight,nats" is some of it, ARGS=--yes asks nothing.
+bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
+	@exec $(BIN)/python -m bench peers $(ARGS)
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
     python -m bench serve-null --port 7421    the null broker alone
     python -m bench micro ...                 parts of the broker by themselves: see bench/micro/__main__.py
     python -m bench matchers ...              topic matchers compared, no broker: see bench/matchers/__main__.py
+    python -m bench peers ...                 Fanlight beside other brokers: see bench/peers/__main__.py
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
 was closed; 2 the command line is wrong; 3 the server did not start, or refused the load.
@@ -42,6 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
         from bench.matchers.__main__ import main as matchers  # only here are the compiled contenders needed
 
         return matchers(arguments[1:])
+    if arguments and arguments[0] == "peers":
+        from bench.peers.__main__ import main as peers
+
+        return peers(arguments[1:])
     options = _parser().parse_args(arguments or ["all"])
     if options.command == "load":
         from bench.load.command import main as load

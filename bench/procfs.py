@@ -45,6 +45,21 @@ def process_seconds(pid: int | None) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes below one: those it started, and those they started. Empty where there is no /proc."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        try:
+            threads = list(Path(f"/proc/{waiting.pop()}/task").iterdir())
+            below = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        except OSError:  # it has ended meanwhile
+            continue
+        found += below
+        waiting += below
+    return found
+
+
 def resident_bytes(pid: int | None) -> int | None:
     """Memory of a process that is in use now, None if it is not to be known."""
     if pid is None:

@@ -1,0 +1,55 @@
+"""Who takes part: a broker, and the protocol that it is spoken to in. One broker may take part more than once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.peers.amqtt import Amqtt
+from bench.peers.fanlight import Fanlight
+from bench.peers.mosquitto import Mosquitto
+from bench.peers.nats import Nats, NatsOnOne
+from bench.peers.null import Null
+from bench.peers.peer import Peer
+from bench.peers.rabbitmq import RabbitMQ
+
+OURS = ("fanlight-native", "fanlight-mqtt", "fanlight-mqtt5")
+FLOOR = ("null-native", "null-mqtt")
+PEERS = ("nats-1cpu", "nats", "mosquitto", "rabbitmq", "amqtt")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A column of the comparison."""
+
+    name: str
+    title: str
+    peer: Peer
+    schemes: tuple[str, ...]  # of the URLs that it is reached by; a scenario takes the first that it can be put in
+
+    def scheme(self, known: Sequence[str]) -> str | None:
+        """The one in which it takes part in a scenario that can be put in these; None: in none."""
+        return next((scheme for scheme in self.schemes if scheme in known), None)
+
+
+_FANLIGHT, _NULL = Fanlight(), Null()
+
+# In this order they run, in turns: neighbours here are neighbours in time.
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("fanlight-native", "Fanlight, native protocol", _FANLIGHT, ("fanlight",)),
+        Contender("fanlight-mqtt", "Fanlight, MQTT 3.1.1", _FANLIGHT, ("mqtt",)),
+        Contender("nats-1cpu", "nats-server on one processor", NatsOnOne(), ("nats",)),
+        Contender("fanlight-mqtt5", "Fanlight, MQTT 5", _FANLIGHT, ("mqtt5",)),
+        Contender("nats", "nats-server as it comes", Nats(), ("nats",)),
+        Contender("mosquitto", "Mosquitto", Mosquitto(), ("mqtt", "mqtt5")),
+        Contender("rabbitmq", "RabbitMQ, its MQTT plugin", RabbitMQ(), ("mqtt",)),
+        Contender("amqtt", "amqtt", Amqtt(), ("mqtt",)),
+        Contender("null-native", "the null broker, native protocol", _NULL, ("fanlight",)),
+        Contender("null-mqtt", "the null broker, MQTT 3.1.1", _NULL, ("mqtt",)),
+    )
+}
+
+
+def peers() -> list[Peer]:
+    """Each broker once."""
+    return list({id(contender.peer): contender.peer for contender in CONTENDERS.values()}.values())

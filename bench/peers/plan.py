@@ -1,0 +1,121 @@
+"""What is run: the scenarios, who is left out of which and why, the order, and how long it will take.
+
+A scenario is one of bench/load, named here by the letter that the tables have. Runs are interleaved: a round of a
+scenario has one run of each contender, then comes the next round, so that what else the machine does falls on all
+alike. A contender that would not come to an end in sensible time is left out by declaration, with the reason, which the
+report repeats.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.peers.contenders import CONTENDERS, Contender
+
+STREAM = ("fanlight", "mqtt", "mqtt5", "nats")  # what can be said in all protocols
+MQTT = ("mqtt", "mqtt5")
+STOP_SECONDS = 0.7  # of a run besides its start, set-up and measured time: drain, stop, folders
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A scenario of the comparison."""
+
+    letter: str
+    scenario: str  # of bench/load
+    title: str
+    schemes: tuple[str, ...] = STREAM
+    setup_seconds: float = 0.3  # about
+    target: float | None = None  # us of processor time a delivery
+    changes: Mapping[str, Any] = field(default_factory=dict)   # of the scenario's values
+    left_out: Mapping[str, str] = field(default_factory=dict)  # contender -> why
+
+    def why_not(self, contender: Contender) -> str | None:
+        """Why it does not take part; None: it does. A protocol that cannot say it needs no words."""
+        return self.left_out.get(contender.name)
+
+
+_AMQTT_SLOW = "amqtt compares every filter with every message: at 10,000 filters it delivers some 500 a second"
+_RABBIT_SLOW = "RabbitMQ takes 0.6 ms to enter a filter: the set-up alone would take minutes"
+_NULL_SIMPLE = "the null broker knows neither acknowledgements of MQTT nor MQTT 5"
+_MANY = {"amqtt": _AMQTT_SLOW, "rabbitmq": _RABBIT_SLOW}
+
+ASKED = {
+    asked.letter: asked
+    for asked in (
+        Asked("A", "fan-out", "1 publisher, 100 subscribers", target=0.06),
+        Asked("B", "pairs", "50 pairs, writes of 32 messages", target=0.26),
+        Asked("B1", "pairs-unbatched", "50 pairs, a write a message", target=5.8),
+        Asked("FI", "fan-in", "100 publishers, 1 subscriber"),
+        Asked("C", "wildcard", "1,000 topics, 5 wildcard subscribers each", target=0.10),
+        Asked(
+            "C100k", "wildcard-100k", "as C, with 100,000 other filters", setup_seconds=4.0, target=0.12,
+            left_out=_MANY,
+        ),
+        Asked("CX", "wildcard-topics", "as C, 20,000 topics", setup_seconds=1.0, target=0.15),
+        Asked("CT", "cold-topics", "topics that are used once"),
+        Asked(
+            "D", "acknowledged", "10 pairs, QoS 1 (native: receipts)", schemes=("fanlight", *MQTT), target=2.0,
+            left_out={"null-mqtt": _NULL_SIMPLE},
+        ),
+        Asked("Q2", "exactly-once", "10 pairs, QoS 2", schemes=MQTT, left_out={"null-mqtt": _NULL_SIMPLE}),
+        Asked("P5", "mqtt5-properties", "50 pairs, properties of MQTT 5", schemes=("mqtt5",)),
+        Asked("A5", "mqtt5-aliases", "50 pairs, topic aliases of MQTT 5", schemes=("mqtt5",)),
+        Asked("E", "latency", "10 pairs, 5,000 messages/s in all"),
+        Asked(
+            "G", "million", "1,000,000 wildcard filters, then publish", setup_seconds=15.0, target=0.6, left_out=_MANY
+        ),
+        Asked("H", "large", "64 KiB, 1 publisher, 10 subscribers", target=25.0),
+        Asked("W0", "slow-consumer", "1 publisher, 1,000 subscribers, all fast", changes={"slow": 0}),
+        Asked("W", "slow-consumer", "as W0, and one of them reads 10 kB/s"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run."""
+
+    asked: Asked
+    contender: Contender
+    scheme: str
+    round: int
+
+
+def steps(asked: Sequence[Asked], contenders: Sequence[Contender], rounds: int) -> Iterator[Step]:
+    """All runs in the order in which they are made: A B C, A B C, ... of one scenario, then of the next."""
+    for one in asked:
+        taking_part = [
+            (contender, scheme)
+            for contender in contenders
+            if one.why_not(contender) is None and (scheme := contender.scheme(one.schemes)) is not None
+        ]
+        for number in range(rounds):
+            for contender, scheme in taking_part:
+                yield Step(one, contender, scheme, number)
+
+
+def left_out(asked: Sequence[Asked], contenders: Sequence[Contender]) -> list[dict[str, str]]:
+    """Who does not take part in what by declaration, as the report has it."""
+    return [
+        {"scenario": one.letter, "contender": contender.name, "reason": reason}
+        for one in asked
+        for contender in contenders
+        if contender.scheme(one.schemes) is not None and (reason := one.why_not(contender)) is not None
+    ]
+
+
+def seconds(planned: Sequence[Step], duration: float, warmup: float) -> float:
+    """About how long these runs take together."""
+    return sum(
+        step.contender.peer.start_seconds + step.asked.setup_seconds + warmup + duration + STOP_SECONDS
+        for step in planned
+    )  # fmt: skip
+
+
+def contenders(only: Sequence[str] = ()) -> list[Contender]:
+    """These, or all. A name is that of a contender or of its broker. KeyError: nobody is called so."""
+    for name in only:
+        if name not in CONTENDERS and all(one.peer.name != name for one in CONTENDERS.values()):
+            raise KeyError(name)
+    return [one for one in CONTENDERS.values() if not only or one.name in only or one.peer.name in only]

@@ -1,0 +1,78 @@
+"""The bars of a comparison: from the right figures, the right way round, and none passed over."""
+
+import pytest
+
+from bench.peers import tables
+from bench.peers.bars import Bar, bars
+from bench.peers.contenders import CONTENDERS
+from tests.bench.peers.reports import report, run
+
+
+def bar(rows: list[Bar], scenario: str, whose: str, what: str) -> Bar:
+    (found,) = [one for one in rows if (one.scenario, one.whose, one.what) == (scenario, whose, what)]
+    return found
+
+
+def test_a_ratio_says_how_many_times_less_processor_time_ours_takes() -> None:
+    one = bar(bars(report()), "A", "fanlight-native", "less than NATS on one processor")
+    assert one.reached == pytest.approx(3.0)
+    assert one.met is True
+
+
+def test_a_bar_is_met_at_its_limit_and_not_beyond() -> None:
+    for cost, met in ((0.075, True), (0.0751, False)):
+        rows = bars(report([run("A", "nats-1cpu"), run("A", "fanlight-mqtt", us_per_delivery=cost)]))
+        assert bar(rows, "A", "fanlight-mqtt", "less than NATS on one processor").met is met
+
+
+def test_both_protocols_are_asked_for_the_same() -> None:
+    rows = bars(report())
+    native = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-native"}
+    mqtt = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-mqtt"}
+    assert native < mqtt
+    assert {what for _, what, _ in mqtt - native} == {
+        "less than Mosquitto", "an idle connection, of 10,000", "connects a second", "a subscription, of a million",
+        "a million loaded, processor time",
+    }  # fmt: skip
+    assert {scenario for scenario, what, _ in mqtt - native if what == "less than Mosquitto"} == {"Q2"}
+
+
+def test_the_best_peer_is_whoever_was_best_in_these_runs_and_never_the_floor() -> None:
+    runs = [
+        run("E", "fanlight-mqtt", p50_us=100.0, p99_us=150.0), run("E", "nats", p50_us=100.0, p99_us=100.0),
+        run("E", "mosquitto", p50_us=80.0, p99_us=200.0), run("E", "null-mqtt", p50_us=1.0, p99_us=1.0),
+    ]  # fmt: skip
+    rows = bars(report(runs))
+    assert bar(rows, "E", "fanlight-mqtt", "p50, to the best peer").reached == pytest.approx(1.25)
+    assert bar(rows, "E", "fanlight-mqtt", "p99, to the best peer").reached == pytest.approx(1.5)
+
+
+def test_what_was_not_measured_is_named_and_neither_met_nor_missed() -> None:
+    rows = bars(report([run("A", "fanlight-mqtt")]))
+    assert len(rows) == len(bars(report()))
+    assert all(one.met is None for one in rows)
+    assert {row[-1] for row in tables.bars(rows)[1:]} == {"not measured"}
+
+
+def test_an_absolute_bar_has_its_unit() -> None:
+    rows = bars(report())
+    loaded = bar(rows, "G", "fanlight-mqtt", "a million loaded, processor time")
+    assert (loaded.reached, loaded.met) == (7.0, False)
+    shown = next(row for row in tables.bars(rows) if row[2] == loaded.what)
+    assert shown[3:] == ("≤ 6 s", "7 s", "**not met**")
+
+
+def test_throughput_that_a_disturbance_takes_is_a_loss_in_percent() -> None:
+    runs = [run("W0", "fanlight-mqtt", messages_per_second=4e4), run("W", "fanlight-mqtt", messages_per_second=3e4)]
+    one = bar(bars(report(runs)), "W", "fanlight-mqtt", "throughput of the others lost to one slow subscriber")
+    assert one.reached == pytest.approx(25.0)
+    assert one.met is False
+
+
+def test_keys_under_which_explanations_are_kept_are_all_different() -> None:
+    keys = [one.key for one in bars(report())]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_bar_asks_only_contenders_that_there_are() -> None:
+    assert {one.whose for one in bars(report())} <= set(CONTENDERS)
