@@ -1,7 +1,7 @@
 """`python -m bench`: load figures of this machine, as JSON on standard output and a table on standard error.
 
     python -m bench                           all scenarios, against a broker of its own and the null broker
-    python -m bench load fan-out --url URL    one scenario against any broker: native, MQTT (NATS to come)
+    python -m bench load fan-out --url URL    one scenario against any broker: native, MQTT, NATS
     python -m bench load --list               the scenarios there are
     python -m bench native fan-out            one scenario, against a broker of its own
     python -m bench native pairs --port 7420 --broker-pid 4711      ... against one that is running

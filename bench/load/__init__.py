@@ -1,1 +1,1 @@
-"""The load harness: scenarios in files, a compiled generator, any broker that speaks native or MQTT: see run.py."""
+"""The load harness: scenarios in files, a compiled generator, any broker of native, MQTT or NATS: see run.py."""

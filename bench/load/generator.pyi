@@ -15,6 +15,7 @@ class Generator:
         window: int = 20_000,
         batch: int = 32,
         inflight: int = 0,
+        eager: bool = True,
         wakers: Sequence[int] = (),
         slow_bytes_per_second: float = 0.0,
     ) -> None: ...

@@ -42,7 +42,8 @@ cdef class Generator:
     """One part of a load on one broker: add the peers and what they publish, then `start`, `run` and `drain`.
 
     window: deliveries that may be outstanding; batch: messages of one write; inflight: publishes of one connection that may
-    be without their acknowledgement, 0: none asks for one; wakers: an eventfd for each part. The file descriptors stay the
+    be without their acknowledgement, 0: none asks for one; eager: publish as long as the window lets it, else a round of
+    batches and then wait until something comes; wakers: an eventfd for each part. The file descriptors stay the
     caller's, must be non-blocking, and must stay open as long as this object is used. Confined to one thread.
     """
 
@@ -64,13 +65,14 @@ cdef class Generator:
         uint64_t schedule_start, scheduled
         double slow_rate            # of a slow subscriber, in bytes a nanosecond
         uint64_t slow_at            # when they were last read
-        bint any_slow, out_of_memory
+        bint eager, any_slow, out_of_memory
         readonly uint64_t schedule_lag_ns
         uint8_t[COMPLAINT_BYTES] complaint_bytes
         uint32_t complaint_size
 
     def __cinit__(self, Dialect dialect not None, Streams streams not None, uint32_t part, *, uint64_t window=20_000,
-                  uint32_t batch=32, uint32_t inflight=0, wakers=(), double slow_bytes_per_second=0.0):
+                  uint32_t batch=32, uint32_t inflight=0, bint eager=True, wakers=(),
+                  double slow_bytes_per_second=0.0):
         cdef int i
         self.epoll = self.timer = -1
         if batch < 1:
@@ -87,6 +89,7 @@ cdef class Generator:
         self.window = window
         self.batch = batch
         self.inflight = inflight
+        self.eager = eager
         self.slow_rate = slow_bytes_per_second / 1e9
         self.n_wakers = <uint32_t>len(wakers)
         for i, waker in enumerate(wakers):
@@ -202,7 +205,7 @@ cdef class Generator:
                     self._publish_paced(rate)
                     self._turn(10)
                 else:
-                    self._turn(0 if self.n_publishers and self._publish_windowed() else 10)
+                    self._turn(0 if self.n_publishers and self._publish_windowed() and self.eager else 10)
         if self.out_of_memory:
             raise MemoryError
 

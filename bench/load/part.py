@@ -77,6 +77,7 @@ class Part:
             window=scenario.window,
             batch=min(scenario.batch, scenario.inflight) if scenario.qos else scenario.batch,
             inflight=scenario.inflight if scenario.qos else 0,
+            eager=scenario.eager,
             wakers=self._wakers,
             slow_bytes_per_second=scenario.slow_bytes_per_second,
         )

@@ -17,8 +17,8 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.99
 class Result:
     """One run of one scenario. Names that end in _us are microseconds; None: not to be known.
 
-    Rates are per second of wall-clock time, busy shares of one processor. Figures are of the measured time; `checked` and
-    `faults` are of the whole run, warm-up and drain included.
+    Rates are per second of wall-clock time, busy shares of one processor. Figures are of the measured time;
+    `checked` and `faults` are of the whole run, warm-up and drain included.
     """
 
     scenario: str

@@ -12,6 +12,7 @@ spelling.py. Every key has a default but the ones above the line:
     payload_bytes = 64
     window = 20000                            deliveries outstanding, at most, over all connections
     batch = 32                                messages of one write
+    eager = true                              false: after a batch of each publisher, wait until something comes
     inflight = 256                            QoS 1 and 2: of one publisher without their acknowledgement
     rate = 0                                  messages a second, for latency; 0: as fast as the window lets it
     idle = 0                                  further connections, which do nothing
@@ -65,6 +66,7 @@ class Scenario:
     payload_bytes: int = 64
     window: int = 20_000
     batch: int = 32
+    eager: bool = True
     inflight: int = 256
     rate: float = 0.0
     idle: int = 0

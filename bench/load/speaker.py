@@ -5,7 +5,7 @@ done once per message, is its Dialect.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.load.protocol import Dialect
@@ -58,7 +58,7 @@ class Speaker(ABC):
         if scenario.qos > self.qos_max:
             raise Refused(f"{scenario.name} is of QoS {scenario.qos}; {target.protocol} has up to {self.qos_max}")
         if (scenario.aliases or scenario.properties) and target.protocol != "mqtt5":
-            raise Refused(f"{scenario.name} has topic aliases or properties, which {target.protocol} has not: mqtt5 has")
+            raise Refused(f"{scenario.name} needs topic aliases or properties: mqtt5://, not {target.protocol}://")
 
     @abstractmethod
     def hello(self, client: str) -> bytes:
@@ -93,8 +93,12 @@ def speaker(target: Target, scenario: Scenario) -> Speaker:
     """The speaker for a target. Raises Refused."""
     from bench.load.speak_mqtt import MqttSpeaker
     from bench.load.speak_native import NativeSpeaker
+    from bench.load.speak_nats import NatsSpeaker
 
-    kinds: dict[str, type[Speaker]] = {"fanlight": NativeSpeaker, "mqtt": MqttSpeaker, "mqtt5": MqttSpeaker}
-    if target.protocol not in kinds:
-        raise Refused(f"{target.protocol} is not spoken yet")
-    return kinds[target.protocol](target, scenario)  # type: ignore[call-arg]
+    kinds: dict[str, Callable[[Target, Scenario], Speaker]] = {
+        "fanlight": NativeSpeaker,
+        "mqtt": MqttSpeaker,
+        "mqtt5": MqttSpeaker,
+        "nats": NatsSpeaker,
+    }
+    return kinds[target.protocol](target, scenario)

@@ -105,4 +105,29 @@ class Mqtt(Wire):
         raise ValueError(packet)
 
 
-WIRES: list[Wire] = [Native(), Mqtt("mqtt"), Mqtt("mqtt5")]
+class Nats(Wire):
+    name = "nats"
+    url = "nats://broker"
+    numbered = True
+    error, error_words = b"-ERR 'Maximum Payload Violation'\r\n", "Maximum Payload"
+    ping, pong = b"PING\r\n", b"PONG\r\n"
+
+    def split(self, data: bytes) -> list[bytes]:
+        found = []
+        while data:
+            line, _, rest = data.partition(b"\r\n")
+            size = int(line.split()[-1])
+            found.append(line + b"\r\n" + rest[: size + 2])
+            data = rest[size + 2 :]
+        return found
+
+    def delivery(self, publish: bytes, subscription: int, *, number: int = 1) -> bytes:
+        line, _, payload = publish.partition(b"\r\n")
+        _, subject, size = line.split()
+        return b"MSG %s %d %s\r\n%s" % (subject, subscription, size, payload)
+
+    def acknowledgement(self, publish: bytes, *, routed: int = 1) -> bytes:
+        raise NotImplementedError("NATS has none")
+
+
+WIRES: list[Wire] = [Native(), Mqtt("mqtt"), Mqtt("mqtt5"), Nats()]

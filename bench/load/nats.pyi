@@ -1,0 +1,3 @@
+from bench.load.protocol import Dialect
+
+NATS: Dialect
