@@ -58,10 +58,12 @@ cdef class Target:
     cdef Extras extra(self)
     cdef Outbox box(self)
     cdef bint listens(self, Outbox publisher) noexcept
+    cdef bint joins(self, int qos) noexcept
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
     cdef int deliver(self, Message message, Variant variant) except -1
     cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
+    cdef void delivered_more(self, Py_ssize_t messages) noexcept
     cdef int count(self) except -1
     cpdef int discard(self) except -1
 

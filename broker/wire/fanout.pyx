@@ -13,9 +13,10 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
-from broker.wire.outbox cimport FIRM, MESSAGE, Outbox
+from broker.wire.outbox cimport Outbox
 from broker.wire.window cimport Flight, Queue, Source, Window
 
 cdef enum:
@@ -118,6 +119,12 @@ cdef class Target:
             return not self.ended and (self.echo == ALL or (publisher is self.window.outbox) == (self.echo == ONLY_OWN))
         return not (self.ended or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
 
+    cdef bint joins(self, int qos) noexcept:
+        """Is there nothing to decide about a message of this quality but whether it fits?"""
+        if self.window is not None and (not self.window.open or (qos and self.variant.qos)):
+            return False
+        return self.credit == UNLIMITED_CREDIT and self.remaining < 0 and not self.variant.stateful
+
     cdef bint stalled(self) noexcept:
         """Would a message have to wait, be dropped, or hold its publisher back?"""
         cdef Outbox outbox = self.box()
@@ -169,12 +176,15 @@ cdef class Target:
             self.credit -= 1
         return self.count()
 
-    cdef int count(self) except -1:
+    cdef void delivered_more(self, Py_ssize_t messages) noexcept:
         cdef Target part
-        self.handed += 1
+        self.handed += messages
         if self.extras is not None and self.extras.parts is not None:
             for part in self.extras.parts:
-                part.handed += 1
+                part.handed += messages
+
+    cdef int count(self) except -1:
+        self.delivered_more(1)
         if self.remaining > 0:
             self.remaining -= 1
             if self.remaining == 0:
@@ -437,6 +447,8 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
     cdef Target target
     cdef Group group
+    if ledger.joining is not None:
+        ledger.joining.settle()
     route.hits += 1
     ledger.messages_in += 1
     ledger.payload_in += message.payload_size

@@ -4,6 +4,7 @@
 #
 # A transport that is compiled itself calls `take` and goes into Python only when there is something to do there.
 
+from broker.wire.collector cimport Collector
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
 from broker.wire.outbox cimport Outbox
@@ -22,6 +23,7 @@ cdef class Lane:
         readonly Inbox inbox
         readonly Outbox outbox
         RouteCache routes
+        Collector collector               # of the routes: what follows each other goes out in runs
         Ledger ledger
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         readonly object blocker           # the outbox that holds this client back, after BLOCKED

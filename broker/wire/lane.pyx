@@ -18,7 +18,11 @@ cdef class Lane:
         return self.take(now)
 
     cdef int take(self, double now) except -1:
-        cdef int event = self.take_frames(now)
+        cdef int event
+        try:
+            event = self.take_frames(now)
+        finally:
+            self.collector.settle()
         if self.heard:
             self.heard = False
             self.heard_at = now

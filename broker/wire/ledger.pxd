@@ -3,8 +3,14 @@
 #   Outbox --dirty-->  Ledger.dirty      --> flushed once at the end of the loop's turn
 #          --full -->  Ledger.attention  --> the core hears of a slow consumer, once
 #   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
+#
+# `joining` is set while messages are on their way to outboxes and not in them yet: see collector.pxd.
 
 from libc.stdint cimport uint64_t
+
+cdef class Settler:
+    # Puts what it has joined where it belongs.
+    cdef int settle(self) except -1
 
 cdef class Ledger:
     cdef:
@@ -19,6 +25,7 @@ cdef class Ledger:
         readonly list dirty
         readonly list attention
         readonly list ended
+        Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
         object _schedule                  # called once when the first outbox becomes dirty
         # Counters, monotonic.
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out

@@ -1,6 +1,11 @@
 # cython: language_level=3
 """The ledger: bytes held by all connections together, counters of what passed, and the turn's to-do lists."""
 
+cdef class Settler:
+    cdef int settle(self) except -1:
+        raise NotImplementedError("a settler that does not settle")
+
+
 cdef class Ledger:
     """Shared by all outboxes of one broker.
 

@@ -7,26 +7,20 @@ once they have begun to be sent); answers and errors never are: who asks faster 
 further (`control_size`, enforced by the connection). The outbox does not send: broker.net.flush does, once a turn.
 """
 
-from collections import deque
-
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy
 
+from broker.wire.frames cimport DEAD, FIRM, MESSAGE, RUN, SHARED, Frame
 from broker.wire.ledger cimport Ledger
+from broker.wire.run cimport Run
 
 cdef enum:
-    FIRST_BYTES = 512            # of the buffer; it doubles, and is given back when the outbox is empty
     KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
-    FIRST_FRAMES = 16
     COPIES_LET_IN = 16           # of one message to one connection under policy pause, however large they are
 
 cdef Py_ssize_t ANY_SIZE = <Py_ssize_t> ((<size_t> -1) >> 1)
 
 POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
-
-# In place of a deque, which takes 600 bytes: most connections never have a large body waiting.
-cdef tuple NOTHING = ()
 
 
 cdef class Outbox:
@@ -42,12 +36,7 @@ cdef class Outbox:
         self.frame_max = ANY_SIZE
         self.policy = policy
         self.owner = owner
-        self.bodies = NOTHING
         self.evicted = {}
-
-    def __dealloc__(self):
-        free(self.data)
-        free(self.frames)
 
     @property
     def policy(self):
@@ -93,6 +82,8 @@ cdef class Outbox:
             return True
         if self.stuck or self.sink is None:
             return False
+        if self.ledger.joining is not None:
+            self.ledger.joining.settle()    # before anything goes out, and whoever hears of that does what
         # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
         self.sink.flush_now()
         return self.admits(size)
@@ -118,7 +109,7 @@ cdef class Outbox:
                     self.scanned += 1
                     continue
                 self.evict(self.scanned)
-                if self.dead > self.capacity // 2:
+                if self.dead > (self.capacity + self.count * <Py_ssize_t> sizeof(Frame)) // 2:
                     self.compact()
                 if self.admits(size):
                     return True
@@ -130,22 +121,33 @@ cdef class Outbox:
         return False
 
     cdef int evict(self, Py_ssize_t i) except -1:
-        """Mark the i-th frame dead and count it as dropped. Its shared body is freed at once."""
+        """Mark the i-th frame dead and count it as dropped; of a run its first message. A shared body is freed at once."""
         cdef Frame* frame = &self.frames[(self.first + i) & (self.frames_capacity - 1)]
         cdef Py_ssize_t j, nth = 0, size = frame.inline_size
-        if frame.flags & SHARED:
+        cdef Run run
+        cdef bint over = True
+        if frame.flags & (SHARED | RUN):
             for j in range(i):
-                if self.frames[(self.first + j) & (self.frames_capacity - 1)].flags & SHARED:
+                if self.frames[(self.first + j) & (self.frames_capacity - 1)].flags & (SHARED | RUN):
                     nth += 1
-            size += PyBytes_GET_SIZE(self.bodies[nth])
-            del self.bodies[nth]
-            frame.flags &= ~<uint32_t> SHARED
+            if frame.flags & RUN:
+                run = <Run> self.bodies[nth]
+                size = run.upto(frame.done, 1, True)
+                frame.done += <uint32_t> size
+                over = frame.done == run.size
+            else:
+                size += PyBytes_GET_SIZE(self.bodies[nth])
+            if over:
+                del self.bodies[nth]
+                frame.flags &= ~<uint32_t> (SHARED | RUN)
         self.size -= size
         self.ledger.used -= size
         self.messages -= 1
         self.dropped += 1
         self.ledger.dropped_oldest += 1
         self.evicted[frame.number] = self.evicted.get(frame.number, 0) + 1
+        if not over:
+            return 0
         if i == 0:
             # At the front there is nothing to keep the place for.
             self.head += frame.inline_size
@@ -153,14 +155,15 @@ cdef class Outbox:
             self.count -= 1
         else:
             frame.flags |= DEAD
-            self.dead += frame.inline_size
+            self.dead += max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
         return 0
 
     cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
                  uint32_t number, uint32_t flags) except -1:
         """Append one frame, given in two pieces, by copying it."""
         cdef Py_ssize_t size = head_size + body_size
-        self.reserve(size)
+        if self.tail + size > self.capacity:
+            self.reserve(size)
         if self.count == self.frames_capacity:
             self.reserve_record()
         self.record(size, number, flags)
@@ -182,9 +185,7 @@ cdef class Outbox:
         self.reserve(head_size)
         if self.count == self.frames_capacity:
             self.reserve_record()
-        if self.bodies is NOTHING:
-            self.bodies = deque()
-        self.bodies.append(body)    # the last that can fail: from here on frames, bodies and bytes agree
+        self.append_body(body)    # the last that can fail: from here on frames, bodies and bytes agree
         self.record(head_size, number, flags | SHARED)
         self.messages += 1
         self.firm += (flags & FIRM) != 0
@@ -196,68 +197,16 @@ cdef class Outbox:
             self.mark_dirty()
         return 0
 
-    cdef int reserve(self, Py_ssize_t inline_size) except -1:
-        cdef Py_ssize_t capacity
-        cdef char* data
-        if self.tail + inline_size <= self.capacity:
-            return 0
-        if self.head >= self.capacity // 2 and self.tail - self.head + inline_size <= self.capacity:
-            memmove(self.data, self.data + self.head, self.tail - self.head)
-        else:
-            capacity = max(2 * self.capacity, FIRST_BYTES)
-            while capacity < self.tail - self.head + inline_size:
-                capacity *= 2
-            data = <char*> malloc(capacity)
-            if data is NULL:
-                raise MemoryError()
-            if self.tail > self.head:
-                memcpy(data, self.data + self.head, self.tail - self.head)
-            free(self.data)
-            self.data = data
-            self.capacity = capacity
-        self.tail -= self.head
-        self.head = 0
-        return 0
-
-    cdef int reserve_record(self) except -1:
-        """The ring is full: twice as large, and its first frame in the first place."""
-        cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
-        cdef Frame* frames = <Frame*> malloc(capacity * sizeof(Frame))
-        if frames is NULL:
-            raise MemoryError()
-        for i in range(self.count):
-            frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
-        free(self.frames)
-        self.frames = frames
-        self.frames_capacity = capacity
-        self.first = 0
-        return 0
-
-    cdef void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept:
-        cdef Frame* frame = &self.frames[(self.first + self.count) & (self.frames_capacity - 1)]
-        frame.inline_size = <uint32_t> inline_size
-        frame.number = number
-        frame.flags = flags
-        self.count += 1
-
-    cdef int compact(self) except -1:
-        """Squeeze the dead frames out."""
-        cdef Py_ssize_t i, kept = 0, kept_pinned = 0, read = self.head, write = self.head
-        cdef Py_ssize_t mask = self.frames_capacity - 1
-        cdef Frame frame
-        for i in range(self.count):
-            frame = self.frames[(self.first + i) & mask]
-            if not frame.flags & DEAD:
-                memmove(self.data + write, self.data + read, frame.inline_size)
-                write += frame.inline_size
-                self.frames[(self.first + kept) & mask] = frame
-                kept += 1
-                kept_pinned += i < self.pinned
-            read += frame.inline_size
-        self.tail = write
-        self.count = kept
-        self.scanned = self.pinned = kept_pinned
-        self.dead = 0
+    cdef int put_run(self, Run run, uint32_t number) except -1:
+        """Append all messages of a run, by reference. Who joined them has counted its bytes in the ledger."""
+        if self.count == self.frames_capacity:
+            self.reserve_record()
+        self.append_body(run)
+        self.record(0, number, MESSAGE | RUN)
+        self.messages += run.messages
+        self.size += run.size
+        if not self.dirty:
+            self.mark_dirty()
         return 0
 
     cdef int mark_dirty(self) except -1:
@@ -279,51 +228,19 @@ cdef class Outbox:
         """Taken off the dirty list: its next frame puts it there again."""
         self.dirty = False
 
-    cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1:
-        """The front of the outbox as at most `most` runs of bytes. Returns how many; valid until the next change."""
-        cdef Py_ssize_t i, at = self.head, start = self.head, nth = 0, mask = self.frames_capacity - 1
-        cdef Frame* frame
-        cdef bytes body
-        cdef int n = 0
-        if self.dead:
-            self.compact()
-            at = start = self.head
-        if not self.bodies:
-            if self.tail == self.head:
-                return 0
-            starts[0] = self.data + self.head
-            sizes[0] = self.tail - self.head
-            return 1
-        for i in range(self.count):
-            frame = &self.frames[(self.first + i) & mask]
-            at += frame.inline_size
-            if frame.flags & SHARED:
-                if n + 2 > most:
-                    return n
-                body = self.bodies[nth]
-                nth += 1
-                starts[n] = self.data + start
-                sizes[n] = at - start
-                starts[n + 1] = PyBytes_AS_STRING(body)
-                sizes[n + 1] = PyBytes_GET_SIZE(body)
-                n += 2
-                start = at
-        if at > start and n < most:
-            starts[n] = self.data + start
-            sizes[n] = at - start
-            n += 1
-        return n
-
     cdef bytes consume(self, Py_ssize_t sent):
         """Forget the first `sent` bytes of what `gather` gave. Returns the rest of a frame sent in part, else b"".
 
         The caller owns that rest and must send it before anything else.
         """
-        cdef Py_ssize_t size, body_size, left = sent, mask = self.frames_capacity - 1
+        cdef Py_ssize_t size, body_size, messages, left = sent, mask = self.frames_capacity - 1
         cdef Frame* frame
-        cdef bytes body, rest = b""
-        if left == self.size and not self.bodies:
-            # The common case: everything went, and all of it was inline.
+        cdef const char* body
+        cdef bytes rest = b""
+        if left == self.size:
+            # The common case: everything went.
+            if self.bodies:
+                self.bodies.clear()
             self.ledger.used -= self.size
             self.ledger.messages_out += self.messages
             self.sent += self.messages
@@ -333,28 +250,37 @@ cdef class Outbox:
             return rest
         while left > 0:
             frame = &self.frames[self.first]
-            body = self.bodies.popleft() if frame.flags & SHARED else None
-            body_size = PyBytes_GET_SIZE(body) if body is not None else 0
+            body_size = self.shared_part(frame, 0, &body) if frame.flags & (SHARED | RUN) else 0
             size = frame.inline_size + body_size
+            messages = 1
+            if frame.flags & RUN and left < size:
+                size = (<Run> self.bodies[0]).upto(frame.done, left, True)
+            if frame.flags & RUN:
+                messages = (<Run> self.bodies[0]).between(frame.done, frame.done + size)
             if left < size:
                 if left < <Py_ssize_t> frame.inline_size:
                     rest = PyBytes_FromStringAndSize(self.data + self.head + left, frame.inline_size - left)
-                    if body is not None:
-                        rest += body
+                    rest += PyBytes_FromStringAndSize(body, body_size)
                 else:
-                    rest = body[left - frame.inline_size:]
+                    left -= frame.inline_size
+                    rest = PyBytes_FromStringAndSize(body + left, size - frame.inline_size - left)
                 left = size
             left -= size
             self.head += frame.inline_size
             self.size -= size
             self.ledger.used -= size
             if frame.flags & MESSAGE:
-                self.messages -= 1
+                self.messages -= messages
                 self.firm -= (frame.flags & FIRM) != 0
-                self.sent += 1
-                self.ledger.messages_out += 1
+                self.sent += messages
+                self.ledger.messages_out += messages
             else:
                 self.control_size -= size
+            if frame.flags & RUN and size < body_size:
+                frame.done += <uint32_t> size
+                break
+            if frame.flags & (SHARED | RUN):
+                self.bodies.popleft()
             self.first = (self.first + 1) & mask
             self.count -= 1
             self.scanned = max(self.scanned - 1, 0)
@@ -375,16 +301,6 @@ cdef class Outbox:
             self.release()
         self.busy = False
 
-    cdef int release(self) except -1:
-        if self.count == 0 and (self.capacity or self.frames_capacity):
-            free(self.data)
-            self.data = NULL
-            self.capacity = self.head = self.tail = 0
-            free(self.frames)
-            self.frames = NULL
-            self.frames_capacity = self.first = 0
-        return 0
-
     def take(self, Py_ssize_t at_most=256 * 1024):
         """Take whole frames of about `at_most` bytes (at least one, if there are any) from the front, as bytes.
 
@@ -398,16 +314,25 @@ cdef class Outbox:
         mask = self.frames_capacity - 1
         cdef Py_ssize_t at = self.head, nth = 0, size
         cdef Frame* frame
+        cdef const char* body = NULL
         for i in range(self.count):
             frame = &self.frames[(self.first + i) & mask]
             size = frame.inline_size
-            if frame.flags & SHARED:
-                size += PyBytes_GET_SIZE(self.bodies[nth])
-            if taken and taken + size > at_most:
-                break
+            if frame.flags & (SHARED | RUN):
+                size += self.shared_part(frame, nth, &body)
+            if taken + size > at_most:
+                if frame.flags & RUN:
+                    size = (<Run> self.bodies[nth]).upto(frame.done, at_most - taken, False)
+                    if taken == 0 and size == 0:
+                        size = (<Run> self.bodies[nth]).upto(frame.done, 1, True)
+                    parts.append(PyBytes_FromStringAndSize(body, size))
+                    taken += size
+                    break
+                if taken:
+                    break
             parts.append(PyBytes_FromStringAndSize(self.data + at, frame.inline_size))
-            if frame.flags & SHARED:
-                parts.append(self.bodies[nth])
+            if frame.flags & (SHARED | RUN):
+                parts.append(PyBytes_FromStringAndSize(body, size - frame.inline_size))
                 nth += 1
             at += frame.inline_size
             taken += size
@@ -453,7 +378,8 @@ cdef class Outbox:
         self.ledger.used -= self.size
         self.ledger.dropped_disconnect += lost
         self.dropped += lost
-        self.bodies = NOTHING
+        if self.bodies:
+            self.bodies.clear()
         self.size = self.control_size = self.messages = self.firm = self.count = self.first = self.dead = 0
         self.scanned = self.pinned = self.head = self.tail = 0
         self.release()

@@ -8,6 +8,7 @@
 
 from libc.stdint cimport uint64_t
 
+from broker.wire.collector cimport Collector
 from broker.wire.fanout cimport Route
 
 cdef struct Slot:
@@ -16,6 +17,7 @@ cdef struct Slot:
 
 cdef class RouteCache:
     cdef:
+        readonly Collector collector     # of the lanes that share the routes
         Slot* slots
         Py_ssize_t mask
         readonly object kept             # OrderedDict: key -> Route, oldest first

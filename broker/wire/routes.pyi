@@ -1,8 +1,10 @@
 from collections import OrderedDict
 
+from broker.wire.collector import Collector
 from broker.wire.fanout import Route
 
 class RouteCache:
+    collector: Collector
     kept: OrderedDict[bytes, Route]
     most: int
     most_bytes: int

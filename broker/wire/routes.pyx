@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
+from broker.wire.collector cimport Collector
 from broker.wire.fanout cimport Route
 
 cdef extern from *:
@@ -47,6 +48,7 @@ cdef class RouteCache:
             raise ValueError(f"a cache of {most} routes; it holds at least one")
         self.most = most
         self.most_bytes = most_bytes
+        self.collector = Collector()
         # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
         self.kept = OrderedDict()
         self.rebuild(FIRST_SLOTS)

@@ -12,9 +12,10 @@ from cpython.list cimport PyList_GET_ITEM
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
+from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, identifier_into, prepare
-from broker.wire.outbox cimport FIRM, MESSAGE, PAUSE, Outbox
+from broker.wire.outbox cimport PAUSE, Outbox
 
 cdef enum:
     IDENTIFIERS = 65_535

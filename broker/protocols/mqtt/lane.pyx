@@ -14,7 +14,6 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from broker.wire cimport fanout
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
@@ -53,6 +52,7 @@ cdef enum:
     PINGREQ = 0xC0
     NO_MATCHING_SUBSCRIBERS = 0x10
     MQTT_SYNTAX = 1             # of topics, by its number in the core
+    MORE = 4                    # packets like the one at hand that follow it, for a run to be worth while
     TOPIC_OBJECT = 33           # bytes of a bytes object beside its octets
 
 cdef bint[256] VALID
@@ -75,6 +75,7 @@ cdef class Lane(AnyLane):
         self.inbox = inbox
         self.outbox = outbox
         self.routes = routes
+        self.collector = routes.collector
         self.ledger = ledger
         self.packet_max = packet_max
         self.control_max = control_max
@@ -110,8 +111,10 @@ cdef class Lane(AnyLane):
             if event == FOR_PYTHON and self.open:
                 if self.first_byte >> 4 == PUBLISH_TYPE:
                     event = self.take_publish(now)
-                elif self.acknowledged(now):
-                    event = DONE
+                else:
+                    self.collector.settle()
+                    if self.acknowledged(now):
+                        event = DONE
             if event != DONE:
                 return event
 
@@ -142,7 +145,7 @@ cdef class Lane(AnyLane):
 
         Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then.
         """
-        if self.fan_out(route) < 0:
+        if self.fan_out(route, False) < 0:
             self.stop()
             return False
         return True
@@ -238,7 +241,7 @@ cdef class Lane(AnyLane):
         route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
         if route is None:
             return PUBLISH_FOR_PYTHON
-        if self.fan_out(route) < 0:
+        if self.fan_out(route, self.inbox.end - self.inbox.pos > MORE * self.packet_size) < 0:
             self.stop()
             return HELD_BACK
         return DONE
@@ -293,13 +296,13 @@ cdef class Lane(AnyLane):
             message.fields_at = spliced
         return 0
 
-    cdef Py_ssize_t fan_out(self, Route route) except -2:
-        """Copy the PUBLISH at hand to all who get it; -1 if it is held back."""
-        if self.ledger.pausing or self.ledger.used > self.ledger.limit:
-            self.blocker = route.blocker(self.outbox)
-            if self.blocker is not None:
-                return -1
-        self.routed = fanout.fan_out(route, self.ledger, self.outbox, self.message)
+    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2:
+        """Copy the PUBLISH at hand to all who get it; -1 if it is held back. `more` like it may follow."""
+        cdef Py_ssize_t routed = self.collector.publish(route, self.ledger, self.outbox, self.message, more)
+        if routed < 0:
+            self.blocker = self.collector.held_back_by()
+            return -1
+        self.routed = routed
         if self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
         self.pass_packet()

@@ -9,7 +9,7 @@ receipt, never leaves this file. The frame at hand stays at hand, and the inbox 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 
-from broker.wire cimport fanout, msgpack
+from broker.wire cimport msgpack
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
 from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
@@ -47,6 +47,7 @@ cdef enum:
     PUBLISH_TYPE = 3
     RECEIPT_TYPE = 5
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply
+    MORE = 4                 # frames like the one at hand that follow it, for a run to be worth while
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
 
@@ -76,6 +77,7 @@ cdef class Lane(AnyLane):
         self.inbox = inbox
         self.outbox = outbox
         self.routes = routes
+        self.collector = routes.collector
         self.ledger = ledger
         self.frame_max = frame_max
         self.control_max = control_max
@@ -124,7 +126,7 @@ cdef class Lane(AnyLane):
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
                     if route is not None:
-                        if self.fan_out(route) < 0:
+                        if self.fan_out(route, rest > MORE * size) < 0:
                             self.stop()
                             return HELD_BACK
                         continue
@@ -191,7 +193,7 @@ cdef class Lane(AnyLane):
 
         Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
         """
-        if self.fan_out(route) < 0:
+        if self.fan_out(route, False) < 0:
             self.stop()
             return False
         return True
@@ -210,21 +212,20 @@ cdef class Lane(AnyLane):
         """Nothing more can be done now: keep what is left until the next read."""
         return self.inbox.keep_rest()
 
-    cdef Py_ssize_t fan_out(self, Route route) except -2:
-        """Copy the PUBLISH at hand to all who get it; -1 if it is held back."""
+    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2:
+        """Copy the PUBLISH at hand to all who get it; -1 if it is held back. `more` like it may follow."""
         cdef Message message = self.message
         cdef Publish* publish = &self.publish
         cdef Py_ssize_t routed
-        if self.ledger.pausing or self.ledger.used > self.ledger.limit:
-            self.blocker = route.blocker(self.outbox)
-            if self.blocker is not None:
-                return -1
         message.syntax = <unsigned char> publish.syntax
         message.mark = publish.fields
         message.topic_at, message.topic_size = <const char*> publish.topic, publish.topic_size
         message.payload_at, message.payload_size = <const char*> publish.payload, publish.payload_size
         message.fields_at, message.fields_size = <const char*> publish.tail, publish.tail_size
-        routed = fanout.fan_out(route, self.ledger, self.outbox, message)
+        routed = self.collector.publish(route, self.ledger, self.outbox, message, more)
+        if routed < 0:
+            self.blocker = self.collector.held_back_by()
+            return -1
         if self.publish.wants_receipt:
             self.answer(self.publish.request, routed)
         self.pass_frame()

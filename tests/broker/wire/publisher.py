@@ -41,8 +41,11 @@ class Publisher:
 
     def publish(self, topic: bytes, payload: bytes, request: int | None = None) -> bool:
         """Publish on a known route. Returns False if an outbox holds the message back; it is forgotten then."""
-        body = msgpack.packb([3, request]).replace(b"\x92", b"\x94", 1) + tail(topic, payload)
-        self.inbox.feed(len(body).to_bytes(4, "big") + body)
+        return self.send(publish(topic, payload, request))
+
+    def send(self, octets: bytes) -> bool:
+        """The same for PUBLISHes that come in one piece; those behind the one that is held back are forgotten, too."""
+        self.inbox.feed(octets)
         event = self.lane.advance()
         assert event in (lane.NEED_MORE, lane.BLOCKED)
         self.inbox.clear()
@@ -54,6 +57,11 @@ class Publisher:
         receipt = msgpack.unpackb(self.outbox.take()[4:])
         assert receipt[:2] == [5, 1]
         return int(receipt[2])
+
+
+def publish(topic: bytes, payload: bytes, request: int | None = None) -> bytes:
+    body = msgpack.packb([3, request]).replace(b"\x92", b"\x94", 1) + tail(topic, payload)
+    return len(body).to_bytes(4, "big") + bytes(body)
 
 
 def tail(topic: bytes, payload: bytes) -> bytes:

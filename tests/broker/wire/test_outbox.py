@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from broker.net.flush import Sink
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import POLICIES, Outbox
-from tests.broker.wire.publisher import Publisher, message, native_target
+from tests.broker.wire.publisher import Publisher, message, native_target, publish
 
 SMALL_OUTBOX = 64 * 1024  # exempt from the common limit
 SHARED = 16 * 1024  # larger bodies are not copied
@@ -49,6 +49,7 @@ class OutboxMachine(RuleBasedStateMachine):
         self.outbox = Outbox(self.ledger, limit, policy)
         self.other = Outbox(self.ledger, 1 << 30, "drop_newest")
         self.publisher = Publisher(self.ledger)
+        self.publisher.routes.collector.room_least = 0
         for number in (1, 2, 0xFFFF_FFFF):
             self.publisher.route(b"%d" % number, [native_target(self.outbox, number)])
         self.publisher.route(b"many", [native_target(self.outbox, number) for number in range(10, 30)])
@@ -132,6 +133,19 @@ class OutboxMachine(RuleBasedStateMachine):
     @rule(size=st.sampled_from([0, 30, SHARED]))
     def publish_many_copies(self, size: int) -> None:
         self.publish_to(b"many", list(range(10, 30)), b"m" * size)
+
+    @rule(number=st.sampled_from([1, 2]), times=st.integers(8, 60), size=st.sampled_from([0, 30, 90, 700]))
+    def publish_in_a_row(self, number: int, times: int, size: int) -> None:
+        topic, payload = b"%d" % number, b"r" * size
+        octets = publish(topic, payload) * times
+        self.arriving = len(octets)
+        held_back = False
+        for _ in range(times):
+            held_back = held_back or self.blocks()
+            if not held_back:
+                self.put(message(number, topic, payload), number)
+        assert self.publisher.send(octets) is not held_back
+        self.arriving = 0
 
     @rule(octets=st.binary(min_size=1, max_size=300))
     def answer(self, octets: bytes) -> None:
@@ -276,6 +290,12 @@ class SinkMachine(RuleBasedStateMachine):
             body = bytes([len(self.put) % 251]) * size
             assert self.publisher.publish(b"t", body)
             self.put += message(7, b"t", body)
+
+    @rule(size=st.sampled_from([0, 50, 1_000]), times=st.integers(8, 100))
+    def publish_in_a_row(self, size: int, times: int) -> None:
+        body = bytes([len(self.put) % 251]) * size
+        assert self.publisher.send(publish(b"t", body) * times)
+        self.put += message(7, b"t", body) * times
 
     @rule(count=st.integers(65, 200))
     def publish_more_runs_than_one_write_takes(self, count: int) -> None:

@@ -1,0 +1,55 @@
+# The frames of one outbox, oldest first: where their bytes are.
+#
+#   inline bytes   ....[aaaa][bb][cccccc][d][eeeeeee].....      one growing buffer: small frames, and the heads of large ones
+#                  ^head                            ^tail
+#   frames         {a}{b}{c}{d*}{r*}{e}                         a ring of records, one a frame; * has something shared
+#   bodies         [d's body, a run]                            each shared by all outboxes it went to
+#
+# A run (run.pxd) stands for several messages, and nothing of it is inline: `done` of its bytes are sent or dropped.
+# A frame the drop-oldest policy gave up stays where it is, marked dead, until half of the buffer is dead: then the buffer
+# is compacted.
+
+from libc.stdint cimport uint32_t
+
+from broker.wire.run cimport Run
+
+cdef enum:
+    MESSAGE = 1        # fire and forget: the slow policy may drop it
+    SHARED = 2         # the frame goes on in the next of `bodies`
+    DEAD = 4           # dropped, not compacted away yet
+    FIRM = 8           # a message that the slow policy must not drop: its client acknowledges it
+    RUN = 16           # the next of `bodies` is a run, and the frame all that is left of it
+
+ctypedef struct Frame:
+    uint32_t inline_size
+    uint32_t number    # the subscription it is for, if a message
+    uint32_t flags
+    uint32_t done      # bytes, of a run
+
+cdef class Frames:
+    cdef:
+        char* data
+        Py_ssize_t head, tail, capacity
+        Frame* frames
+        Py_ssize_t first, count, frames_capacity    # a ring; capacity is a power of two
+        Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest
+        Py_ssize_t pinned                  # leading frames that may not be dropped: their counts have been reported
+        object bodies                      # deque of bytes and runs
+        readonly Py_ssize_t dead           # inline bytes of dead frames, or the place of those that have none
+
+    cdef inline void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept:
+        """Append the record of a frame. There is room for it: `reserve_record`."""
+        cdef Frame* frame = &self.frames[(self.first + self.count) & (self.frames_capacity - 1)]
+        frame.inline_size = <uint32_t> inline_size
+        frame.number = number
+        frame.flags = flags
+        frame.done = 0
+        self.count += 1
+
+    cdef int reserve(self, Py_ssize_t inline_size) except -1
+    cdef int reserve_record(self) except -1
+    cdef int append_body(self, body) except -1
+    cdef int compact(self) except -1
+    cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1
+    cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1
+    cdef int release(self) except -1

@@ -1,0 +1,4 @@
+"""broker.wire.frames, compiled. The drawing is in frames.pxd."""
+
+class Frames:
+    dead: int

@@ -1,0 +1,158 @@
+# cython: language_level=3
+# cython: wraparound=False
+"""Frames: the store under an outbox. Bytes in one buffer, a ring of records, and what is shared with other outboxes.
+
+It knows no limit, no policy and no counter: what may come in and what is given up, its outbox decides.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memmove
+
+from broker.wire.run cimport Run
+
+cdef enum:
+    FIRST_BYTES = 512            # of the buffer; it doubles, and is given back when the outbox is empty
+    FIRST_FRAMES = 16
+
+# In place of a deque, which takes 600 bytes: most connections never have a large body or a run waiting.
+cdef tuple NOTHING = ()
+
+
+cdef class Frames:
+    """Whole frames, oldest first."""
+
+    def __cinit__(self):
+        self.bodies = NOTHING
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.frames)
+
+    cdef int reserve(self, Py_ssize_t inline_size) except -1:
+        cdef Py_ssize_t capacity
+        cdef char* data
+        if self.tail + inline_size <= self.capacity:
+            return 0
+        if self.head >= self.capacity // 2 and self.tail - self.head + inline_size <= self.capacity:
+            memmove(self.data, self.data + self.head, self.tail - self.head)
+        else:
+            capacity = max(2 * self.capacity, FIRST_BYTES)
+            while capacity < self.tail - self.head + inline_size:
+                capacity *= 2
+            data = <char*> malloc(capacity)
+            if data is NULL:
+                raise MemoryError()
+            if self.tail > self.head:
+                memcpy(data, self.data + self.head, self.tail - self.head)
+            free(self.data)
+            self.data = data
+            self.capacity = capacity
+        self.tail -= self.head
+        self.head = 0
+        return 0
+
+    cdef int reserve_record(self) except -1:
+        """The ring is full: twice as large, and its first frame in the first place."""
+        cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
+        cdef Frame* frames = <Frame*> malloc(capacity * sizeof(Frame))
+        if frames is NULL:
+            raise MemoryError()
+        for i in range(self.count):
+            frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
+        free(self.frames)
+        self.frames = frames
+        self.frames_capacity = capacity
+        self.first = 0
+        return 0
+
+    cdef int append_body(self, body) except -1:
+        """Something that the next frame shares with other outboxes."""
+        if self.bodies is NOTHING:
+            self.bodies = deque()
+        self.bodies.append(body)
+        return 0
+
+    cdef int compact(self) except -1:
+        """Squeeze the dead frames out."""
+        cdef Py_ssize_t i, kept = 0, kept_pinned = 0, read = self.head, write = self.head
+        cdef Py_ssize_t mask = self.frames_capacity - 1
+        cdef Frame frame
+        for i in range(self.count):
+            frame = self.frames[(self.first + i) & mask]
+            if not frame.flags & DEAD:
+                memmove(self.data + write, self.data + read, frame.inline_size)
+                write += frame.inline_size
+                self.frames[(self.first + kept) & mask] = frame
+                kept += 1
+                kept_pinned += i < self.pinned
+            read += frame.inline_size
+        self.tail = write
+        self.count = kept
+        self.scanned = self.pinned = kept_pinned
+        self.dead = 0
+        return 0
+
+    cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1:
+        """The front of the outbox as at most `most` runs of bytes. Returns how many; valid until the next change."""
+        cdef Py_ssize_t i, at = self.head, start = self.head, nth = 0, mask = self.frames_capacity - 1
+        cdef Frame* frame
+        cdef const char* body
+        cdef Py_ssize_t body_size
+        cdef int n = 0
+        if self.dead:
+            self.compact()
+            at = start = self.head
+        if not self.bodies:
+            if self.tail == self.head:
+                return 0
+            starts[0] = self.data + self.head
+            sizes[0] = self.tail - self.head
+            return 1
+        for i in range(self.count):
+            frame = &self.frames[(self.first + i) & mask]
+            at += frame.inline_size
+            if frame.flags & (SHARED | RUN):
+                if n + 2 > most:
+                    return n
+                body_size = self.shared_part(frame, nth, &body)
+                nth += 1
+                if at > start:
+                    starts[n] = self.data + start
+                    sizes[n] = at - start
+                    n += 1
+                starts[n] = <char*> body
+                sizes[n] = body_size
+                n += 1
+                start = at
+        if at > start and n < most:
+            starts[n] = self.data + start
+            sizes[n] = at - start
+            n += 1
+        return n
+
+    cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1:
+        """Where what a frame shares with other outboxes begins. Returns how many bytes of it are still to be sent."""
+        cdef object body = self.bodies[nth]
+        cdef Run run
+        if frame.flags & RUN:
+            run = <Run> body
+            at[0] = run.data + frame.done
+            return run.size - frame.done
+        at[0] = PyBytes_AS_STRING(body)
+        return PyBytes_GET_SIZE(body)
+
+    cdef int release(self) except -1:
+        """Give the buffers back, if there is nothing in them."""
+        if self.count == 0 and (self.capacity or self.frames_capacity):
+            free(self.data)
+            self.data = NULL
+            self.capacity = self.head = self.tail = 0
+            free(self.frames)
+            self.frames = NULL
+            self.frames_capacity = self.first = 0
+            self.bodies = NOTHING
+        return 0

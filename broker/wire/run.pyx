@@ -1,0 +1,71 @@
+# cython: language_level=3
+"""A run: bytes of several messages that many outboxes send from one place.
+
+A hundred outboxes with a copy each of what came in one turn are megabytes, more than the second-level cache; one copy that
+all of them send from stays in it. Only whole messages are sent or dropped, as if each had its own frame.
+"""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+from broker.wire.message cimport Variant
+
+
+cdef class Run:
+    """At most RUN_BYTES bytes and RUN_MESSAGES messages."""
+
+    def __cinit__(self):
+        self.data = <char*> malloc(RUN_BYTES)
+        self.ends = <uint32_t*> malloc(RUN_MESSAGES * sizeof(uint32_t))
+        if self.data is NULL or self.ends is NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.ends)
+
+    cdef void add(self, Variant variant) noexcept:
+        """Append what a variant's template says. The caller has asked `takes`."""
+        memcpy(self.data + self.size, variant.head, variant.head_size)
+        memcpy(self.data + self.size + variant.head_size, variant.body, variant.body_size)
+        self.size += variant.head_size + variant.body_size
+        self.ends[self.messages] = <uint32_t> self.size
+        self.messages += 1
+
+    cdef int trim(self) noexcept:
+        """It is complete: give back what it did not need, for a slow consumer may keep it for long."""
+        cdef void* smaller
+        if self.size < RUN_BYTES // 2:
+            smaller = realloc(self.data, self.size)
+            if smaller is not NULL:
+                self.data = <char*> smaller
+        if self.messages < RUN_MESSAGES // 2:
+            smaller = realloc(self.ends, self.messages * sizeof(uint32_t))
+            if smaller is not NULL:
+                self.ends = <uint32_t*> smaller
+        return 0
+
+    cdef Py_ssize_t index(self, Py_ssize_t offset) noexcept:
+        """How many of its messages end at or before `offset`."""
+        cdef Py_ssize_t low = 0, high = self.messages, middle
+        if offset == 0 or offset == self.size:
+            return 0 if offset == 0 else high
+        while low < high:
+            middle = (low + high) // 2
+            if <Py_ssize_t> self.ends[middle] <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef Py_ssize_t between(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        """How many messages there are from one end of a message to another."""
+        return self.index(end) - self.index(start)
+
+    cdef Py_ssize_t upto(self, Py_ssize_t start, Py_ssize_t octets, bint broken) noexcept:
+        """The bytes of whole messages within the first `octets` behind `start`; `broken`: and of the one that ends behind."""
+        cdef Py_ssize_t upto = self.index(start + octets), end = self.ends[upto - 1] if upto else 0
+        if broken and end < start + octets:
+            end = self.ends[upto]
+        return end - start
