@@ -7,8 +7,8 @@
     python -m bench peers --report [FILE]                  the report and the chart anew, from a file of results
 
 A comparison is written into bench/results/DATE.json, and docs/benchmarks.md, its plots and the chart of README.md are
-made from it; one of only some scenarios or brokers leaves the documents as they are, unless --report is given. What is
-not installed is named with the commands that install it; they run after a yes, or with --yes.
+made from it; one of only some scenarios or brokers leaves the documents as they are, unless --publish is given. What
+is not installed is named with the commands that install it; they run after a yes, or with --yes.
 
 Exit codes: 0 done, whatever the figures are; 2 the command line, or a file, is wrong; 3 there was nothing to compare.
 """
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.bars is not None:
             _bars(bars(results.load(_file(options.bars, options))))
             return OK
-        if options.report is not None and options.rounds is None:
+        if options.report is not None:
             return _report(results.load(_file(options.report, options)), options)
         return _compare(options)
     except (OSError, ValueError) as error:
@@ -63,7 +63,7 @@ def _compare(options: argparse.Namespace) -> int:
     try:
         report = compare.compare(
             asked, chosen, drive, _tell,
-            rounds=options.rounds or 5, duration=options.duration, warmup=options.warmup,
+            rounds=options.rounds, duration=options.duration, warmup=options.warmup,
         )  # fmt: skip
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -73,7 +73,7 @@ def _compare(options: argparse.Namespace) -> int:
         print("\n".join([f"\n{letter}: {ASKED[letter].title}", *tables.aligned(tables.scenario(report, letter))]))
     _bars([bar for bar in bars(report) if bar.reached is not None])
     everything = report["complete"] and len(asked) == len(ASKED) and len(chosen) == len(CONTENDERS)
-    if everything or options.report is not None:
+    if everything or options.publish:
         return _report(report, options)
     return OK
 
@@ -134,12 +134,13 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bench peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--rounds", type=int, metavar="N", help="runs of each, interleaved (5)")
+    add("--rounds", type=int, default=5, metavar="N", help="runs of each, interleaved (%(default)s)")
     add("--only", default="", metavar="NAME,NAME", help="these brokers or contenders (all)")
     add("--scenarios", default="", metavar="A,B", help="these scenarios (all)")
     add("--duration", type=float, default=2.0, metavar="SECONDS", help="measured, of a run (%(default)s)")
     add("--warmup", type=float, default=0.5, metavar="SECONDS", help="before it (%(default)s)")
     add("--yes", action="store_true", help="install what is missing without asking")
+    add("--publish", action="store_true", help="make the documents also from a comparison of only some")
     add("--list", action="store_true", help="the scenarios and the brokers, and nothing else")
     add("--bars", nargs="?", const=NEWEST, metavar="FILE", help="the bars of a file of results (the newest)")
     add("--report", nargs="?", const=NEWEST, metavar="FILE", help="documents anew from a file of results (the newest)")

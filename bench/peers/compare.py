@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,15 @@ def compare(
     tell(f"{len(planned)} runs of {len(asked)} scenarios and {len(present)} contenders: about {clock(whole)}")
     began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     runs = []
-    left = whole
+    done = 0.0
+    since = time.monotonic()
     try:
         with _many_files():
             for at, step in enumerate(planned, 1):
                 row = run(step, drive, duration, warmup)
                 runs.append(row)
-                left -= plan.seconds([step], duration, warmup)
+                done += plan.seconds([step], duration, warmup)
+                left = (whole - done) * (time.monotonic() - since) / done  # as this machine has kept to it so far
                 tell(f"[{at}/{len(planned)}, {clock(left)} left] {_words(step, row)}")
     except KeyboardInterrupt:
         tell(f"interrupted after {len(runs)} runs, which are kept")

@@ -8,6 +8,7 @@ written by hand and kept. One whose bar is met meanwhile is kept too, at the end
 import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 from bench.peers import tables
 from bench.peers.bars import Bar, bars
@@ -71,8 +72,16 @@ def _machine(report: Report) -> list[str]:
         f"{machine['processors']} processors, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, "
         f"CPython {machine['python']}, loopback. "
         f"{effort['rounds']} interleaved round{'s' * (effort['rounds'] != 1)} of {effort['duration']:g} s, "
-        f"after {effort['warmup']:g} s that do not count."
+        f"after {effort['warmup']:g} s that do not count.{_others(report)}"
     ]
+
+
+def _others(report: Report) -> str:
+    """What else the machine did, which the rates have suffered from."""
+    busy = [run["others_busy"] for run in report["runs"] if run.get("others_busy") is not None]
+    if not busy:
+        return ""
+    return f" Other work took a median of {median(busy):.0%} of one processor, the rounds being interleaved for that."
 
 
 def _contenders(report: Report) -> list[str]:
