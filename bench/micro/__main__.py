@@ -31,7 +31,7 @@ from bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "route", "fan_out", "flush", "lanes", "publish",
-    "match", "insert", "remove", "mix", "names", "frozen", "memory",
+    "match", "insert", "remove", "mix", "names", "frozen", "memory", "subscribe",
 )  # fmt: skip
 
 

@@ -1,32 +1,27 @@
-"""`python -m bench.micro.subscribe`: what a subscription costs without its socket, in time and in memory.
+"""A subscription without its socket: ns each to make it, to end it, and to end it with its client.
 
-    index     the filter index alone: what the others cannot be cheaper than
-    mqtt      SUBSCRIBE packets of 100 filters through an MQTT connection, SUBACK included
-    native    SUBSCRIBE frames through a native connection, 100 in a read, OK included
+    index   the filter index alone: the floor
+    MQTT    SUBSCRIBE and UNSUBSCRIBE packets of 100 filters, answers included
+    native  SUBSCRIBE and UNSUBSCRIBE frames, 100 in a read, answers included
 
-Each in a process of its own, while the routes of 1,000 other topics are cached:
-
-    subscribe_ns      a new subscription to a filter with wildcards
-    bytes             what the process grew by, a subscription
-    unsubscribe_ns    of a tenth of them
-    end_ns            of the others, when their client goes
-    worst_ms          the longest turn of all these
-
-Processor time of this thread; JSON on standard output. Compare ratios, not nanoseconds.
+Filters with wildcards, while the routes of 1,000 other topics are cached. Beside index: the others. `bytes` is what the
+process grows by, a subscription; `worst_turn_ms` the longest that the loop is held when a client with all of them goes.
 """
 
+import ctypes
 import gc
 import logging
-import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator
-from time import thread_time_ns
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import get_context
+from typing import Protocol
 
 import structlog
 
-from bench.micro import reporting
-from bench.micro.publish import NoSocket, frame
+from bench.micro.case import Case, Effort, Group, timed
+from bench.micro.peers import frame
+from bench.micro.publish import NoSocket
 from bench.micro.publish import connect as connect_native
 from bench.procfs import resident_bytes
 from broker.core.broker import Broker
@@ -40,10 +35,7 @@ from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 from matchcore import FilterIndex
 
-Figures = dict[str, float | None]
-Turns = Iterator[Callable[[], object]]  # to be called one after the other, each timed
-
-COUNT = 200_000
+SIZE = 50_000
 TOGETHER = 100  # filters in a packet, frames in a read
 ROUTES = 1_000
 
@@ -52,144 +44,161 @@ def filters(count: int, separator: str, one: str) -> list[str]:
     return [separator.join(("fleet", str(n // 1_000), one, f"s{n % 1_000}", "#")) for n in range(count)]
 
 
-def figures(count: int, subscribe: Turns, unsubscribe: Turns, end: Turns) -> Figures:
-    worst = 0
+class Held(Protocol):
+    """What holds subscriptions: each call is timed."""
 
-    def took(turns: Turns) -> int:
-        nonlocal worst
-        total = 0
-        for turn in turns:
-            start = thread_time_ns()
-            turn()
-            spent = thread_time_ns() - start
-            total += spent
-            worst = max(worst, spent)
-        return total
+    def subscribe(self) -> None: ...
+    def unsubscribe(self) -> None: ...
+    def end(self) -> int:
+        """ns of the longest turn."""
+        ...
 
-    gc.collect()
-    before = resident_bytes(os.getpid())
-    made = took(subscribe)
-    after = resident_bytes(os.getpid())
-    removed, ended = took(unsubscribe), took(end)
+
+class Index:
+    def __init__(self, texts: list[bytes]) -> None:
+        self.index, self.texts = FilterIndex(), texts
+
+    def subscribe(self) -> None:
+        insert = self.index.insert
+        for id, text in enumerate(self.texts):
+            insert(text, id, syntax="mqtt")
+
+    def unsubscribe(self) -> None:
+        remove = self.index.remove
+        for id, text in enumerate(self.texts):
+            remove(text, id, syntax="mqtt")
+
+    def end(self) -> int:
+        return timed(self.unsubscribe)
+
+
+class Connected:
+    """A connection and what is read from it."""
+
+    connection: MqttConnection | NativeConnection
+
+    def __init__(self, made: list[bytes], removed: list[bytes]) -> None:
+        self.made, self.removed = made, removed
+        self.later: list[Callable[[], object]] = []
+        self.broker = Broker(Limits(subscriptions_per_client_max=10_000_000), lambda: None, self.later.append)
+        for n in range(ROUTES):
+            self.broker.route(b"plant.%d.x.temp" % n, "amqp")
+
+    def read(self, parts: list[bytes]) -> None:
+        connection, wire = self.connection, self.connection.wire
+        assert isinstance(wire, NoSocket)
+        for part in parts:
+            connection.inbox.feed(part)
+            connection.receive(0.0)
+            wire.turn()
+            while connection.outbox.size:
+                connection.outbox.take()
+            self.broker.ledger.take_dirty()
+            connection.outbox.clean()
+
+    def subscribe(self) -> None:
+        self.read(self.made)
+
+    def unsubscribe(self) -> None:
+        self.read(self.removed)
+
+    def end(self) -> int:
+        worst = timed(self.connection.lost, "over")
+        while self.later:
+            worst = max(worst, timed(self.later.pop()))
+        if len(self.broker.router):
+            raise ValueError(f"{len(self.broker.router)} subscriptions are left")
+        return worst
+
+
+class Mqtt(Connected):
+    def __init__(self, made: list[bytes], removed: list[bytes]) -> None:
+        super().__init__(made, removed)
+        self.connection = MqttConnection(Options(), Counts(), self.broker, NoSocket(), ReceiveBuffer(), 0.0)
+        self.connection.inbox.feed(encode(Connect("bench", V3), V3))
+        self.connection.receive(0.0)
+        self.connection.authenticated("", 0.0)
+
+
+class Native(Connected):
+    def __init__(self, made: list[bytes], removed: list[bytes]) -> None:
+        super().__init__(made, removed)
+        self.connection = connect_native(self.broker, ReceiveBuffer())
+
+
+Makers = dict[str, Callable[[], Held]]
+
+
+def makers(count: int) -> Makers:
+    """Each with what it reads made beforehand."""
+    slashes, dots = filters(count, "/", "+"), filters(count, ".", "*")
+    octets = [text.encode() for text in slashes]
+
+    def packets(packet: Callable[[list[str]], Packet]) -> list[bytes]:
+        return [encode(packet(slashes[at : at + TOGETHER]), V3) for at in range(0, count, TOGETHER)]
+
+    def frames(one: Callable[[int], bytes]) -> list[bytes]:
+        return [b"".join(map(one, range(at, min(at + TOGETHER, count)))) for at in range(0, count, TOGETHER)]
+
+    subscribes = packets(lambda part: Subscribe(1, tuple(map(Subscription, part))))
+    unsubscribes = packets(lambda part: Unsubscribe(1, tuple(part)))
+    made, removed = frames(lambda n: frame(6, n, n, dots[n])), frames(lambda n: frame(8, n, n))
     return {
-        "subscribe_ns": round(made / count),
-        "bytes": None if before is None or after is None else round((after - before) / count),
-        "unsubscribe_ns": round(removed / (count // 10)),
-        "end_ns": round(ended / (count - count // 10)),
-        "worst_ms": round(worst / 1e6, 2),
+        "index": lambda: Index(octets),
+        "MQTT": lambda: Mqtt(subscribes, unsubscribes),
+        "native": lambda: Native(made, removed),
     }
 
 
-def index(count: int) -> Figures:
-    held, texts = FilterIndex(), [text.encode() for text in filters(count, "/", "+")]
-
-    def change(call: Callable[..., bool], begin: int, end: int) -> Turns:
-        for at in range(begin, end):
-            yield lambda at=at: call(texts[at], at, syntax="mqtt")  # type: ignore[misc]
-
-    def together(call: Callable[..., bool], begin: int, end: int) -> Turns:
-        for at in range(begin, end, TOGETHER):
-            yield lambda at=at: [turn() for turn in change(call, at, at + TOGETHER)]  # type: ignore[misc]
-
-    gone = count // 10
-    return figures(
-        count, together(held.insert, 0, count), together(held.remove, 0, gone), together(held.remove, gone, count)
-    )
+def subscribed(make: Callable[[], Held]) -> Held:
+    held = make()
+    held.subscribe()
+    return held
 
 
-def connected(
-    count: int, broker: Broker, connection: MqttConnection | NativeConnection, subscribe: list[bytes],
-    unsubscribe: list[bytes], later: list[Callable[[], object]],
-) -> Figures:
-    """The figures of a connection: from what is read from it, in parts. `later` gets what the broker puts off."""
-    wire = connection.wire
-    assert isinstance(wire, NoSocket)
-    for n in range(ROUTES):
-        broker.route(b"plant.%d.x.temp" % n, "amqp")
+def group(name: str, count: int, make: Makers, turn: Callable[[Callable[[], Held]], int]) -> Group:
+    def case(name: str, make: Callable[[], Held]) -> Case:
+        return Case(name, count, lambda: turn(make), ("index",) if name != "index" else ())
 
-    def reads(parts: list[bytes]) -> Turns:
-        for part in parts:
-            connection.inbox.feed(part)
-            yield lambda: connection.receive(0.0)
-            while wire.go_on is not None:
-                go_on, wire.go_on = wire.go_on, None
-                yield go_on
-            while connection.outbox.size:
-                connection.outbox.take()
-            broker.ledger.take_dirty()
-            connection.outbox.clean()
-
-    def gone() -> Turns:
-        yield lambda: connection.lost("over")
-        while later:
-            yield later.pop(0)
-
-    found = figures(count, reads(subscribe), reads(unsubscribe), gone())
-    assert len(broker.router) == 0
-    assert broker.subscribes == broker.unsubscribes == count
-    return found
+    return Group(name, [case(*each) for each in make.items()])
 
 
-def new_broker() -> tuple[Broker, list[Callable[[], object]]]:
-    later: list[Callable[[], object]] = []
-    return Broker(Limits(subscriptions_per_client_max=10_000_000), lambda: None, later.append), later
+def quietly() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # connecting is logged
 
 
-def mqtt(count: int) -> Figures:
-    broker, later = new_broker()
-    connection = MqttConnection(Options(), Counts(), broker, NoSocket(), ReceiveBuffer(), 0.0)
-    connection.inbox.feed(encode(Connect("bench", V3), V3))
-    connection.receive(0.0)
-    connection.authenticated("", 0.0)
-    texts = filters(count, "/", "+")
-
-    def packets(packet: Callable[[list[str]], Packet], end: int) -> list[bytes]:
-        return [encode(packet(texts[at : at + TOGETHER]), V3) for at in range(0, end, TOGETHER)]
-
-    return connected(
-        count, broker, connection,
-        packets(lambda part: Subscribe(1, tuple(map(Subscription, part))), count),
-        packets(lambda part: Unsubscribe(1, tuple(part)), count // 10),
-        later,
-    )
+def resident() -> int:
+    """Bytes, after what is free was given back to the system; 0 where there is no /proc."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+    return resident_bytes(os.getpid()) or 0
 
 
-def native(count: int) -> Figures:
-    broker, later = new_broker()
-    connection = connect_native(broker, ReceiveBuffer())
-    texts = filters(count, ".", "*")
-
-    def reads(made: Callable[[int], bytes], end: int) -> list[bytes]:
-        return [b"".join(map(made, range(at, at + TOGETHER))) for at in range(0, end, TOGETHER)]
-
-    return connected(
-        count, broker, connection,
-        reads(lambda n: frame(6, n, n, texts[n]), count), reads(lambda n: frame(8, n, n), count // 10), later,
-    )
+def held_by(name: str, count: int) -> dict[str, object]:
+    quietly()
+    make = makers(count)[name]
+    before = resident()
+    held = subscribed(make)
+    grown = resident() - before
+    return {f"bytes {name}": round(grown / count), f"worst_turn_ms {name}": round(held.end() / 1e6, 1)}
 
 
-CASES = {"index": index, "mqtt": mqtt, "native": native}
+def memory(count: int, names: Iterable[str]) -> Group:
+    """Each in a process of its own: what another one has given back would count for nothing."""
+    facts: dict[str, object] = {}
+    for name in names:
+        with get_context("spawn").Pool(1) as alone:
+            facts |= alone.apply(held_by, (name, count))
+    return Group(f"{count:,} held", facts=facts)
 
 
-def run(name: str, count: int) -> Figures:
-    # Connecting is logged; a JSON document is all that belongs on standard output.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    return CASES[name](count)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = reporting.parser("subscribe", __doc__)
-    parser.add_argument("--count", type=int, default=COUNT, help=f"subscriptions (default {COUNT})")
-    parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)}; by default all")
-    options = parser.parse_args(arguments)
-    if options.count % (10 * TOGETHER):
-        parser.error(f"--count is a multiple of {10 * TOGETHER}")
-    results = {}
-    for name in options.cases or CASES:
-        with multiprocessing.get_context("spawn").Pool(1) as alone:  # memory is measured by what the process grows by
-            results[name] = alone.apply(run, (name, options.count))
-    return reporting.report("subscribe", results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def groups(effort: Effort) -> Iterator[Group]:
+    quietly()
+    count = effort.sized(SIZE, 1_000)
+    make = makers(count)
+    yield memory(count, make)
+    yield group("subscribe", count, make, lambda one: timed(one().subscribe))
+    yield group("unsubscribe", count, make, lambda one: timed(subscribed(one).unsubscribe))
+    yield group("end", count, make, lambda one: timed(subscribed(one).end))

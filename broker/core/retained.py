@@ -171,6 +171,10 @@ class Retained:
         ids.frombytes(self._indexes[part].match_array(filter, syntax=syntax).tobytes())
         return ids
 
+    def may_match(self, filter: bytes, syntax: str) -> bool:
+        """False: a filter matches none of them. A look-up in full may be long; this is as quick as there are parts."""
+        return any(index.may_match(filter, syntax=syntax) for index in self._indexes)
+
     def entry(self, id: int) -> Entry | None:
         return self._entries[id]
 

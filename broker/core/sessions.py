@@ -23,7 +23,7 @@ from broker.core.session import Connect, Session, SessionOptions
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.core.will import Wills
-from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET
+from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from broker.wire.outbox import Outbox
 from broker.wire.window import Window
 
@@ -209,15 +209,20 @@ class Sessions:
 
     # -- subscriptions ----------------------------------------------------------------------------------------------
 
+    def variant_of(self, session: Session, options: SessionOptions) -> Variant:
+        """How messages are written for who asks for this."""
+        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
+        return self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
+
     def subscribe(
-        self, session: Session, filter: bytes, syntax: str, options: SessionOptions
+        self, session: Session, filter: bytes, syntax: str, options: SessionOptions, variant: Variant | None = None
     ) -> tuple[Subscription, bool]:
         """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
 
-        Raises InvalidFilter, LimitExceeded.
+        `variant` is that of the options, for who asks the same for many filters. Raises InvalidFilter, LimitExceeded.
         """
-        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
-        variant = self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
+        if variant is None:
+            variant = self.variant_of(session, options)
         found = session.subscriptions.find(filter, options.group)
         if found is not None:
             self.broker.router.rebind(found, variant, no_echo=options.no_local)
@@ -252,9 +257,11 @@ class Sessions:
 
     def send_retained(self, session: Session, subscription: Subscription) -> None:
         """Let a subscription have the retained messages; `advance` sends them."""
-        options = self.options_of(subscription)
-        variant = self.broker.variants.of(session.client.format, options.qos, RETAIN_SET, options.identifier)
         session.cursors.pop(subscription.number, None)  # a new one stands behind the others
+        if not self.broker.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
+            return  # as it is for most: the others take some turns when a client subscribes to very much
+        wanted = subscription.variant
+        variant = self.broker.variants.of(session.client.format, wanted.qos, RETAIN_SET, wanted.identifiers)
         session.cursors[subscription.number] = Cursor(self.broker.retained, subscription, variant)
 
     def advance(self, session: Session, now: float) -> bool:

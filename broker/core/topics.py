@@ -64,7 +64,10 @@ def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
 
 
 def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
-    return len(text) > limits.topic_bytes_max or text.count(SEPARATORS[syntax]) >= limits.topic_words_max
+    if len(text) > limits.topic_bytes_max:
+        return True
+    # So many words take as many octets, less one.
+    return len(text) >= limits.topic_words_max - 1 and text.count(SEPARATORS[syntax]) >= limits.topic_words_max
 
 
 def invalid_topic(error: matchcore.InvalidTopic) -> InvalidTopic:

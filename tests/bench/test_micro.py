@@ -59,6 +59,7 @@ def test_each_bench_has_figures_and_each_figure_its_spread(quick: dict[str, Any]
         ("match", "oracle", "match"),
         ("insert", "FilterIndex", "dict"),
         ("remove", "NameIndex", "dict"),
+        ("subscribe", "MQTT", "index"),
         ("mix", "50 %", "matches"),
         ("names", "index", "oracle"),
         ("frozen", "match copy", "match live"),

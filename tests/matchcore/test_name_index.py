@@ -1,6 +1,8 @@
 """NameIndex as the broker calls it: names in, a filter asked, ids out."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from matchcore import InvalidFilter, InvalidTopic, NameIndex
 
@@ -99,3 +101,32 @@ def test_changing_the_index_while_its_names_are_iterated_over_is_a_runtime_error
     index.remove("b", 1)
     with pytest.raises(RuntimeError, match="changed"):
         next(iterator)
+
+
+def test_a_filter_with_a_word_that_no_name_has_need_not_be_asked() -> None:
+    index = NameIndex()
+    assert not index.may_match("#")
+    index.insert("site.1.temp", 1)
+    index.insert("hall/2", 2, syntax="mqtt")
+    for filter in ("#", "*", "site.#", "site.1.temp", "2.hall.*", "temp"):
+        assert index.may_match(filter)
+    assert index.may_match("site/+", syntax="mqtt")
+    for filter in ("site.3", "#.x", "Site.#"):
+        assert not index.may_match(filter)
+    index.remove("hall/2", 2, syntax="mqtt")
+    assert not index.may_match("hall.#")
+    with pytest.raises(InvalidFilter):
+        index.may_match("a#", syntax="mqtt")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(".".join), max_size=4),
+    st.lists(st.sampled_from("abcd*#"), min_size=1, max_size=4).map(".".join),
+)
+def test_what_may_not_match_does_not(names: list[str], filter: str) -> None:
+    index = NameIndex()
+    for id, name in enumerate(names):
+        index.insert(name, id)
+    words = {word for name in names for word in name.split(".")}
+    assert index.may_match(filter) == (bool(names) and set(filter.split(".")) - {"*", "#"} <= words)
+    assert index.may_match(filter) or index.match(filter) == ()

@@ -217,6 +217,10 @@ class MqttConnection(Reader):
             self.version = version_of(body)  # a CONNECT that is refused is answered in its own
             packet = decode(first, body, None)
         else:
+            if self.state is State.CONNECTED:
+                self._at_work = on_subscribe.begin(self, first, body)
+                if self._at_work is not None:
+                    return
             packet = decode(first, body, self.version)
         if type(packet) not in LEGAL[self.state]:
             raise ProtocolError(f"{packet.type.name} is not allowed now")
@@ -234,9 +238,9 @@ class MqttConnection(Reader):
             case PubComp():
                 on_publish.completed(self, packet, now)
             case Subscribe():
-                self._at_work = on_subscribe.subscribe(self, packet)
+                self._at_work = on_subscribe.begin_subscribe(self, packet)
             case Unsubscribe():
-                self._at_work = on_subscribe.unsubscribe(self, packet)
+                self._at_work = on_subscribe.begin_unsubscribe(self, packet)
             case PingReq():
                 self.send(PingResp())
             case Disconnect():

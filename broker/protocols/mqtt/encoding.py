@@ -41,6 +41,8 @@ from broker.protocols.mqtt.version import PROTOCOL_NAME, V3, V5, Version
 
 T = TypeVar("T")
 
+_V3_CODES: Final = bytes(min(code, ERROR) for code in range(256))  # 0x80 is its only failure [MQTT-3.9.3-2]
+
 
 def first_byte(packet: Packet) -> int:
     """Type and flags (2.1.3). Raises Unencodable."""
@@ -112,11 +114,13 @@ def encode_acknowledgement(packet: Acknowledgement, version: Version) -> bytes:
 
 def encode_subscribe(packet: Subscribe, version: Version) -> bytes:
     octets = [_packet_id(packet.packet_id), _properties(packet.properties, version, Place.SUBSCRIBE)]
-    octets += [encode_string(one.filter) + encode_byte(_options(one, version)) for one in _some(packet.subscriptions)]
+    for one in _some(packet.subscriptions):
+        octets += [encode_string(one.filter), encode_byte(options_byte(one, version))]
     return b"".join(octets)
 
 
-def _options(subscription: Subscription, version: Version) -> int:
+def options_byte(subscription: Subscription, version: Version) -> int:
+    """Subscription Options (3.8.3.1)."""
     if version == V3:
         return _qos(subscription.qos)
     if not 0 <= subscription.retain_handling <= 2:
@@ -128,9 +132,9 @@ def _options(subscription: Subscription, version: Version) -> int:
 
 
 def encode_suback(packet: SubAck, version: Version) -> bytes:
-    codes = bytes(_reason(packet, code) for code in _some(packet.reason_codes))
+    codes = _reasons(packet)
     if version == V3:
-        codes = bytes(min(code, ERROR) for code in codes)  # 0x80 is its only failure [MQTT-3.9.3-2]
+        codes = codes.translate(_V3_CODES)
     return _packet_id(packet.packet_id) + _properties(packet.properties, version, Place.SUBACK) + codes
 
 
@@ -144,7 +148,7 @@ def encode_unsuback(packet: UnsubAck, version: Version) -> bytes:
     identifier = _packet_id(packet.packet_id)
     if version == V3:
         return identifier
-    codes = bytes(_reason(packet, code) for code in _some(packet.reason_codes))
+    codes = _reasons(packet)
     return identifier + encode_properties(packet.properties, Place.UNSUBACK) + codes
 
 
@@ -183,6 +187,13 @@ def _reason(packet: Packet, code: ReasonCode) -> int:
     if code not in CARRIED_BY[packet.type]:
         raise Unencodable(f"{packet.type.name}: reason code {code.name} is none of this packet's")
     return code
+
+
+def _reasons(packet: SubAck | UnsubAck) -> bytes:
+    """All of them; there may be 100,000, and few are different."""
+    for code in set(_some(packet.reason_codes)):
+        _reason(packet, code)
+    return bytes(packet.reason_codes)
 
 
 def _packet_id(packet_id: int) -> bytes:

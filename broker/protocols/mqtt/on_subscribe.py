@@ -1,76 +1,125 @@
 """SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10).
 
-A packet may hold 100,000 filters and more, at some 10 to 50 us each: it yields after a turn's share of them, and the
-client's next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for
-all of them.
+    body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
+      '-- codec, if there is anything special about it ---------'
+
+A packet may hold 100,000 filters and more, at some 3 us each: it yields after a turn's share of them, and the client's
+next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
+them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from broker.core import errors
 from broker.core.session import SessionOptions
 from broker.protocols.mqtt.data_types import encode_variable
+from broker.protocols.mqtt.encoding import options_byte
 from broker.protocols.mqtt.error_codes import explaining, reason_of
-from broker.protocols.mqtt.packets import SubAck, Subscribe, Subscription, UnsubAck, Unsubscribe
+from broker.protocols.mqtt.fixed_header import FIRST_BYTES, PacketType
+from broker.protocols.mqtt.packets import SubAck, Subscribe, UnsubAck, Unsubscribe
 from broker.protocols.mqtt.properties import NONE
 from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.protocols.mqtt.subscribe_body import filters_of
 from broker.protocols.mqtt.topics import SHARE, parse_shared
 from broker.protocols.mqtt.version import V5
+from broker.wire.message import Variant
 
 if TYPE_CHECKING:
     from broker.protocols.mqtt.connection import MqttConnection
 
+Filters = Iterable[tuple[bytes, int]]  # each with the byte of its options (3.8.3.1)
+
+SUBSCRIBE: Final = FIRST_BYTES[PacketType.SUBSCRIBE]
+UNSUBSCRIBE: Final = FIRST_BYTES[PacketType.UNSUBSCRIBE]
 SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
 SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
 FILTERS_PER_TURN: Final = 256
+GRANTED: Final = tuple(map(ReasonCode, range(3)))
+SHARED: Final = SHARE.encode()
 
 
-def subscribe(connection: "MqttConnection", packet: Subscribe) -> Iterator[None]:
+def begin(connection: "MqttConnection", first: int, body: bytes) -> Iterator[None] | None:
+    """The work that a packet asks for. None: it is another one, or the codec is to look at it."""
+    if first not in (SUBSCRIBE, UNSUBSCRIBE):
+        return None
+    filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=connection.version is V5)
+    if filters is None:
+        return None
+    if first == SUBSCRIBE:
+        return subscribe(connection, filters.packet_id, filters.identifier, filters)
+    return unsubscribe(connection, filters.packet_id, filters)
+
+
+def begin_subscribe(connection: "MqttConnection", packet: Subscribe) -> Iterator[None]:
+    """The same for what the codec has made of it."""
     identifiers = packet.properties.subscription_identifiers
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
+    filters = ((each.filter.encode(), options_byte(each, V5)) for each in packet.subscriptions)
+    return subscribe(connection, packet.packet_id, identifier, filters)
+
+
+def begin_unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> Iterator[None]:
+    """The same for what the codec has made of it."""
+    return unsubscribe(connection, packet.packet_id, ((each.encode(), 0) for each in packet.filters))
+
+
+def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
     refused: list[errors.FanlightError] = []
     codes: list[ReasonCode] = []
-    for wanted in packet.subscriptions:
+    asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
+    for filter, octet in filters:
         if codes and len(codes) % FILTERS_PER_TURN == 0:
             yield
-        codes.append(_subscribe(connection, wanted, identifier, refused))
+        if octet not in asked:
+            options = options_of(octet, identifier)
+            asked[octet] = options, connection.broker.sessions.variant_of(connection.session, options)
+        codes.append(_subscribe(connection, filter, octet, *asked[octet], refused))
     explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
-    connection.send(SubAck(packet.packet_id, tuple(codes), explained))
+    connection.send(SubAck(packet_id, tuple(codes), explained))
+
+
+def options_of(octet: int, identifier: bytes) -> SessionOptions:
+    """Subscription Options (3.8.3.1), but for Retain Handling; 3.1.1 has the QoS alone."""
+    return SessionOptions(
+        qos=octet & 3, no_local=bool(octet & 4), retain_as_published=bool(octet & 8), identifier=identifier
+    )
 
 
 def _subscribe(
-    connection: "MqttConnection", wanted: Subscription, identifier: bytes, refused: list[errors.FanlightError]
+    connection: "MqttConnection", filter: bytes, octet: int, options: SessionOptions, variant: Variant,
+    refused: list[errors.FanlightError],
 ) -> ReasonCode:
     sessions, session = connection.broker.sessions, connection.session
-    group, filter = parts_of(wanted.filter)
-    options = SessionOptions(
-        qos=wanted.qos, no_local=wanted.no_local, retain_as_published=wanted.retain_as_published,
-        identifier=identifier, group=group,
-    )
+    if filter.startswith(SHARED):
+        group, filter = parts_of(filter)
+        options = replace(options, group=group)
     try:
-        subscription, is_new = sessions.subscribe(session, filter, "mqtt", options)
+        subscription, is_new = sessions.subscribe(session, filter, "mqtt", options, variant)
     except errors.FanlightError as error:
         connection.note_refusal(error)
         refused.append(error)
         return reason_of(error)
-    handling = wanted.retain_handling
-    if group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
+    handling = octet >> 4
+    if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
         sessions.send_retained(session, subscription)
-    return ReasonCode(wanted.qos)
+    return GRANTED[octet & 3]
 
 
-def unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> Iterator[None]:
+def unsubscribe(connection: "MqttConnection", packet_id: int, filters: Filters) -> Iterator[None]:
     codes: list[ReasonCode] = []
-    for text in packet.filters:
+    for filter, _ in filters:
         if codes and len(codes) % FILTERS_PER_TURN == 0:
             yield
-        codes.append(_unsubscribe(connection, text))
-    connection.send(UnsubAck(packet.packet_id, tuple(codes)))
+        codes.append(_unsubscribe(connection, filter))
+    connection.send(UnsubAck(packet_id, tuple(codes)))
 
 
-def _unsubscribe(connection: "MqttConnection", text: str) -> ReasonCode:
-    group, filter = parts_of(text)
+def _unsubscribe(connection: "MqttConnection", filter: bytes) -> ReasonCode:
+    group = None
+    if filter.startswith(SHARED):
+        group, filter = parts_of(filter)
     try:
         connection.broker.sessions.unsubscribe(connection.session, filter, group)
     except errors.NoSuchSubscription:
@@ -78,9 +127,7 @@ def _unsubscribe(connection: "MqttConnection", text: str) -> ReasonCode:
     return ReasonCode.SUCCESS
 
 
-def parts_of(text: str) -> tuple[str | None, bytes]:
+def parts_of(filter: bytes) -> tuple[str, bytes]:
     """Queue group and filter: `$share/{ShareName}/{filter}` is a Shared Subscription (4.8.2), here in 3.1.1, too."""
-    if not text.startswith(SHARE):
-        return None, text.encode()
-    shared = parse_shared(text)
+    shared = parse_shared(filter.decode())
     return shared.share_name, shared.filter.encode()

@@ -14,8 +14,8 @@ from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.ports import WireConnection
 from broker.core.reader import Reader
-from broker.core.subscription import Options, Subscription
-from broker.core.topics import syntax_of
+from broker.core.subscription import PLAIN, Options, Subscription
+from broker.core.topics import SYNTAXES, syntax_of
 from broker.protocols.native import frames, lane
 from broker.protocols.native.codec import LENGTH, decode
 from broker.protocols.native.error_codes import CODES
@@ -30,6 +30,7 @@ from broker.protocols.native.frames import (
     Subscribe,
     Unsubscribe,
 )
+from broker.protocols.native.plain_request import plain_request
 from broker.protocols.native.state import LEGAL, State
 from broker.wire.fanout import UNLIMITED
 from broker.wire.inbox import Inbox, ReceiveBuffer
@@ -158,6 +159,11 @@ class NativeConnection(Reader):
     def _handle(self, body: bytes, now: float) -> None:
         if self.broker.ledger.ended:
             self.broker.finish()  # so that ENDED comes before the answers to what was sent later
+        if self.state is State.CONNECTED:
+            plain = plain_request(body)
+            if plain is not None:
+                self._act_plainly(*plain)
+                return
         values = decode(body)
         request = request_of(values)
         try:
@@ -167,6 +173,19 @@ class NativeConnection(Reader):
             if type(frame) not in LEGAL[self.state]:
                 raise errors.ProtocolError(f"{type(frame).__name__.upper()} is not allowed now")
             self._act(frame, now)
+        except errors.FanlightError as error:
+            self._answer(request, error)
+
+    def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes) -> None:
+        """SUBSCRIBE and UNSUBSCRIBE without options, of which there may be a million."""
+        assert self.client is not None
+        try:
+            if kind == frames.Type.UNSUBSCRIBE:
+                self._unsubscribe(request, number)
+                return
+            self.broker.subscribe(self.client, number, filter, SYNTAXES[0], PLAIN)
+            if request is not None:
+                self.outbox.write(frames.ok(request))
         except errors.FanlightError as error:
             self._answer(request, error)
 
@@ -256,19 +275,23 @@ class NativeConnection(Reader):
             self.outbox.write(frames.ok(frame.request))
 
     def _on_unsubscribe(self, frame: Unsubscribe) -> None:
-        assert self.client is not None
-        subscription = self.broker.subscription(self.client, frame.subscription)
         if frame.after:
+            assert self.client is not None
+            subscription = self.broker.subscription(self.client, frame.subscription)
             if subscription.end_after(frame.after):
                 subscription.end()
             if frame.request is not None:
                 self.outbox.write(frames.ok(frame.request))
-            return
-        self.broker.unsubscribe(self.client, frame.subscription)
-        if frame.request is not None:
+        else:
+            self._unsubscribe(frame.request, frame.subscription)
+
+    def _unsubscribe(self, request: int | None, number: int) -> None:
+        assert self.client is not None
+        subscription = self.broker.unsubscribe(self.client, number)
+        if request is not None:
             result = {"delivered": subscription.delivered, "dropped": subscription.dropped}
-            self.outbox.write(frames.ok(frame.request, result))
-        self.outbox.evicted.pop(frame.subscription, None)
+            self.outbox.write(frames.ok(request, result))
+        self.outbox.evicted.pop(number, None)
 
     def _on_credit(self, frame: Credit) -> None:
         assert self.client is not None

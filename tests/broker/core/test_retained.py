@@ -147,7 +147,8 @@ def test_topics_without_a_value_do_not_end_the_sending() -> None:
 def test_filters_that_match_nothing_share_the_slice_of_a_turn() -> None:
     """However many filters a SUBSCRIBE has, their look-ups are spread over turns."""
     world = World()
-    retain(world, "a")
+    for n in range(SLICE):
+        retain(world, f"{n}/none")  # the same words: it must be looked up
     peer = world.connect("c")
     for n in range(SLICE):
         peer.subscribe(f"none/{n}")
@@ -159,6 +160,19 @@ def test_filters_that_match_nothing_share_the_slice_of_a_turn() -> None:
         turns += 1
     assert turns >= SLICE * retained.LOOK_UP // SLICE
     assert not peer.session.cursors
+
+
+def test_a_filter_with_a_word_that_no_topic_has_is_not_looked_up() -> None:
+    world = World()
+    retain(world, "a/b")
+    peer = world.connect("c")
+    for filter in ("a/c", "+/x", "c"):
+        peer.subscribe(filter, retained=False)
+    for subscription in list(peer.session.subscriptions):
+        world.broker.sessions.send_retained(peer.session, subscription)
+    assert not peer.session.cursors
+    peer.subscribe("+/b", retained=True)
+    assert len(peer.got()) == 1
 
 
 def test_a_client_that_does_not_read_gets_no_more_than_a_little_ahead() -> None:

@@ -1,0 +1,101 @@
+"""SUBSCRIBE and UNSUBSCRIBE taken apart in C: as the codec takes them, for whatever it takes."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from broker.protocols.mqtt.codec import decode, encode
+from broker.protocols.mqtt.encoding import options_byte
+from broker.protocols.mqtt.errors import PacketError
+from broker.protocols.mqtt.packets import Subscribe, Subscription, Unsubscribe
+from broker.protocols.mqtt.properties import Properties
+from broker.protocols.mqtt.subscribe_body import filters_of
+from broker.protocols.mqtt.version import V3, V5, Version
+from tests.broker.protocols.mqtt.test_lane_publish import INTERESTING, mutated
+
+VERSIONS = st.sampled_from([V3, V5])
+# Wildcards, separators, the parts of a Shared Subscription, and octets that are in no UTF-8, alone and together.
+PIECES = [b"a", b"+", b"#", b"/", b"$share/", b"$share", b"g/", b"\0", b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"$SYS/"]
+FILTERS = st.lists(st.sampled_from(PIECES), max_size=5).map(b"".join)
+OPTIONS = st.integers(0, 255) | st.sampled_from([0, 1, 2, 3, 4, 8, 0x10, 0x20, 0x2E, 0x30])
+PROPERTIES = st.sampled_from(
+    [b"\0", b"\x02\x0b\x01", b"\x03\x0b\x80\x01", b"\x05\x0b\xff\xff\xff\x7f", b"\x02\x0b\0", b"\x03\x0b\x80\0",
+     b"\x07\x26\0\1a\0\1b", b"\x04\x0b\x01\x0b\x02", b"\x80\0", b"\x02\x01\0", b"\x06\x0b\x80\x80\x80\x80\1"]
+)
+
+
+def plainly(body: bytes, version: Version, *, subscribe: bool) -> tuple[int, bytes, list[tuple[bytes, int]]] | None:
+    """By the codec: packet identifier, the property as encoded, filters with their options. None: it refuses it."""
+    try:
+        packet = decode(0x82 if subscribe else 0xA2, body, version)
+    except PacketError:
+        return None
+    if isinstance(packet, Subscribe):
+        numbers = packet.properties.subscription_identifiers
+        one = Subscribe(1, (Subscription("t"),), Properties(subscription_identifiers=numbers))
+        identifier = encode(one, V5)[5:-4] if numbers else b""
+        filters = [(each.filter.encode(), options_byte(each, version)) for each in packet.subscriptions]
+        return packet.packet_id, identifier, filters
+    assert isinstance(packet, Unsubscribe)
+    return packet.packet_id, b"", [(filter.encode(), 0) for filter in packet.filters]
+
+
+def agrees(body: bytes, version: Version, *, subscribe: bool) -> bool:
+    """The compiled one takes nothing that the codec refuses, and what it takes it takes alike. True if it takes it."""
+    expected = plainly(body, version, subscribe=subscribe)
+    found = filters_of(body, subscribe=subscribe, has_properties=version is V5)
+    if found is None:
+        # What it leaves to the codec though it is sound has other properties than an identifier.
+        assert expected is None or (version is V5 and body[2] != 0)
+        return False
+    assert expected == (found.packet_id, found.identifier, list(found))
+    assert list(found) == []
+    return True
+
+
+@settings(max_examples=1_500, deadline=None)
+@given(VERSIONS, st.booleans(), st.integers(0, 0xFFFF), PROPERTIES, st.lists(st.tuples(FILTERS, OPTIONS), max_size=4))
+@example(V3, True, 1, b"\0", [(b"$share/g/a/+/#", 1)])
+@example(V5, True, 1, b"\x03\x0b\x80\x01", [(b"a", 0x2E), (b"$share/g/a", 0)])
+@example(V5, True, 1, b"\0", [(b"$share/g/a", 4)])
+@example(V3, False, 1, b"\0", [(b"$share//a", 0)])
+def test_it_takes_what_the_codec_takes(
+    version: Version, subscribe: bool, packet_id: int, properties: bytes, wanted: list[tuple[bytes, int]]
+) -> None:
+    body = packet_id.to_bytes(2, "big") + (properties if version is V5 else b"")
+    for filter, options in wanted:
+        body += len(filter).to_bytes(2, "big") + filter + (bytes((options,)) if subscribe else b"")
+    agrees(body, version, subscribe=subscribe)
+
+
+@settings(max_examples=1_500, deadline=None)
+@given(
+    VERSIONS, st.booleans(),
+    st.lists(
+        st.tuples(st.integers(0, 60), st.sampled_from(["set", "cut", "add"]), st.sampled_from(INTERESTING)), max_size=3
+    ),
+)
+def test_mutated_ones_are_taken_as_by_the_codec(
+    version: Version, subscribe: bool, edits: list[tuple[int, str, int]]
+) -> None:
+    filters = ("a/+/b", "$share/group/c/#", "d")
+    if subscribe:
+        octets = encode(Subscribe(7, tuple(Subscription(each, n) for n, each in enumerate(filters))), version)
+    else:
+        octets = encode(Unsubscribe(7, filters), version)
+    agrees(mutated(octets[2:], edits), version, subscribe=subscribe)
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+def test_every_cut_of_a_packet_is_taken_as_by_the_codec(version: Version) -> None:
+    octets = encode(Subscribe(7, (Subscription("a/+", 1), Subscription("b/#", 2))), version)[2:]
+    taken = [agrees(octets[:size], version, subscribe=True) for size in range(len(octets) + 1)]
+    assert taken.count(True) == 2  # behind the first filter, and all of it
+
+
+def test_usual_packets_are_not_left_to_the_codec() -> None:
+    wanted = (Subscription("a", 1), Subscription("$share/g/#", 2))
+    identified = Properties(subscription_identifiers=(300,))
+    for version, properties in ((V3, Properties()), (V5, Properties()), (V5, identified)):
+        assert agrees(encode(Subscribe(7, wanted, properties), version)[2:], version, subscribe=True)
+        assert agrees(encode(Unsubscribe(7, ("a", "$share/g/#")), version)[2:], version, subscribe=False)
