@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from fanlight.cli import main as fanlight_main
+from fanlight.cli import others
 from tests.conftest import TestBroker
 
 FANLIGHT = [sys.executable, "-m", "fanlight.cli"]
@@ -239,6 +242,29 @@ def test_bench_hands_over_to_the_harness(shell: Shell) -> None:
     code, out, _ = shell("bench", "--help")
     assert code == 0
     assert b"python -m bench" in out
+    code, out, _ = shell("bench", "load", "--list")
+    assert (code, b"fan-out" in out) == (0, True)
+
+
+def test_a_verb_whose_distribution_is_missing_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(others, "entry_points", lambda **_: ())
+    assert fanlight_main(["bench", "load", "--list"]) == 2
+    assert "pip install fanlight-broker" in capsys.readouterr().err
+
+
+def test_another_distribution_can_bring_a_verb(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "extra.py").write_text("def main(arguments):\n    print('extra', *arguments)\n    return 7\n")
+    metadata = tmp_path / "extra-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[fanlight.commands]\nextra = extra:main\npub = extra:main\n")
+    paths = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))
+    shell = Shell({**environment, "PYTHONPATH": paths})
+    assert shell("extra", "--count", "3") == (7, b"extra --count 3\n", "")
+    assert b"from extra" in shell("--help")[1]
+    assert shell("pub", "cli.own.verb", "x") == (0, b"", "")  # the SDK's own verbs stay its own
 
 
 def test_help_teaches_by_example(shell: Shell) -> None:

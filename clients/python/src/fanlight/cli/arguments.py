@@ -6,7 +6,7 @@ from typing import NoReturn, TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import exits
+from . import exits, others
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
 
 EXAMPLES = """\
@@ -45,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
     _reply(verbs)
     _top(verbs)
     _explain(verbs)
-    verbs.add_parser("bench", add_help=False, help="measure a broker (hands over to the load harness)")
+    for name, line in others.names().items():
+        if name not in verbs.choices:
+            verbs.add_parser(name, add_help=False, help=line)
     return root
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from ..errors import FanlightError
-from . import bench, exits, explain, pub, reply, request, sub, top
+from . import exits, explain, others, pub, reply, request, sub, top
 from .arguments import parser
 from .streams import silence_stdout
 
@@ -23,8 +23,8 @@ BLOCKING: dict[str, Callable[[Any], int]] = {"top": top.run, "explain": explain.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (see `exits`)."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words[:1] == ["bench"]:  # its options are the harness's, and argparse would look at them
-        return bench.run(words[1:])
+    if words and words[0] not in ASYNC and words[0] not in BLOCKING and words[0] in others.names():
+        return others.run(words[0], words[1:])  # its options are its own, and argparse would look at them
     options = parser().parse_args(words)
     logging.getLogger("fanlight").addHandler(logging.NullHandler())  # the verbs say what is to be said
     try:
