@@ -38,7 +38,10 @@ class Asked:
 _AMQTT_SLOW = "amqtt compares every filter with every message: at 10,000 filters it delivers some 500 a second"
 _RABBIT_SLOW = "RabbitMQ takes 0.6 ms to enter a filter: the set-up alone would take minutes"
 _NULL_SIMPLE = "the null broker knows neither acknowledgements of MQTT nor MQTT 5"
-_MANY = {"amqtt": _AMQTT_SLOW, "rabbitmq": _RABBIT_SLOW}
+_NULL_STREAMS = "the null broker is the floor of moving messages; it is not made to hold many filters"
+_MANY = {
+    "amqtt": _AMQTT_SLOW, "rabbitmq": _RABBIT_SLOW, "null-native": _NULL_STREAMS, "null-mqtt": _NULL_STREAMS,
+}  # fmt: skip
 
 ASKED = {
     asked.letter: asked

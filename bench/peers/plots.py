@@ -16,6 +16,7 @@ MARKS = {
     "null-mqtt": (svg.GREY, "x"),
 }  # fmt: skip
 CHART = "benchmarks-cpu.svg"
+APART = 0.6  # of the height of a line: over that its dots are spread, so that equal ones can be told apart
 
 
 def plots(report: Report) -> dict[str, bytes]:
@@ -39,10 +40,12 @@ def _dots(axes: Any, report: Report, places: Mapping[str, tuple[str, str]], what
     """A line a place, a dot a contender. places: label -> (scenario, figure)."""
     figured = Figured(report)
     shown = [name for name, at in places.items() if any(figured(at[0], one, at[1]) for one in report["contenders"])]
-    for contender in report["contenders"]:
+    names = list(report["contenders"])
+    for number, contender in enumerate(names):
         colour, mark = MARKS[contender]
         values = [figured(places[name][0], contender, places[name][1]) for name in shown]
-        known = [(value, at) for at, value in enumerate(values) if value]
+        aside = APART * ((number + 0.5) / len(names) - 0.5)
+        known = [(value, at + aside) for at, value in enumerate(values) if value]
         if known:
             axes.plot(*zip(*known, strict=True), linestyle="", marker=mark, markersize=6, color=colour,
                       markerfacecolor=colour, alpha=0.9, label=contender)  # fmt: skip
@@ -66,6 +69,7 @@ def _scenarios(report: Report, figure: str) -> dict[str, tuple[str, str]]:
 def _cpu(axes: Any, report: Report) -> None:
     what = "us of the broker's processor time a delivery; less is better"
     _dots(axes, report, _scenarios(report, "us_per_delivery"), what)
+    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def _rates(axes: Any, report: Report) -> None:
@@ -98,6 +102,7 @@ def _latency(axes: Any, report: Report) -> None:
     axes.set_yticks(range(len(places)), places)
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("us from when it was due to when it came, median to p99, thin to p99.9 (E)")
 
 
