@@ -49,7 +49,7 @@ class Application:
         self._stop_now = asyncio.Event()
         self._draining = False
         loop = asyncio.get_running_loop()
-        self.broker = Broker(settings.limits, lambda: loop.call_soon(self._flusher.flush), loop.call_soon)
+        self.broker = Broker(settings.limits, lambda: self._flusher.schedule(loop), loop.call_soon)
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
@@ -57,7 +57,7 @@ class Application:
         )
         files_of_tls = tls_files_of(settings)
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
-        self.doors = Doors(settings, self.broker, self.authenticator, self.tls)
+        self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready)
         self.broker.system_topics = SystemTopics(
             self.broker, self.views.counters, monotonic(), version=__version__

@@ -17,9 +17,11 @@ from typing import Final
 from broker import logs
 from broker.admin.figures import Figures
 from broker.config import Settings
+from broker.config.settings import Tcp
 from broker.core.broker import Broker
 from broker.core.ports import Authenticator
 from broker.net.clock import monotonic
+from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.net.places import Places
 from broker.net.tls import Tls
@@ -30,25 +32,35 @@ from broker.protocols.mqtt.options import AuthenticationMethod, Counts, Options
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 
+try:
+    from broker.net.poller import Poller
+except ImportError:  # it needs epoll, which only Linux has: see `tcp` in config/settings.py
+    Poller = None  # type: ignore[assignment, misc]
+
 log: Final = logs.get("app")
 
 
 class Doors:
     """All that clients come in by; the HTTP listener is not among them."""
 
-    def __init__(self, settings: Settings, broker: Broker, authenticator: Authenticator, tls: Tls | None) -> None:
+    def __init__(
+        self, settings: Settings, broker: Broker, authenticator: Authenticator, tls: Tls | None, flusher: Flusher
+    ) -> None:
         self.settings = settings
+        self._poller = new_poller(settings.tcp, flusher)
         self.mqtt_counts = Counts()
         self._tls = tls
         places, shared = Places(), ReceiveBuffer()
         self.native = Listener(
-            "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places
+            "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places,
+            poller=self._poller,
         )
         self.listeners = [self.native]
         if settings.mqtt:
             factory = partial(MqttConnection, mqtt_options(settings), self.mqtt_counts)
             self.mqtt = Listener(
-                "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places
+                "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places,
+                poller=self._poller,
             )
             self.listeners.append(self.mqtt)
 
@@ -99,6 +111,8 @@ class Doors:
     async def stop(self) -> None:
         for listener in self.listeners:
             await listener.stop()
+        if self._poller is not None:
+            self._poller.close()
 
     def counters(self) -> Mapping[str, int]:
         """Of all listeners together."""
@@ -112,6 +126,15 @@ class Doors:
         if not self.settings.mqtt:
             return []
         return [Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons)]
+
+
+def new_poller(tcp: Tcp, flusher: Flusher) -> Poller | None:
+    """The poller, if the settings want it and it is there. Raises PluginError if it must be and is not."""
+    if Poller is None and tcp is Tcp.EPOLL:
+        raise PluginError("tcp: epoll, which only Linux has; set tcp to auto or uvloop")
+    if Poller is None or tcp is Tcp.UVLOOP:
+        return None
+    return Poller(asyncio.get_running_loop(), flusher)
 
 
 class PluginError(ValueError):

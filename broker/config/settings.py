@@ -46,6 +46,12 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class Tcp(StrEnum):
+    AUTO = "auto"  # epoll where it is, which is on Linux
+    EPOLL = "epoll"
+    UVLOOP = "uvloop"
+
+
 class ClientCertificates(StrEnum):
     NONE = "none"
     OPTIONAL = "optional"
@@ -85,6 +91,13 @@ class Settings:
         int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
         Reason("TCP port of the native protocol; 0 takes a free one and logs it"),
     ] = 7420
+    tcp: Annotated[
+        Tcp, LISTENERS, NeedsRestart(),
+        Reason(
+            "what reads and writes plain TCP connections: a compiled poller of this broker's own (epoll, the quicker, "
+            "on Linux), or uvloop's transports, which TLS and WebSocket have in any case; auto takes the quicker one"
+        ),
+    ] = Tcp.AUTO
     http: Annotated[
         bool, LISTENERS, NeedsRestart(), Reason("whether there is an HTTP listener: health, metrics, views")
     ] = True

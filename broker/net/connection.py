@@ -8,7 +8,7 @@ This file ends where asyncio ends.
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import structlog
 
@@ -19,7 +19,11 @@ from broker.net.arrival import Arrival, address_of
 from broker.net.flush import Sink
 from broker.net.tls import name_of
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import Lane
 from broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from broker.net.tcp import Socket
 
 log: Final = structlog.stdlib.get_logger("net")
 
@@ -37,7 +41,10 @@ class ProtocolConnection(Protocol):
     failed: str | None
     refused: int
 
+    @property
+    def lane(self) -> Lane: ...
     def receive(self, now: float) -> None: ...
+    def take(self, event: int | None, now: float) -> None: ...
     def authenticated(self, user: str, now: float) -> None: ...
     def refuse(self, error: FanlightError) -> None: ...
     def idle(self, now: float) -> None: ...
@@ -68,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self.certified = ""  # whom the client's certificate is of
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
+        self._socket: Socket | None = None  # the same, if it is the poller's
         self._sink: Sink | None = None
         self._protocol: ProtocolConnection | None = None
         self._login: asyncio.Task[None] | None = None
@@ -93,6 +101,18 @@ class Connection(asyncio.BufferedProtocol):
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self.home.direct and self.arrival is None:
                 fd = plain.fileno()
+        self._open(transport, fd)
+
+    def accepted(self, socket: "Socket") -> None:
+        """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
+        self._transport = cast(asyncio.Transport, socket)
+        self.address = socket.address
+        self._open(self._transport, socket.fd)
+        if self._protocol is not None:
+            self._socket = socket
+            socket.attach(self, self._protocol)
+
+    def _open(self, transport: asyncio.Transport, fd: int) -> None:
         self._protocol = self.home.opened(self)
         if self._protocol is None:
             transport.abort()
@@ -112,11 +132,11 @@ class Connection(asyncio.BufferedProtocol):
             protocol.inbox.received(nbytes)
             protocol.receive(self.home.clock())
         except Exception:
-            self._fault()
+            self.fault()
         if nbytes >= LONG_READ:
             self.next_turn()
 
-    def _fault(self) -> None:
+    def fault(self) -> None:
         # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
         log.exception("internal_error", address=self.address, client=str(self.protocol.client or ""))
         self.abort("internal error")
@@ -186,18 +206,20 @@ class Connection(asyncio.BufferedProtocol):
             protocol.refuse(error)
             return
         except Exception:
-            self._fault()
+            self.fault()
             return
         finally:
             self._login = None
         try:
             protocol.authenticated(name, self.home.clock())
         except Exception:
-            self._fault()
+            self.fault()
 
     def close(self, reason: str = "") -> None:
         self.close_reason = reason or "closed by the broker"
         linger = self.home.closing(self)
+        if self._socket is not None:
+            self._socket.by_python()
         if self._sink is not None:
             self._sink.close(linger)
             # What the peer still sends is read and thrown away, and so is heard of its end.
@@ -236,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 go_on()
             except Exception:
-                self._fault()
+                self.fault()
         self._read_or_not()
 
     def _read_or_not(self) -> None:

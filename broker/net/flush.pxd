@@ -30,4 +30,7 @@ cdef class Flusher:
     cdef:
         Ledger ledger
         object on_fault
+        bint expected                  # who runs this turn flushes at its end, and often
         readonly unsigned long long turns, writes
+
+    cpdef flush(self)

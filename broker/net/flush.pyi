@@ -1,4 +1,4 @@
-from asyncio import WriteTransport
+from asyncio import AbstractEventLoop, WriteTransport
 from collections.abc import Callable
 from typing import Any
 
@@ -26,4 +26,5 @@ class Flusher:
     turns: int
     writes: int
     def __init__(self, ledger: Ledger, on_fault: Callable[[Outbox, Exception], Any]) -> None: ...
+    def schedule(self, loop: AbstractEventLoop) -> None: ...
     def flush(self) -> None: ...

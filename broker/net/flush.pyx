@@ -164,8 +164,15 @@ cdef class Flusher:
         self.ledger = ledger
         self.on_fault = on_fault
 
-    def flush(self):
+    def schedule(self, loop):
+        """Something waits to be flushed: let the loop do it, unless it is in a turn that does."""
+        if not self.expected:
+            loop.call_soon(self.flush)
+
+    cpdef flush(self):
         """The end of a turn."""
+        if not self.ledger.dirty:
+            return
         cdef list dirty = self.ledger.take_dirty()
         cdef Outbox outbox
         cdef Sink sink

@@ -8,7 +8,7 @@ have several doors, by plain TCP, TLS and WebSocket: `start` opens one, and may 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -21,6 +21,9 @@ from broker.net.tls import Tls
 from broker.net.tls_door import TlsDoor
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from broker.net.poller import Poller
 
 log: Final = structlog.stdlib.get_logger("net")
 
@@ -37,17 +40,26 @@ class Upgrade(Protocol):
     def entrance(self, arrival: Arrival, connection: Callable[[], Connection]) -> asyncio.Protocol: ...
 
 
+class ListeningDoor(Protocol):
+    """What accepts: asyncio's server, TlsDoor or TcpDoor."""
+
+    def is_serving(self) -> bool: ...
+    def close(self) -> None: ...
+
+
 class Listener:
     """Accepts the connections of one protocol.
 
     name   in logs, and the protocol's
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
     places shared by the listeners of a broker, whose limits are for all connections together
+    poller what plain TCP connections are read and written by; without one, the loop's transports
     """
 
     def __init__(
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, places: Places | None = None,
+        poller: "Poller | None" = None,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -59,8 +71,9 @@ class Listener:
         self.arrivals_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
         self._factory = factory
         self._shared = shared
+        self._poller = poller
         self._places = places if places is not None else Places()
-        self._doors: list[asyncio.Server | TlsDoor] = []
+        self._doors: list[ListeningDoor] = []
         self._timer: asyncio.TimerHandle | None = None
         self._connections: dict[Connection, ProtocolConnection] = {}
         self._arriving: set[Arrival] = set()
@@ -82,9 +95,15 @@ class Listener:
         """Open a door: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
         if tls is not None:
-            door = TlsDoor(tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits)
-            bound = await door.start(host, port, BACKLOG)
-            self._doors.append(door)
+            secure = TlsDoor(tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits)
+            bound = await secure.start(host, port, BACKLOG)
+            self._doors.append(secure)
+        elif upgrade is None and self._poller is not None:
+            from broker.net.tcp_door import TcpDoor  # compiled for Linux alone
+
+            plain = TcpDoor(self._poller, lambda socket: Connection(self).accepted(socket))
+            bound = await plain.start(host, port, BACKLOG)
+            self._doors.append(plain)
         else:
             server = await loop.create_server(
                 lambda: self._entrance(None if upgrade is None else Arrival(self, "websocket", ""), upgrade),

@@ -16,6 +16,8 @@ import structlog
 
 from broker.core.limits import Limits
 from broker.net.arrival import Arrival, Hall
+from broker.net.bound import bind
+from broker.net.bound import name_of as bound_to
 from broker.net.tls import Tls, name_of
 
 log: Final = structlog.stdlib.get_logger("net")
@@ -45,20 +47,9 @@ class TlsDoor:
 
     async def start(self, host: str, port: int, backlog: int) -> tuple[str, int]:
         """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        try:
-            for family, address in dict.fromkeys((each[0], each[4]) for each in found):
-                bound = socket.create_server(address[:2], family=family, backlog=backlog)
-                self._sockets.append(bound)
-                bound.setblocking(False)
-        except BaseException:
-            self.close()
-            raise
+        self._sockets = await bind(host, port, backlog)
         self._accept_again()
-        name = self._sockets[0].getsockname()
-        return str(name[0]), int(name[1])
+        return bound_to(self._sockets[0])
 
     def is_serving(self) -> bool:
         return bool(self._sockets)

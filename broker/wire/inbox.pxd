@@ -29,6 +29,8 @@ cdef class Inbox:
         public Py_ssize_t read_max        # bytes to hold at most before they are parsed, 0: as the buffer allows
         Py_ssize_t counted                # bytes entered in the ledger
 
+    cdef int open_space(self) except -1
+    cdef int take_in(self, Py_ssize_t octets) noexcept
     cdef int keep_rest(self) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef void count(self) noexcept

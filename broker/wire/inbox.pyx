@@ -56,6 +56,17 @@ cdef class Inbox:
 
     def next_buffer(self):
         """Where the next read goes. Valid until `received`; nothing else may read in between."""
+        self.open_space()
+        return self.shared
+
+    def received(self, Py_ssize_t octets):
+        """`octets` bytes were read into `next_buffer()`: they and the rest before them can be parsed now."""
+        if octets < 0 or octets > self.shared.view_size:
+            raise ValueError(f"{octets} bytes read into a buffer of {self.shared.view_size}")
+        self.take_in(octets)
+
+    cdef int open_space(self) except -1:
+        """Let `shared.view` be where the next read goes."""
         cdef ReceiveBuffer shared = self.shared
         if self.part_size <= SMALL_REST:
             if self.part_size:
@@ -65,18 +76,16 @@ cdef class Inbox:
             shared.view_size = shared.capacity - self.part_size
             if self.read_max:
                 shared.view_size = max(1, min(shared.view_size, self.read_max - self.part_size))
-            return shared
+            return 0
         if self.part_capacity - self.part_size < SMALL_REST:
             self.grow(min(2 * self.part_capacity, max(self.wanted, self.part_size) + SMALL_REST))
         self.in_shared = False
         shared.view = self.part + self.part_size
         shared.view_size = self.part_capacity - self.part_size
-        return shared
+        return 0
 
-    def received(self, Py_ssize_t octets):
-        """`octets` bytes were read into `next_buffer()`: they and the rest before them can be parsed now."""
-        if octets < 0 or octets > self.shared.view_size:
-            raise ValueError(f"{octets} bytes read into a buffer of {self.shared.view_size}")
+    cdef int take_in(self, Py_ssize_t octets) noexcept:
+        """`octets` bytes, no more than there was space for, have been read."""
         self.ledger.bytes_in += octets
         if self.in_shared:
             self.data = self.shared.data
@@ -86,6 +95,7 @@ cdef class Inbox:
             self.data = self.part
             self.end = self.part_size
         self.pos = 0
+        return 0
 
     def feed(self, const unsigned char[::1] octets):
         """Take bytes that were read elsewhere (tests, or a transport without buffers)."""

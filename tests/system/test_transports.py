@@ -1,8 +1,8 @@
-"""The two ways out of an outbox, on the two event loops, and the two families of addresses.
+"""The three ways of a connection's bytes, on the two event loops, and the two families of addresses.
 
-Plain TCP is written to with sendmsg(2), past the transport; TLS goes through it (test_tls_transport.py).
-Both must send the same bytes, to quick readers and to slow ones, so a listener is run here in the test's own process,
-with either way forced.
+Plain TCP is read and written by the poller, or read by the loop's transport and written with sendmsg(2) past it; TLS
+goes through the transport altogether (test_tls_transport.py). All must send the same bytes, to quick readers and to
+slow ones, so a listener is run here in the test's own process, with each way forced.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from broker.core.limits import Limits, SlowPolicy
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
+from broker.net.poller import Poller
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
@@ -49,14 +50,16 @@ def give_up(outbox: Outbox, error: Exception) -> None:
 
 
 @asynccontextmanager
-async def listener(direct: bool, **limits: Any) -> AsyncIterator[tuple[int, Broker]]:
+async def listener(way: str, **limits: Any) -> AsyncIterator[tuple[int, Broker]]:
     """A broker behind one listener; its port."""
     loop = asyncio.get_running_loop()
-    broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush))
+    broker = Broker(Limits(**limits), lambda: flusher.schedule(loop))
     flusher = Flusher(broker.ledger, give_up)
+    poller = Poller(loop, flusher) if way == "poller" else None
     authenticator = PasswordAuthenticator(Credentials())
     serving = Listener(
-        "native", broker, NativeConnection, authenticator, clock=monotonic, shared=ReceiveBuffer(), direct=direct
+        "native", broker, NativeConnection, authenticator, clock=monotonic, shared=ReceiveBuffer(),
+        direct=way != "transport", poller=poller,
     )
     _, port = await serving.start("127.0.0.1", 0)
     try:
@@ -64,6 +67,9 @@ async def listener(direct: bool, **limits: Any) -> AsyncIterator[tuple[int, Brok
     finally:
         assert await serving.drain(20, "the test is over") == 0
         await authenticator.close()
+        if poller is not None:
+            assert poller.count == 0
+            poller.close()
     assert broker.ledger.used == 0
     assert broker.ledger.pausing == 0
 
@@ -73,7 +79,8 @@ def run(loop: Loop, main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-both_ways = pytest.mark.parametrize("direct", [True, False], ids=["sendmsg", "transport"])
+WAYS = ("poller", "sendmsg", "transport")
+all_ways = pytest.mark.parametrize("way", WAYS)
 both_loops = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
 
 
@@ -106,28 +113,28 @@ async def conversation(port: int, receive_buffer: int | None, kind: type[Peer] =
     return digest.hexdigest()
 
 
-def test_both_ways_on_both_loops_send_the_same() -> None:
-    async def main(direct: bool, receive_buffer: int | None) -> str:
-        async with listener(direct) as (port, _):
+def test_all_ways_on_both_loops_send_the_same() -> None:
+    async def main(way: str, receive_buffer: int | None) -> str:
+        async with listener(way) as (port, _):
             return await conversation(port, receive_buffer)
 
     digests = {
-        run(loop, main(direct, receive_buffer))
-        for loop in LOOPS.values() for direct in (True, False) for receive_buffer in (None, SMALL_BUFFER)
+        run(loop, main(way, receive_buffer))
+        for loop in LOOPS.values() for way in WAYS for receive_buffer in (None, SMALL_BUFFER)
     }
     assert len(digests) == 1
 
 
-@both_ways
+@all_ways
 @both_loops
 @pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "pause"])
-def test_a_slow_reader_gets_whole_frames_and_the_counters_agree(loop: Loop, direct: bool, policy: str) -> None:
+def test_a_slow_reader_gets_whole_frames_and_the_counters_agree(loop: Loop, way: str, policy: str) -> None:
     count, size = 6_000, 1_000
 
     async def main() -> None:
         limits = {"outbox_bytes_max": 256 * KIB, "frame_bytes_max": 64 * KIB, "slow_policy": SlowPolicy(policy)}
         async with (
-            listener(direct, **limits) as (port, broker),
+            listener(way, **limits) as (port, broker),
             await Peer.connect(port, receive_buffer=SMALL_BUFFER) as slow,
             await Peer.connect(port) as publisher,
         ):
@@ -155,13 +162,13 @@ def test_a_slow_reader_gets_whole_frames_and_the_counters_agree(loop: Loop, dire
     run(loop, main())
 
 
-@both_ways
+@all_ways
 @both_loops
-def test_cut_off_in_the_middle_of_a_frame_the_reader_gets_its_end_and_a_goodbye(loop: Loop, direct: bool) -> None:
+def test_cut_off_in_the_middle_of_a_frame_the_reader_gets_its_end_and_a_goodbye(loop: Loop, way: str) -> None:
     async def main() -> None:
         limits = {"outbox_bytes_max": 256 * KIB, "frame_bytes_max": 128 * KIB, "slow_policy": SlowPolicy.DISCONNECT}
         async with (
-            listener(direct, **limits) as (port, _),
+            listener(way, **limits) as (port, _),
             await Peer.connect(port, receive_buffer=SMALL_BUFFER) as slow,
             await Peer.connect(port) as publisher,
         ):
@@ -176,11 +183,11 @@ def test_cut_off_in_the_middle_of_a_frame_the_reader_gets_its_end_and_a_goodbye(
     run(loop, main())
 
 
-@both_ways
+@all_ways
 @both_loops
-def test_readers_that_are_reset_while_they_are_written_to_harm_nobody(loop: Loop, direct: bool) -> None:
+def test_readers_that_are_reset_while_they_are_written_to_harm_nobody(loop: Loop, way: str) -> None:
     async def main() -> None:
-        async with listener(direct) as (port, broker), await Peer.connect(port) as publisher:
+        async with listener(way) as (port, broker), await Peer.connect(port) as publisher:
             async with await Peer.connect(port) as reader:
                 await reader.subscribe(1, "x")
                 for start in range(0, 2_000, 100):
@@ -203,13 +210,13 @@ def has_ipv6() -> bool:
         return False
 
 
-@both_ways
+@all_ways
 @both_loops
-def test_a_goodbye_and_a_reset_at_once_are_no_error_of_ours(loop: Loop, direct: bool) -> None:
+def test_a_goodbye_and_a_reset_at_once_are_no_error_of_ours(loop: Loop, way: str) -> None:
     async def main() -> None:
         troubles: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
-        async with listener(direct) as (port, broker):
+        async with listener(way) as (port, broker):
             for _ in range(100):
                 peer = await Peer.connect(port)
                 await peer.send(publish("nobody", b"", 1), frame(Type.GOODBYE, "normal"))

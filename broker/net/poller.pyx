@@ -1,0 +1,149 @@
+# cython: language_level=3
+"""The poller: reads, processes and writes plain TCP connections, many in one turn of the loop, without entering Python.
+
+asyncio's loop stays the master of time: it waits, and calls `turn` when one of the poller's sockets is ready. A turn goes
+round until nothing is ready any more or its time is over, so that all else that the loop does gets its own. What was
+put into outboxes is flushed at the end of each round, here and now. No timer, and nothing waits for a later turn.
+"""
+
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport uint32_t
+
+from broker.net.flush cimport Flusher
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec* time)
+    int CLOCK_MONOTONIC
+
+cdef extern from "<unistd.h>" nogil:
+    int close(int fd)
+
+cdef extern from "<sys/epoll.h>" nogil:
+    ctypedef union epoll_data_t:
+        int fd
+    struct epoll_event:
+        uint32_t events
+        epoll_data_t data
+    int epoll_create1(int flags)
+    int epoll_ctl(int epfd, int op, int fd, epoll_event* event)
+    int epoll_wait(int epfd, epoll_event* events, int maxevents, int timeout)
+    int EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL
+
+cdef enum:
+    AT_ONCE = 256              # sockets looked at in one round, before a flush
+
+# After so long the loop has its turn: some hundred reads. Its timers and other transports wait no longer for it than
+# for any other piece of work in this program.
+cdef double TURN_SECONDS = 0.002
+
+
+cdef double monotonic() noexcept nogil:
+    """The clock of broker.net.clock."""
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return <double> time.tv_sec + <double> time.tv_nsec * 1e-9
+
+
+cdef class Watched:
+    """Something with a file descriptor that can become ready."""
+
+    cdef int attend(self, uint32_t events, double now) except -1:
+        raise NotImplementedError
+
+    cdef int fault(self) except -1:
+        """`attend` has raised; the exception is being handled."""
+        raise NotImplementedError
+
+
+cdef class Poller:
+    """One epoll instance, in the turns of `loop`.
+
+    flusher  empties the outboxes at the end of each round
+    """
+
+    def __cinit__(self, loop, Flusher flusher not None):
+        self.loop = loop
+        self.flusher = flusher
+        self.watched = []
+        self.fd = epoll_create1(EPOLL_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(errno, "epoll_create1 failed")
+        loop.add_reader(self.fd, self.turn)
+
+    def __dealloc__(self):
+        if self.fd >= 0:
+            close(self.fd)
+
+    def close(self):
+        """Watch nothing any more."""
+        if self.fd >= 0:
+            self.loop.remove_reader(self.fd)
+            close(self.fd)
+            self.fd = -1
+
+    def turn(self):
+        """Attend to all that is ready, until nothing is or the time is over."""
+        cdef epoll_event[AT_ONCE] events
+        cdef int i, n
+        cdef Watched it
+        cdef Flusher flusher = self.flusher
+        cdef double now = monotonic()
+        cdef double end = now + TURN_SECONDS
+        self.turns += 1
+        flusher.expected = True
+        try:
+            while self.fd >= 0:
+                n = epoll_wait(self.fd, events, AT_ONCE, 0)
+                if n <= 0:
+                    if n < 0 and errno != EINTR:
+                        raise OSError(errno, "epoll_wait failed")
+                    break
+                self.rounds += 1
+                for i in range(n):
+                    it = self.watched[events[i].data.fd]
+                    if it is None:
+                        continue
+                    try:
+                        it.attend(events[i].events, now)
+                    except Exception:
+                        it.fault()
+                flusher.flush()
+                now = monotonic()
+                if now >= end:
+                    break
+        finally:
+            flusher.expected = False
+            flusher.flush()
+
+    cdef int watch(self, Watched it, uint32_t events) except -1:
+        """Report these events of it from now on, and no others; 0: none at all, not even that it has been reset."""
+        cdef epoll_event event
+        cdef int op
+        if events == it.wanted or it.fd < 0 or self.fd < 0:
+            return 0
+        if it.wanted == 0:
+            op = EPOLL_CTL_ADD
+            while len(self.watched) <= it.fd:
+                self.watched.append(None)
+            if self.watched[it.fd] is None:
+                self.count += 1
+            self.watched[it.fd] = it
+        else:
+            op = EPOLL_CTL_MOD if events else EPOLL_CTL_DEL
+        event.events = events
+        event.data.fd = it.fd
+        if epoll_ctl(self.fd, op, it.fd, &event) < 0:
+            raise OSError(errno, "epoll_ctl failed")
+        it.wanted = events
+        return 0
+
+    cdef int forget(self, Watched it) except -1:
+        """Its descriptor is about to be closed."""
+        self.watch(it, 0)
+        if it.fd < len(self.watched) and self.watched[it.fd] is it:
+            self.watched[it.fd] = None
+            self.count -= 1
+        return 0
