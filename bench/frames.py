@@ -4,7 +4,6 @@ The load speaks the protocol by itself, and not through the SDK: what is measure
 in the SDK must not hide one in the broker. Nothing here is called once per message.
 """
 
-import socket
 import struct
 from typing import Any
 
@@ -14,7 +13,6 @@ HELLO, WELCOME, PUBLISH, MESSAGE, RECEIPT, SUBSCRIBE, OK = 1, 2, 3, 4, 5, 6, 7
 ERROR, GOODBYE = 13, 14
 VERSION = 1
 SYNTAXES = {"amqp": 0, "mqtt": 1}
-FRAME_BYTES_MAX = 1 << 20  # of an answer during the handshake; a longer one is not from a broker of ours
 
 NULL_SERVER = "null"   # what the null broker says it is
 NULL_SUBSCRIPTION = 1  # the one number that it knows
@@ -34,15 +32,6 @@ def encode(*fields: object) -> bytes:
     return struct.pack(">I", len(body)) + body
 
 
-def hello(client: str) -> bytes:
-    return encode(HELLO, VERSION, {"client": client, "agent": "bench"})
-
-
-def subscribe(request: int, subscription: int, pattern: str, syntax: str) -> bytes:
-    options = {"syntax": SYNTAXES[syntax]}
-    return encode(SUBSCRIBE, request, subscription, pattern, options)
-
-
 def publish(topic: str, payload_bytes: int, syntax: str, *, receipt: bool) -> tuple[bytes, bytes, int]:
     """A PUBLISH to repeat, with a payload of zeros: the frame, the topic in it, and where its payload begins.
 
@@ -56,25 +45,6 @@ def publish(topic: str, payload_bytes: int, syntax: str, *, receipt: bool) -> tu
     body = head + payload + tail
     frame = struct.pack(">I", len(body)) + body
     return frame, topic.encode(), 4 + len(head) + len(payload) - payload_bytes
-
-
-def read_frame(connection: socket.socket) -> list[Any]:
-    """The next frame from a blocking socket, decoded.
-
-    Raises Refused when the broker closes, or sends what is not a frame; TimeoutError when it says nothing.
-    """
-    (size,) = struct.unpack(">I", _read(connection, 4))
-    if not 1 <= size <= FRAME_BYTES_MAX:
-        raise Refused(f"a frame of {size} bytes in the handshake; this is no Fanlight broker")
-    return unpack(_read(connection, size))
-
-
-def expect(connection: socket.socket, frame_type: int) -> list[Any]:
-    """The next frame, which must be of this type. Raises Refused with the broker's own words if it is not."""
-    fields = read_frame(connection)
-    if fields[0] != frame_type:
-        raise Refused(f"the broker answered {explain(fields)}")
-    return fields
 
 
 def unpack(body: bytes) -> list[Any]:
@@ -94,28 +64,20 @@ def explain(fields: list[Any]) -> str:
     return " ".join([names.get(fields[0], f"frame type {fields[0]}:"), *(str(field) for field in fields[1:])])
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = connection.recv(size - len(parts))
-        if not part:
-            raise Refused("the broker closed the connection")
-        parts += part
-    return bytes(parts)
+def answer(body: bytes) -> tuple[bytes, list[tuple[str, str]]]:
+    """What the null broker says to a frame that is no PUBLISH, and (filter, syntax) of new subscriptions.
 
-
-def answer(body: bytes) -> tuple[bytes, tuple[str, str] | None]:
-    """What the null broker says to HELLO or SUBSCRIBE: a frame, and (filter, syntax) of a new subscription.
-
-    Raises ValueError for any other frame, and for a subscription that is not NULL_SUBSCRIPTION.
+    Raises ValueError for a frame it does not know, and for a subscription that is not NULL_SUBSCRIPTION.
     """
     fields = unpack(body)
     if fields[0] == HELLO:
-        return encode(WELCOME, VERSION, {"server": NULL_SERVER}), None
+        return encode(WELCOME, VERSION, {"server": NULL_SERVER}), []
+    if fields[0] == GOODBYE:
+        return b"", []
     if fields[0] == SUBSCRIBE:
         _, request, subscription, pattern, options = fields
         if subscription != NULL_SUBSCRIPTION:
             raise ValueError(f"subscription {subscription}; the null broker knows {NULL_SUBSCRIPTION} only")
         syntax = "mqtt" if options["syntax"] == SYNTAXES["mqtt"] else "amqp"
-        return encode(OK, request), (pattern, syntax)
+        return encode(OK, request) if request is not None else b"", [(pattern, syntax)]
     raise ValueError(f"frame type {fields[0]}: the null broker is not a broker")

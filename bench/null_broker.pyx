@@ -1,18 +1,20 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The floor under every figure: the least work that the native protocol can cost on this machine.
+"""The floor under every figure: the least work that the native protocol, or MQTT, can cost on this machine.
 
 One thread, one epoll loop. It is not a broker: no limits, no policies, no credit, no checks, and it believes what its
 one client, the load generator, sends; the generator's window bounds what it holds. Handshakes, subscriptions and the
 first message on a topic are Python; every further message is one look-up, one MESSAGE frame written into an arena,
 and a pointer per subscriber. Frames that follow each other in the arena leave with one send(), uncopied. That is
-possible because here every subscription must have the number 1, so all copies of a message are the same bytes.
+possible because here every subscription must have the number 1, so all copies of a message are the same bytes. A client
+whose first octet is that of CONNECT speaks MQTT, 3.1.1 or 5: QoS 0 only, a PUBLISH leaves as it came, and who speaks one
+protocol hears nothing of the other.
 
 What remains is recv, a look-up and a copy per message, a few instructions per delivery, and send.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, errno
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
@@ -43,11 +45,14 @@ from bench.sockets cimport (
 
 import socket
 
-from bench.frames import answer
+from bench import frames, null_mqtt
+from bench.load.properties cimport load_length, load_u16
 from matchcore import FilterIndex
 
 cdef enum:
     PUBLISH = 3
+    MQTT_CONNECT = 0x10
+    MQTT_PUBLISH = 0x30
     ARENA_BYTES = 4194304
     READ_BYTES = 262144
     FRAME_MAX = 1048576
@@ -59,6 +64,8 @@ cdef enum:
 cdef struct Peer:
     int fd
     bint watching_out, dirty
+    bint known, mqtt                # which protocol it speaks
+    bint five                       # MQTT 5
     uint8_t* tail
     size_t tail_size
     uint8_t* out                    # copied output: out[out_start:out_end]
@@ -80,7 +87,7 @@ cdef class NullBroker:
 
     cdef:
         object _listener
-        dict _filters               # connection number -> (filter, syntax)
+        dict _filters               # connection number -> {(filter, syntax)}
         object _index               # of the same filters, by connection number
         dict _peers                 # connection number -> address of its Peer
         uint32_t _numbers
@@ -164,18 +171,26 @@ cdef class NullBroker:
             event.data.ptr = peer
             epoll_ctl(self.epoll, EPOLL_CTL_ADD, peer.fd, &event)
 
-    cdef void _control(self, Peer* peer, bytes body) except *:
-        reply, subscribed = answer(body)
-        if subscribed is not None:
-            self._filters[peer.number] = subscribed
-            self._index.insert(subscribed[0], peer.number, syntax=subscribed[1])
+    cdef void _control(self, Peer* peer, bytes frame) except *:
+        if peer.mqtt:
+            peer.five = peer.five or null_mqtt.is_five(frame)
+            reply, subscribed = null_mqtt.answer(frame, peer.five)
+        else:
+            reply, subscribed = frames.answer(frame[4:])
+        # Its own filters only: a pattern that one client has twice would be two entries for one pointer.
+        mine = self._filters.setdefault(peer.number, set())
+        for pattern, syntax in set(subscribed) - mine:
+            mine.add((pattern, syntax))
+            self._index.insert(pattern, peer.number, syntax=syntax)
+        if subscribed:
             self._forget_routes()
         self._copy_out(peer, <const uint8_t*><const char*>reply, len(reply))
 
-    cdef Route* _new_route(self, Route* slot, Text topic, uint64_t hashed) except NULL:
+    cdef Route* _new_route(self, Route* slot, Text topic, uint64_t hashed, bint mqtt) except NULL:
         cdef uint32_t i = 0
         text = (<const char*>topic.bytes)[:topic.size].decode()
-        numbers = self._index.match(text, syntax="amqp")
+        numbers = self._index.match(text, syntax="mqtt" if mqtt else "amqp")
+        numbers = [number for number in numbers if (<Peer*><size_t>self._peers[number]).mqtt == mqtt]
         slot.topic = <uint8_t*>malloc(topic.size + 1)
         slot.subscribers = <Peer**>malloc((len(numbers) + 1) * sizeof(Peer*))
         if slot.topic == NULL or slot.subscribers == NULL:
@@ -208,8 +223,7 @@ cdef class NullBroker:
                 link[0] = peer.next_dirty
                 break
             link = &link[0].next_dirty
-        if peer.number in self._filters:
-            pattern, syntax = self._filters.pop(peer.number)
+        for pattern, syntax in self._filters.pop(peer.number, ()):
             self._index.remove(pattern, peer.number, syntax=syntax)
         self._peers.pop(peer.number)
         self._forget_routes()
@@ -227,24 +241,29 @@ cdef class NullBroker:
         """Read and handle what has come; False when the connection is at its end."""
         cdef size_t size = peer.tail_size, used = 0
         cdef ssize_t n
-        cdef uint32_t frame
+        cdef int64_t frame
         if size:
             memcpy(self.buffer, peer.tail, size)
         n = recv(peer.fd, self.buffer + size, READ_BYTES, 0)
         if n <= 0:
             return n < 0 and errno == EAGAIN
         size += <size_t>n
-        while size - used >= 6:
-            frame = load_u32(self.buffer + used)
-            if frame > FRAME_MAX - 4:
+        if not peer.known:
+            peer.known = True
+            peer.mqtt = self.buffer[0] == MQTT_CONNECT
+        while size - used >= 2:
+            frame = _frame_size(self.buffer + used, self.buffer + size, peer.mqtt)
+            if frame < 0:
                 return False
-            if size - used < <size_t>frame + 4:
+            if frame == 0 or size - used < <size_t>frame:
                 break
-            if self.buffer[used + 5] == PUBLISH:
-                self._publish(peer, self.buffer + used, frame)
+            if peer.mqtt and self.buffer[used] & 0xf0 == MQTT_PUBLISH:
+                self._publish_mqtt(self.buffer + used, <uint32_t>frame)
+            elif not peer.mqtt and self.buffer[used + 5] == PUBLISH:
+                self._publish(peer, self.buffer + used, <uint32_t>frame - 4)
             else:
-                self._control(peer, (<const char*>self.buffer)[used + 4:used + 4 + frame])
-            used += frame + 4
+                self._control(peer, (<const char*>self.buffer)[used:used + frame])
+            used += frame
         if peer.tail == NULL:
             peer.tail = <uint8_t*>malloc(FRAME_MAX)
             if peer.tail == NULL:
@@ -260,36 +279,19 @@ cdef class NullBroker:
         cdef size_t rest = 4 + n - head
         cdef Text topic = load_text(frame + head, end)
         cdef Route* route
-        cdef Peer* subscriber
         cdef uint8_t* message
         cdef uint8_t[RECEIPT_BYTES] receipt
-        cdef uint32_t i
         if topic.bytes == NULL:
             raise ValueError("a PUBLISH without a topic")
-        route = self._find(topic)
-        if self.arena_used + rest + MESSAGE_HEAD > ARENA_BYTES:
-            self._flush_all()
-        message = self.arena + self.arena_used
+        route = self._find(topic, False)
+        message = self._room(rest + MESSAGE_HEAD)
         store_u32(message, <uint32_t>(rest + MESSAGE_HEAD - 4))
         message[4] = frame[4]
         message[5] = 4
         message[6] = 0xce
         store_u32(message + 7, 1)
         memcpy(message + MESSAGE_HEAD, frame + head, rest)
-        rest += MESSAGE_HEAD
-        self.arena_used += rest
-        self.received += 1
-        self.delivered += route.count
-        for i in range(route.count):
-            subscriber = route.subscribers[i]
-            if subscriber.segment_size and subscriber.segment + subscriber.segment_size == message:
-                subscriber.segment_size += rest
-                continue
-            if subscriber.segment_size:
-                self._copy_segment(subscriber)
-            subscriber.segment = message
-            subscriber.segment_size = rest
-            self._mark(subscriber)
+        self._deliver(route, message, rest + MESSAGE_HEAD)
         if request.size:
             store_u32(receipt, 12)
             receipt[4] = 0x93
@@ -301,7 +303,48 @@ cdef class NullBroker:
             self._copy_out(peer, receipt, RECEIPT_BYTES)
         return 0
 
-    cdef Route* _find(self, Text topic) except NULL:
+    cdef int _publish_mqtt(self, const uint8_t* frame, uint32_t size) except -1:
+        cdef const uint8_t* p = frame + 2
+        cdef uint8_t* message
+        cdef Text topic
+        cdef Route* route
+        while (p - 1)[0] & 0x80:        # the length's octets
+            p += 1
+        if frame[0] & 6 or p + 2 > frame + size or p + 2 + load_u16(p) > frame + size:
+            raise ValueError("a PUBLISH of QoS 0 with a topic is what the null broker knows")
+        topic.bytes = p + 2
+        topic.size = load_u16(p)
+        route = self._find(topic, True)
+        message = self._room(size)
+        memcpy(message, frame, size)
+        self._deliver(route, message, size)
+        return 0
+
+    cdef uint8_t* _room(self, size_t size) except NULL:
+        """Where the next message goes; the arena is emptied when it is full."""
+        if self.arena_used + size > ARENA_BYTES:
+            self._flush_all()
+        return self.arena + self.arena_used
+
+    cdef int _deliver(self, Route* route, uint8_t* message, size_t size) except -1:
+        cdef Peer* subscriber
+        cdef uint32_t i
+        self.arena_used += size
+        self.received += 1
+        self.delivered += route.count
+        for i in range(route.count):
+            subscriber = route.subscribers[i]
+            if subscriber.segment_size and subscriber.segment + subscriber.segment_size == message:
+                subscriber.segment_size += size
+                continue
+            if subscriber.segment_size:
+                self._copy_segment(subscriber)
+            subscriber.segment = message
+            subscriber.segment_size = size
+            self._mark(subscriber)
+        return 0
+
+    cdef Route* _find(self, Text topic, bint mqtt) except NULL:
         cdef uint64_t hashed = 14695981039346656037u, word
         cdef uint32_t i = 0, slot
         cdef Route* route
@@ -314,13 +357,14 @@ cdef class NullBroker:
             hashed = (hashed ^ topic.bytes[i]) * 1099511628211u
             i += 1
         hashed ^= hashed >> 32
+        hashed ^= mqtt                  # the same topic is another route in the other spelling
         if self.n_routes > ROUTES // 2:
             self._forget_routes()
         slot = <uint32_t>(hashed & (ROUTES - 1))
         while True:
             route = &self.routes[slot]
             if route.topic == NULL:
-                return self._new_route(route, topic, hashed)
+                return self._new_route(route, topic, hashed, mqtt)
             if (
                 route.hash == hashed and route.topic_size == topic.size
                 and memcmp(route.topic, topic.bytes, topic.size) == 0
@@ -393,3 +437,18 @@ cdef class NullBroker:
             peer.dirty = False
         self.arena_used = 0
         return 0
+
+
+cdef int64_t _frame_size(const uint8_t* p, const uint8_t* end, bint mqtt) noexcept:
+    """Of the frame that begins at p: its size as far as it is known, 0 if it is not yet, -1 if it is too large."""
+    cdef uint32_t n = 0
+    cdef int head
+    if mqtt:
+        head = load_length(p + 1, end, &n)
+        if head <= 0:
+            return head
+        return <int64_t>n + head + 1 if n < FRAME_MAX - 5 else -1
+    if end - p < 6:
+        return 0
+    n = load_u32(p)
+    return <int64_t>n + 4 if 2 <= n <= FRAME_MAX - 4 else -1

@@ -10,6 +10,7 @@ from bench.launch import Server
 from bench.null_broker import NullBroker
 
 LIFE_SECONDS = 3600.0  # it ends by itself: a benchmark that dies leaves nothing running for long
+LISTENERS = ("native", "mqtt")  # one port: a client's first octet tells
 
 
 def serve(port: int, seconds: float = LIFE_SECONDS) -> None:
@@ -18,8 +19,9 @@ def serve(port: int, seconds: float = LIFE_SECONDS) -> None:
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         listener.setblocking(False)
         host, bound = listener.getsockname()
-        line = {"event": "listening", "listener": "native", "host": host, "port": bound}
-        sys.stdout.write(json.dumps(line) + "\n")
+        for listener_name in LISTENERS:
+            line = {"event": "listening", "listener": listener_name, "host": host, "port": bound}
+            sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
         NullBroker(listener).run(seconds)
 
@@ -27,7 +29,7 @@ def serve(port: int, seconds: float = LIFE_SECONDS) -> None:
 def start(cpu: int | None = None) -> Server:
     """The null broker as a subprocess."""
     command = [sys.executable, "-m", "bench", "serve-null", "--port", "0"]
-    return Server(command, listeners=("native",), cpu=cpu)
+    return Server(command, listeners=LISTENERS, cpu=cpu)
 
 
 def _stop(number: int, frame: types.FrameType | None) -> None:

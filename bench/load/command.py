@@ -6,15 +6,16 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from bench import null_server
 from bench.launch import Broker, LaunchError
 from bench.load import scenario as scenarios
+from bench.load import target as targets
 from bench.load.result import Result
 from bench.load.run import run
 from bench.load.scenario import BadScenario, Scenario
 from bench.load.speaker import Refused
-from bench.load.table import table
+from bench.load.table import NULL, Run, medians, table
 from bench.load.target import PORTS, BadUrl
 
 OK, FAULTY, BAD_COMMAND, NO_SERVER = 0, 1, 2, 3
@@ -22,15 +23,14 @@ CHANGES = {
     "publishers": int, "subscribers": int, "topics": int, "payload_bytes": int, "window": int, "batch": int,
     "inflight": int, "rate": float, "qos": int, "idle": int,
 }  # fmt: skip
+EVERYDAY = ("one-to-one", "fan-out", "pairs", "wildcard", "acknowledged", "latency")  # when none is named
 
 
-def add_parser(commands: Any) -> None:
-    """The command's own parser, below that of `python -m bench`."""
-    parser = commands.add_parser(
-        "load", help="scenarios against any broker that speaks native, MQTT or NATS", description=__doc__
-    )
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command's own arguments."""
+    parser = argparse.ArgumentParser(prog="python -m bench load", description=__doc__)
     add = parser.add_argument
-    add("scenarios", nargs="*", metavar="SCENARIO", help="names (see --list), or files that end in .toml")
+    add("scenarios", nargs="*", metavar="SCENARIO", help=f"names, or files (.toml); {', '.join(EVERYDAY)}")
     add("--list", action="store_true", help="say what scenarios there are")
     add("--url", help=f"of the broker: {', '.join(f'{scheme}://' for scheme in PORTS)}; without it one is started")
     add("--protocol", choices=list(PORTS), default="fanlight", help="to the broker that is started (%(default)s)")
@@ -38,36 +38,41 @@ def add_parser(commands: Any) -> None:
     add("--warmup", type=float, default=0.5, metavar="SECONDS", help="before it (%(default)s)")
     add("--drain", type=float, default=10.0, metavar="SECONDS", help="after it, at most (%(default)s)")
     add("--processes", type=int, default=1, metavar="N", help="of the generator (%(default)s)")
+    add("--null", action="store_true", help="beside it the null broker, in turns: the floor")
     add("--repeats", type=int, default=1, metavar="N", help="runs of each scenario (%(default)s)")
     add("--pid", type=int, action="append", metavar="PID", help="the broker's, if it is not found by its port")
     add("--broker-cpu", type=int, default=0, metavar="N", help="of the broker that is started (%(default)s)")
-    add("--generator-cpu", type=int, metavar="N", help="to pin the generator to, if it is one process")
+    add("--generator-cpu", type=int, default=1, metavar="N", help="of the generator, if one process (%(default)s)")
     for name, kind in CHANGES.items():
-        add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=argparse.SUPPRESS)
+        add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help="instead of the scenario's")
+    return parser
 
 
-def main(options: argparse.Namespace) -> int:
-    """Run it; the exit code."""
-    if options.list or not options.scenarios:
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    options = parser().parse_args(arguments)
+    if options.list:
         for name in scenarios.names():
             print(f"{name:<18} {scenarios.load(name).title}")
         return OK
     try:
-        chosen = [_chosen(name, options) for name in options.scenarios]
-        results = list(_results(chosen, options))
+        chosen = [_chosen(name, options) for name in options.scenarios or EVERYDAY]
+        runs = list(_runs(chosen, options))
     except (BadScenario, BadUrl) as error:
         print(f"bench: {error}", file=sys.stderr)
         return BAD_COMMAND
     except (OSError, Refused, LaunchError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return NO_SERVER
-    print("\n".join(table(results)), file=sys.stderr)
-    for result in results:
-        if result.complaint:
-            print(f"bench: {result.scenario}: {result.complaint}", file=sys.stderr)
-    json.dump({"machine": machine(), "results": [result.as_json() for result in results]}, sys.stdout, indent=2)
+    lines = medians(runs)
+    print("\n".join(table(lines)), file=sys.stderr)
+    for each in runs:
+        if each.result.complaint:
+            print(f"bench: {each.result.scenario}, {each.server}: {each.result.complaint}", file=sys.stderr)
+    results = [{"server": each.server, **each.result.as_json()} for each in runs]
+    json.dump({"machine": machine(), "medians": lines, "results": results}, sys.stdout, indent=2)
     print()
-    return OK if all(result.ok for result in results) else FAULTY
+    return OK if all(each.result.ok for each in runs) else FAULTY
 
 
 def _chosen(name: str, options: argparse.Namespace) -> Scenario:
@@ -75,36 +80,69 @@ def _chosen(name: str, options: argparse.Namespace) -> Scenario:
     return scenarios.load(name).with_changes(**changes)
 
 
-def _results(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[Result]:
-    if options.generator_cpu is not None and options.processes == 1:
-        with contextlib.suppress(OSError):  # fewer processors than that: unpinned is the best there is
-            os.sched_setaffinity(0, {options.generator_cpu})
-    with _url(options) as url:
+def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[Run]:
+    """Every scenario against every server, in turns: what else the machine does falls on all alike."""
+    pinned = _pinned(options.generator_cpu) if options.processes == 1 else contextlib.nullcontext()
+    with _broker(options) as broker, _null(options, broker) as null, pinned:
         for scenario in chosen:
             for _ in range(options.repeats):
-                print(f"bench: {scenario.name} ({scenario.title}), {url}, {options.duration:g} s", file=sys.stderr)
-                yield run(
-                    scenario,
-                    url,
-                    duration=options.duration,
-                    warmup=options.warmup,
-                    drain=options.drain,
-                    processes=options.processes,
-                    pids=options.pid,
-                )
+                if null is not None and _null_can(scenario, null):
+                    yield Run(NULL, _measure(scenario, null, None, options))
+                yield Run("broker", _measure(scenario, broker, options.pid, options))
+
+
+def _measure(scenario: Scenario, url: str, pids: Sequence[int] | None, options: argparse.Namespace) -> Result:
+    print(f"bench: {scenario.name} ({scenario.title}), {url}, {options.duration:g} s", file=sys.stderr)
+    return run(
+        scenario,
+        url,
+        duration=options.duration,
+        warmup=options.warmup,
+        drain=options.drain,
+        processes=options.processes,
+        pids=pids,
+    )
 
 
 @contextlib.contextmanager
-def _url(options: argparse.Namespace) -> Iterator[str]:
-    """The broker's: the one that was given, or of one that is started."""
+def _broker(options: argparse.Namespace) -> Iterator[str]:
+    """The URL that was given, or that of a broker that is started."""
     if options.url is not None:
         yield options.url
         return
     if options.protocol == "nats":
         raise BadUrl("a broker that speaks NATS must be there already: --url")
     with Broker(cpu=options.broker_cpu) as broker:
-        port = broker.port if options.protocol == "fanlight" else broker.mqtt_port
-        yield f"{options.protocol}://127.0.0.1:{port}"
+        yield f"{options.protocol}://127.0.0.1:{broker.port if options.protocol == 'fanlight' else broker.mqtt_port}"
+
+
+@contextlib.contextmanager
+def _null(options: argparse.Namespace, broker: str) -> Iterator[str | None]:
+    """The null broker's URL, in the protocol that the broker is spoken to in; None if it is not wanted."""
+    if not options.null:
+        yield None
+        return
+    protocol = targets.parse(broker).protocol
+    if protocol == "nats":
+        raise BadUrl("--null: the null broker does not speak NATS")
+    with null_server.start(options.broker_cpu) as server:
+        yield f"{protocol}://127.0.0.1:{server.addresses['native'][1]}"
+
+
+@contextlib.contextmanager
+def _pinned(cpu: int) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    with contextlib.suppress(OSError):  # fewer processors than that: unpinned is the best there is
+        os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _null_can(scenario: Scenario, url: str) -> bool:
+    """It knows no acknowledgements of MQTT, no aliases, and does not drop anything."""
+    return not scenario.slow and not scenario.aliases and (scenario.qos == 0 or url.startswith("fanlight:"))
 
 
 def machine() -> dict[str, object]:

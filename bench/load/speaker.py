@@ -8,13 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from bench.frames import Refused
 from bench.load.protocol import Dialect
 from bench.load.scenario import Scenario
 from bench.load.target import Target
 
-
-class Refused(Exception):
-    """The broker said no, or not what the protocol wants it to say; or it does not speak what the scenario needs."""
+__all__ = ["Frame", "Publish", "Refused", "Speaker", "speaker"]
 
 
 @dataclass(frozen=True)

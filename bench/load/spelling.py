@@ -94,7 +94,8 @@ class Audience:
     def __init__(self, topics: Sequence[str], templates: Iterable[str], *, parent: bool = True) -> None:
         self._wanted: dict[str, list[int]] = {}
         # Templates with their wildcards at the same places ask the same: once is enough.
-        shapes = dict.fromkeys(tuple(_wildcard(level) for level in template.split("/")) for template in templates)
+        plain = (_INDEX.sub("", template) for template in templates)  # without the / of {i/10}
+        shapes = dict.fromkeys(tuple(_wildcard(level) for level in template.split("/")) for template in plain)
         for shape in shapes:
             for number, topic in enumerate(topics):
                 matching = _only_match(shape, topic.split("/"), parent)

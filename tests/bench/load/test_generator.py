@@ -18,6 +18,8 @@ from bench.load.streams import Streams
 from bench.load.target import parse
 from tests.bench.load.wire import WIRES, Wire
 
+Pairs = list[tuple[socket.socket, socket.socket]]
+
 SUBSCRIPTION = 77
 TOPIC = "plant/line1/value"
 
@@ -67,10 +69,19 @@ class Bench:
         return {name: found[name] for name in FAULTS if found[name]}
 
 
-def make(wire: Wire, *, qos: int = 0, slow: bool = False) -> tuple[Bench, list[socket.socket]]:
-    pairs = [socket.socketpair() for _ in range(3)]
-    for ours, _ in pairs:
+@pytest.fixture
+def pairs() -> Iterator[Pairs]:
+    """Connected sockets, the generator's end first: of the two subscribers and the publisher."""
+    made = [socket.socketpair() for _ in range(3)]
+    for ours, _ in made:
         ours.setblocking(False)
+    yield made
+    for pair in made:
+        for end in pair:
+            end.close()
+
+
+def make(wire: Wire, pairs: Pairs, *, qos: int = 0, slow: bool = False) -> Bench:
     scenario = Scenario("test", "test", TOPIC, qos=qos, window=4, batch=4)
     speaks = speaker(parse(wire.url), scenario)
     streams = Streams(board.private(1), 0, scenario.payload_bytes)
@@ -85,8 +96,7 @@ def make(wire: Wire, *, qos: int = 0, slow: bool = False) -> tuple[Bench, list[s
     streams.expect(0, 0, speaks.subscription(SUBSCRIPTION))
     generator.publish_on(0, 0)
     generator.start()
-    bench = Bench(wire, speaks, generator, publisher=pairs[2][1], subscriber=pairs[0][1], bystander=pairs[1][1])
-    return bench, [end for pair in pairs for end in pair]
+    return Bench(wire, speaks, generator, publisher=pairs[2][1], subscriber=pairs[0][1], bystander=pairs[1][1])
 
 
 @pytest.fixture(params=WIRES, ids=wire_name)
@@ -96,13 +106,11 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 
 @pytest.fixture
-def bench(wire: Wire) -> Iterator[Bench]:
+def bench(wire: Wire, pairs: Pairs) -> Bench:
     """Four messages have been published, and none delivered: the window is full."""
-    made, sockets = make(wire)
+    made = make(wire, pairs)
     made.generator.run(0.02)
-    yield made
-    for end in sockets:
-        end.close()
+    return made
 
 
 def test_the_window_holds_publishing_back_until_deliveries_come(bench: Bench) -> None:
@@ -244,17 +252,15 @@ def test_latency_is_the_time_from_sending_to_receiving(bench: Bench) -> None:
     assert bench.generator.streams.latency.total == 0
 
 
-def test_a_paced_load_keeps_its_rate_without_deliveries(wire: Wire) -> None:
-    bench, sockets = make(wire)
+def test_a_paced_load_keeps_its_rate_without_deliveries(wire: Wire, pairs: Pairs) -> None:
+    bench = make(wire, pairs)
     bench.generator.run(0.1, rate=1_000.0)
     # More than the window would let it, and never ahead of its schedule, however slow the machine.
     assert 4 < bench.counters()["published"] <= 101
-    for end in sockets:
-        end.close()
 
 
-def test_a_paced_message_carries_the_time_it_was_due_and_not_the_time_it_was_sent(wire: Wire) -> None:
-    bench, sockets = make(wire)
+def test_a_paced_message_carries_the_time_it_was_due_and_not_the_time_it_was_sent(wire: Wire, pairs: Pairs) -> None:
+    bench = make(wire, pairs)
     bench.generator.run(0.1, rate=1_000.0)
     times = []
     for frame in bench.deliveries():
@@ -263,12 +269,10 @@ def test_a_paced_message_carries_the_time_it_was_due_and_not_the_time_it_was_sen
         times.append(struct.unpack_from("=QQ", payload)[1])
     gaps = {round((later - earlier) / 1e6, 3) for earlier, later in itertools.pairwise(times)}
     assert gaps == {1.0}
-    for end in sockets:
-        end.close()
 
 
-def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(wire: Wire) -> None:
-    bench, sockets = make(wire, slow=True)
+def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(wire: Wire, pairs: Pairs) -> None:
+    bench = make(wire, pairs, slow=True)
     bench.generator.run(0.02)
     first, *_ = bench.deliveries()
     bench.subscriber.sendall(first)
@@ -281,8 +285,6 @@ def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(w
     bench.subscriber.close()
     bench.generator.run(0.05)
     assert bench.counters()["slow_closed"] == 1
-    for end in sockets:
-        end.close()
 
 
 def test_a_payload_too_small_for_its_header_is_refused() -> None:

@@ -73,7 +73,7 @@ class Mqtt(Wire):
     def split(self, data: bytes) -> list[bytes]:
         found = []
         while data:
-            size, at = self._length(data)
+            size, at = self.length(data)
             found.append(data[: at + size])
             data = data[at + size :]
         return found
@@ -81,7 +81,7 @@ class Mqtt(Wire):
     def delivery(self, publish: bytes, subscription: int, *, number: int = 1) -> bytes:
         if not publish[0] & 6:
             return publish
-        _, at = self._length(publish)
+        _, at = self.length(publish)
         at += 2 + int.from_bytes(publish[at : at + 2])
         return publish[:at] + struct.pack(">H", number) + publish[at + 2 :]
 
@@ -90,12 +90,12 @@ class Mqtt(Wire):
 
     def number(self, publish: bytes) -> bytes:
         """The packet identifier of a PUBLISH."""
-        _, at = self._length(publish)
+        _, at = self.length(publish)
         at += 2 + int.from_bytes(publish[at : at + 2])
         return publish[at : at + 2]
 
     @staticmethod
-    def _length(packet: bytes) -> tuple[int, int]:
+    def length(packet: bytes) -> tuple[int, int]:
         size = shift = 0
         for at, octet in enumerate(packet[1:5], 2):
             size |= (octet & 127) << shift
