@@ -95,7 +95,7 @@ def _scale(figured: Figured) -> Iterator[Bar]:
     ours = "fanlight-mqtt"
     for letter, what, limit, at_most, unit, figure in (
         ("F", "an idle connection, of 10,000", 6 * KIB, True, "B", "bytes_per_connection"),
-        ("S", "connects a second", 5_000, False, "/s", "connects_per_second"),
+        ("F", "connects a second", 5_000, False, "/s", "connects_per_second"),
         ("G", "a subscription, of a million", 400, True, "B", "bytes_per_subscription"),
         ("G", "a million loaded, processor time", 6, True, "s", "subscribe_cpu_seconds"),
     ):

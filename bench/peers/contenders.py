@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from bench.peers.amqtt import Amqtt
 from bench.peers.fanlight import Fanlight
 from bench.peers.mosquitto import Mosquitto
-from bench.peers.nats import Nats, NatsOnOne
+from bench.peers.nats import Nats, NatsMqtt, NatsOnOne
 from bench.peers.null import Null
 from bench.peers.peer import Peer
 from bench.peers.rabbitmq import RabbitMQ
 
 OURS = ("fanlight-native", "fanlight-mqtt", "fanlight-mqtt5")
 FLOOR = ("null-native", "null-mqtt")
-PEERS = ("nats-1cpu", "nats", "mosquitto", "rabbitmq", "amqtt")
+PEERS = ("nats-1cpu", "nats", "nats-mqtt", "mosquitto", "rabbitmq", "amqtt")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ CONTENDERS = {
         Contender("fanlight-mqtt5", "Fanlight, MQTT 5", _FANLIGHT, ("mqtt5",)),
         Contender("nats", "nats-server as it comes", Nats(), ("nats",)),
         Contender("mosquitto", "Mosquitto", Mosquitto(), ("mqtt", "mqtt5")),
+        Contender("nats-mqtt", "nats-server, its MQTT listener", NatsMqtt(), ("mqtt",)),
         Contender("rabbitmq", "RabbitMQ, its MQTT plugin", RabbitMQ(), ("mqtt",)),
         Contender("amqtt", "amqtt", Amqtt(), ("mqtt",)),
         Contender("null-native", "the null broker, native protocol", _NULL, ("fanlight",)),

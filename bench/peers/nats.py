@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.launch import LaunchError, Server
-from bench.peers.peer import Peer, Up, said, served, which
+from bench.peers.peer import Peer, Up, free_ports, said, served, which
 
 CONFIGURATION = """\
 listen: 127.0.0.1:-1
@@ -17,6 +17,10 @@ max_pending: 268435456
 write_deadline: "10s"
 max_payload: 1048576
 """  # port -1: one that is free, which it then says
+MQTT = """\
+jetstream { store_dir: "DIR", max_memory_store: 4294967296, max_file_store: 4294967296 }
+mqtt { listen: "127.0.0.1:PORT", max_ack_pending: 65535 }
+"""
 LISTENS = re.compile(r"Listening for client connections on 127\.0\.0\.1:(\d+)")
 
 
@@ -44,6 +48,25 @@ class Nats(Peer):
         command = [self.program() or self.package, "-c", str(file)]
         with served(command, "Server is ready", cpu=cpu, environment=self.environment()) as server:
             yield Up({"nats": _port(server)}, server.pid)
+
+
+class NatsMqtt(Nats):
+    """Its MQTT listener, which keeps sessions and what is in flight in JetStream."""
+
+    name = "nats-mqtt"
+    start_seconds = 1.0
+
+    def configuration(self) -> str:
+        return CONFIGURATION + MQTT
+
+    @contextlib.contextmanager
+    def start(self, folder: Path, cpu: int | None) -> Iterator[Up]:
+        (port,) = free_ports(1)
+        file = folder / "nats.conf"
+        text = self.configuration().replace("DIR", str(folder / "store")).replace("PORT", str(port))
+        file.write_text(text, encoding="utf-8")
+        with served([self.program() or self.package, "-c", str(file)], "Server is ready", cpu=cpu) as server:
+            yield Up({"mqtt": port}, server.pid)
 
 
 class NatsOnOne(Nats):

@@ -8,6 +8,7 @@ touched. It is ready when it says so. It ends when the `with` block does, whatev
 import abc
 import contextlib
 import os
+import random
 import select
 import shutil
 import signal
@@ -22,6 +23,8 @@ from typing import ClassVar
 from bench import procfs
 from bench.launch import STOP_SECONDS, LaunchError, Server
 
+PORTS = range(20_000, 32_000)
+TRIES = 100
 LINGER_SECONDS = 0.5    # what a broker started may take to end after it
 KILLED_SECONDS = 10.0   # and after it was killed
 VERSION_SECONDS = 20.0  # to say its version: Erlang takes one or two
@@ -82,10 +85,19 @@ def said(command: list[str]) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody has at this moment; for brokers that cannot choose one themselves."""
+    """Ports of 127.0.0.1 that nobody has at this moment; for brokers that cannot choose one themselves.
+
+    Below those that the kernel gives to outgoing connections: of these one may be gone before a slow broker listens.
+    """
+    found: list[int] = []
     with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
+        for port in random.sample(PORTS, TRIES):
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise LaunchError(f"{TRIES} ports between {PORTS[0]} and {PORTS[-1]} were tried, and all are taken")
 
 
 @contextlib.contextmanager

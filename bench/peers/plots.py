@@ -11,9 +11,9 @@ from bench.peers.results import Figured, Report
 # Ours warm and filled, the floor grey; what is plotted over each other stays apart by its shape, too.
 MARKS = {
     "fanlight-native": ("#e4572e", "o"), "fanlight-mqtt": ("#f2a541", "o"), "fanlight-mqtt5": ("#c0392b", "D"),
-    "nats-1cpu": ("#3d85c6", "s"), "nats": ("#3d85c6", "^"), "mosquitto": ("#6aa84f", "v"),
-    "rabbitmq": ("#a35fc6", "P"), "amqtt": ("#45a29e", "X"), "null-native": (svg.GREY, "|"),
-    "null-mqtt": (svg.GREY, "x"),
+    "nats-1cpu": ("#3d85c6", "s"), "nats": ("#3d85c6", "^"), "nats-mqtt": ("#3d85c6", "<"),
+    "mosquitto": ("#6aa84f", "v"), "rabbitmq": ("#a35fc6", "P"), "amqtt": ("#45a29e", "X"),
+    "null-native": (svg.GREY, "|"), "null-mqtt": (svg.GREY, "x"),
 }  # fmt: skip
 CHART = "benchmarks-cpu.svg"
 APART = 0.6  # of the height of a line: over that its dots are spread, so that equal ones can be told apart

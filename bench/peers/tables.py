@@ -143,7 +143,7 @@ MEMORY = {
     "a filter of these, bytes": ("G", "bytes_per_subscription", 1),
     "processor time to load them, s": ("G", "subscribe_cpu_seconds", 1),
     "an idle connection, KiB": ("F", "bytes_per_connection", 1024),
-    "connects/s": ("S", "connects_per_second", 1),
+    "connects/s": ("F", "connects_per_second", 1),
 }
 
 

@@ -8,7 +8,7 @@ from bench.peers.results import medians
 
 COST = {  # us a delivery in every scenario
     "fanlight-native": 0.05, "fanlight-mqtt": 0.06, "fanlight-mqtt5": 0.07, "nats-1cpu": 0.15, "nats": 0.2,
-    "mosquitto": 8.0, "rabbitmq": 50.0, "amqtt": 30.0, "null-native": 0.02, "null-mqtt": 0.025,
+    "nats-mqtt": 0.7, "mosquitto": 8.0, "rabbitmq": 50.0, "amqtt": 30.0, "null-native": 0.02, "null-mqtt": 0.025,
 }  # fmt: skip
 
 
