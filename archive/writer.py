@@ -7,6 +7,7 @@ refused by a full disk leaves no gap. When an error has left the files in a stat
 Nothing here waits for a clock or runs by itself: the caller says when to `sync`, `roll` and `retain`.
 """
 
+import errno
 import fcntl
 import os
 import time
@@ -98,8 +99,7 @@ class Writer:
 
         OSError: nothing of it is in the archive. If the writer is not `broken` then, it may be tried again.
         """
-        if self.broken:
-            self.recover()
+        self._must_be_sound()
         if not batch.num_rows:
             return self.end
         if self._file is None:
@@ -128,8 +128,7 @@ class Writer:
         OSError: what was not on the disk yet is lost, and counted in `lost`: no system says whether a page that
         could not be written is still there to be written again. A new epoch begins.
         """
-        if self.broken:
-            self.recover()
+        self._must_be_sound()
         if self._file is not None and self.durable < self.end:
             try:
                 self._file.sync()
@@ -177,8 +176,7 @@ class Writer:
     def retain(self, *, size: int | None = None, since: int | None = None) -> list[Span]:
         """Remove the oldest closed segments: while all take more than `size` bytes, and those without a message as
         late as `since` (microseconds UTC). Returns them."""
-        if self.broken:
-            self.recover()
+        self._must_be_sound()
         gone: list[Span] = []
         left = self.size
         for _, span in sorted(self.manifest.spans.items()):
@@ -234,6 +232,11 @@ class Writer:
         return done
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _must_be_sound(self) -> None:
+        if self.broken:
+            # Not by itself: where the archive ends may be before what the caller has seen appended.
+            raise OSError(errno.EIO, "an error has left the archive to be opened again: recover()")
 
     def _create(self) -> None:
         name = name_of(self.end, is_open=True)

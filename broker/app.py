@@ -18,6 +18,7 @@ import uvloop
 from broker import __version__, logs
 from broker.admin.figures import Figures
 from broker.admin.http import AdminServer, Https
+from broker.archiving import ArchiveUnusable, open_archive
 from broker.auth.access import Credentials
 from broker.auth.authenticator import COUNTERS as LOGIN_COUNTERS
 from broker.auth.authenticator import PasswordAuthenticator
@@ -37,7 +38,9 @@ from broker.wire.outbox import Outbox
 log: Final = logs.get("app")
 
 # What keeps a broker from starting that is not seen in the settings alone, as the log names it.
-START_ERRORS: Final = {PasswordFileError: "password_file", TlsError: "tls", PluginError: "plugin"}
+START_ERRORS: Final = {
+    PasswordFileError: "password_file", TlsError: "tls", PluginError: "plugin", ArchiveUnusable: "archive",
+}
 
 
 class Application:
@@ -57,8 +60,12 @@ class Application:
         )
         files_of_tls = tls_files_of(settings)
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
+        self.archive = open_archive(settings, loop, monotonic, self.broker.flow, lambda: self.broker.limits)
+        if self.archive is not None:
+            self.broker.router.recording = self.archive.recording
+            self.broker.store = self.archive
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
-        self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready)
+        self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(
             self.broker, self.views.counters, monotonic(), version=__version__
         )
@@ -70,6 +77,8 @@ class Application:
                 Figures(LOGIN_COUNTERS, self.authenticator.counters),
                 Figures(logs.COUNTERS, logs.counters),
                 *self.doors.figures(),
+                *([Figures({**self.archive.counted, **self.archive.gauged}, self.archive.counters, self.archive.gauges)]
+                  if self.archive is not None else []),
             ],
             version=__version__, host=settings.http_host, port=settings.http_port,
             connections_max=settings.http_connections_max,
@@ -98,6 +107,8 @@ class Application:
         loop.add_signal_handler(signal.SIGHUP, self.reload)
         settings = self.settings
         self._allow_connections()
+        if self.archive is not None:
+            self.archive.start()
         try:
             try:
                 await self._listen()
@@ -118,6 +129,8 @@ class Application:
             await self.doors.stop()
             await self.admin.stop()
             await self.authenticator.close()
+            if self.archive is not None:
+                await loop.run_in_executor(None, self.archive.stop)
             log.info("stopped", **self._summary())
 
     async def _listen(self) -> None:
@@ -210,7 +223,7 @@ def run(settings: Settings) -> int:
     async def main() -> int:
         try:
             application = Application(settings)
-        except (PasswordFileError, TlsError, PluginError) as error:
+        except (PasswordFileError, TlsError, PluginError, ArchiveUnusable) as error:
             log.error(START_ERRORS[type(error)], reason=str(error))
             return Exit.USAGE
         return await application.run()

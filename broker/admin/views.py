@@ -44,6 +44,9 @@ class Views:
         return 200, {"fanlight": self._version, "paths": {path: each.summary for path, each in PATHS.items()}}
 
     def healthz(self, _: Query) -> Answer:
+        # Still 200: who asks would restart the broker, which would end the routing and help no disk.
+        if unwell := self._inspection.unwell():
+            return 200, {"status": "degraded", "unwell": list(unwell)}
         return 200, {"status": "ok"}
 
     def readyz(self, _: Query) -> Answer:
@@ -73,6 +76,10 @@ class Views:
         page = list(rows(offset=offset, limit=limit))
         total = int(self._inspection.gauges()[name])
         return 200, {name: page, "offset": offset, "limit": limit, "total": total}
+
+    def archive(self, _: Query) -> Answer:
+        archive = self._inspection.archive()
+        return (200, archive) if archive is not None else (404, {"error": "no archive; it is turned on by --archive"})
 
     def topics(self, query: Query) -> Answer:
         return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query)))}
@@ -121,6 +128,7 @@ PATHS: Final[Mapping[str, Path]] = {
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
     "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),
     "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
+    "/archive": Path("the archive: offsets, sizes, and what is wrong with it", Views.archive),
     "/explain": Path(
         "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), client, limit",
         Views.explain,

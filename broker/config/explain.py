@@ -30,6 +30,9 @@ checked all the same. TLS changes nothing else about who is let in.""",
 With a certificate the broker listens with TLS as well: on `native_tls_port` for clients, on `http_tls_port` for
 HTTPS. The plain ports stay open beside them, on the loopback address unless you say otherwise.
 [tls.md](tls.md) shows how to make certificates, require them of clients and renew them.""",
+    "Archive": """\
+With `archive` the broker keeps what passes, in a folder, as Arrow IPC segments; it needs the extra `[archive]`. The
+sizes and times that bound it are under Limits. [archive.md](archive.md) says what is promised.""",
     "Logs": """\
 Logs go to the standard output, one event a line. Payloads, passwords and headers of messages are never
 logged.""",

@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from broker.config.values import Secret
-from broker.core.limits import KIB, Limits, Reason, Unit
+from broker.core.limits import KIB, Durability, Limits, Reason, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,12 @@ class Tcp(StrEnum):
     UVLOOP = "uvloop"
 
 
+class Compression(StrEnum):
+    NONE = "none"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
 class ClientCertificates(StrEnum):
     NONE = "none"
     OPTIONAL = "optional"
@@ -73,7 +79,7 @@ class Sources:
 
 
 LISTENERS, MQTT, TLS = Group("Listeners"), Group("MQTT"), Group("TLS")
-ACCESS, LOGS = Group("Access"), Group("Logs")
+ACCESS, LOGS, ARCHIVE = Group("Access"), Group("Logs"), Group("Archive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +277,39 @@ class Settings:
             "in at once"
         ),
     ] = 10_000
+
+    archive: Annotated[
+        Path | None, ARCHIVE, NeedsRestart(), Unit("path"),
+        Reason("a folder that messages are kept in as they pass; with it there is an archive"),
+    ] = None
+    archive_topics: Annotated[
+        str, ARCHIVE, NeedsRestart(), Unit("filters"),
+        Reason(
+            "what is kept: filters with commas between, in the native spelling, or in MQTT's with mqtt: before it; "
+            "wildcards do not see topics that begin with $"
+        ),
+    ] = "#"
+    archive_durability: Annotated[
+        Durability, ARCHIVE, NeedsRestart(),
+        Reason(
+            "when messages are synced to the disk: each batch, after archive_sync_seconds, or only when their "
+            "segment is closed (none)"
+        ),
+    ] = Durability.INTERVAL
+    archive_sync_seconds: Annotated[
+        float, ARCHIVE, NeedsRestart(), Ge(0.001), Le(3600), Unit("seconds"),
+        Reason("time between two syncs with durability interval; so much is lost at most when the machine goes down"),
+    ] = 1.0
+    archive_receipts: Annotated[
+        bool, ARCHIVE, NeedsRestart(),
+        Reason(
+            "whether receipts and acknowledgements wait until the message is in the archive, as durably as "
+            "archive_durability says; who asks for one is then held back while the buffer is full"
+        ),
+    ] = False
+    archive_compression: Annotated[
+        Compression, ARCHIVE, NeedsRestart(), Reason("of the batches in a segment; lz4 costs least, zstd saves most")
+    ] = Compression.NONE
 
     log_format: Annotated[
         LogFormat, LOGS, NeedsRestart(),

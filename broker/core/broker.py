@@ -195,6 +195,7 @@ class Broker:
 
         Look at `route.blocker_of(publisher)` first, unless it is a message that cannot wait.
         """
+        self.ledger.now = now
         if message.retain:
             session = publisher.owner.session if publisher is not None and publisher.owner is not None else None
             self.retained.put(message, now, origin=session.name if session is not None else None)

@@ -49,8 +49,10 @@ class Flow:
         """A publisher waits until `blocker` has drained."""
         self.publishers_paused += 1
         self._waiting.setdefault(blocker, []).append(publisher)
+        consumer: Client | None = blocker.owner
+        if consumer is None:
+            return  # no client: a store that has no room. It is not cut off, however long it takes
         self._since.setdefault(blocker, now)
-        consumer: Client = blocker.owner
         if consumer.session is not None:
             self._settled.setdefault(blocker, consumer.session.window.settled)
 
@@ -79,7 +81,8 @@ class Flow:
                 waiting.remove(client)
                 if not waiting:
                     # A slow consumer that holds nobody back may take its time.
-                    del self._waiting[blocker], self._since[blocker]
+                    del self._waiting[blocker]
+                    self._since.pop(blocker, None)
         self._refilling.discard(client.outbox)
         self._settled.pop(client.outbox, None)
         client.outbox.drained()  # lowers the ledger's count if it was blocking

@@ -41,6 +41,15 @@ class QueuePolicy(StrEnum):
     DROP_OLDEST = "drop_oldest"
 
 
+
+class Durability(StrEnum):
+    """When what is archived is synced to the disk."""
+
+    NONE = "none"  # when its segment is closed
+    INTERVAL = "interval"
+    BATCH = "batch"
+
+
 KIB = 1024
 MIB = 1024 * KIB
 TOPIC_WORDS_CEILING = 1_024  # what the matcher is made for; the work per topic grows with its words
@@ -182,6 +191,36 @@ class Limits:
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason("what these routes may take together: one is as long as its topic, and 8 bytes for each subscription"),
     ] = 256 * MIB
+
+    # The archive.
+    archive_buffer_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("messages on their way to the archive; at 100 MB/s, a disk may stand still for half a second"),
+    ] = 64 * MIB
+    archive_batch_messages_max: Annotated[
+        int, Ge(1), Le(1_000_000), Unit("messages"),
+        Reason("messages written together; fewer cost more each, more must be read to get at one"),
+    ] = 4_096
+    archive_batch_seconds_max: Annotated[
+        float, Ge(0.001), Le(60), Unit("seconds"),
+        Reason("time a message waits for others to be written with"),
+    ] = 0.1
+    archive_segment_bytes_max: Annotated[
+        int, Ge(64 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("size at which a segment is closed; what retention removes at once"),
+    ] = 64 * MIB
+    archive_segment_seconds_max: Annotated[
+        float, Ge(1), Le(86_400), Unit("seconds"),
+        Reason("age at which a segment is closed, so that a quiet archive has closed ones too"),
+    ] = 60.0
+    archive_bytes_max: Annotated[
+        int, Ge(0), Le(1024 * 1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what all segments may take; past it the oldest are removed. 0 keeps all, until the disk is full"),
+    ] = 10 * 1024 * MIB
+    archive_seconds_max: Annotated[
+        float, Ge(0), Le(100 * 365 * 86_400), Unit("seconds"),
+        Reason("age of the messages at which a segment is removed; 0 keeps them for as long as there is room"),
+    ] = 0.0
 
     # Stopping.
     grace_seconds: Annotated[

@@ -6,6 +6,9 @@ Calls go up only through these protocols, so that the core imports neither a soc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.wire.fanout import Route
+from broker.wire.outbox import Outbox
+
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
 
 
@@ -67,6 +70,21 @@ class Store(Protocol):
         """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order."""
         ...
 
+    def blocker(self, route: Route) -> Outbox | None:
+        """What holds back who wants an acknowledgement of a message on this route; None if there is room."""
+        ...
+
+
+class Recorded(Protocol):
+    """What keeps the messages that pass, to be looked at."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why messages do not get to where they are kept; None while they do."""
+        ...
+
+    def view(self) -> View: ...
+
 
 class Inspection(Protocol):
     """What the HTTP listener may ask of the broker. Every call is bounded by `limit`."""
@@ -77,6 +95,14 @@ class Inspection(Protocol):
 
     def gauges(self) -> Mapping[str, float]:
         """Present values by name."""
+        ...
+
+    def unwell(self) -> Sequence[str]:
+        """The names of the parts that do not do what they are there for; the rest of the broker goes on."""
+        ...
+
+    def archive(self) -> View | None:
+        """The archive; None if there is none."""
         ...
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]: ...

@@ -19,6 +19,7 @@ from broker.core.errors import InvalidTopic
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.overlap import merged
 from broker.core.queues import new_queue
+from broker.core.recording import Recording
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
 from broker.wire.fanout import Group, Route, Target
@@ -45,6 +46,7 @@ class Router:
         self.built = 0
         self.invalidated = 0
         self.shared = 0  # members of queue groups
+        self.recording: Recording | None = None  # put in before the first route is asked for
         self._by_id: list[Subscription | None] = []
         self._free: list[int] = []  # ids
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
@@ -161,6 +163,8 @@ class Router:
             return found
         route = self._build(RouteCache.key_of(number, topic), topic, syntax)
         route.hits = self._messages_before.pop(route.key, 0)
+        if self.recording is not None and self.recording.wants(topic, syntax):
+            route.tap = self.recording.tap
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
         if slot == len(self._slots):
             self._slots.append(None)

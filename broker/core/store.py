@@ -2,9 +2,15 @@
 
 from collections.abc import Callable
 
+from broker.wire.fanout import Route
+from broker.wire.outbox import Outbox
+
 
 class MemoryStore:
     durable = False
 
     def commit(self, then: Callable[[], None]) -> None:
         then()
+
+    def blocker(self, route: Route) -> Outbox | None:
+        return None

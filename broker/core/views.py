@@ -12,7 +12,7 @@ from typing import Final
 from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
-from broker.core.ports import View
+from broker.core.ports import Recorded, View
 from broker.core.session import Session
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
@@ -85,6 +85,7 @@ class Views:
     clock  seconds, the same that `now` is from everywhere
     net    the counters of the listeners, by name
     ready  whether clients are accepted
+    archive  what keeps the messages that pass, if anything does
     """
 
     def __init__(
@@ -93,16 +94,24 @@ class Views:
         clock: Callable[[], float],
         net: Callable[[], Mapping[str, int]],
         ready: Callable[[], bool],
+        archive: Recorded | None = None,
     ) -> None:
         self._broker = broker
         self._clock = clock
         self._net = net
         self._ready = ready
+        self._archive = archive
         self._started = clock()
 
     @property
     def ready(self) -> bool:
         return self._ready()
+
+    def unwell(self) -> Sequence[str]:
+        return ["archive"] if self._archive is not None and self._archive.trouble is not None else []
+
+    def archive(self) -> View | None:
+        return self._archive.view() if self._archive is not None else None
 
     def counters(self) -> Mapping[str, int]:
         broker, ledger = self._broker, self._broker.ledger

@@ -206,6 +206,8 @@ cdef class Collector(Settler):
         ledger.messages_in += 1
         ledger.payload_in += message.payload_size
         route.hits += 1
+        if route.tap is not None:
+            route.tap.take(ledger, publisher, message)
         if others:
             joined += self.deliver_aside(publisher, message)
         if message.laden:

@@ -16,6 +16,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
+from broker.wire.tap cimport Tap
 from broker.wire.window cimport Queue, Source, Window
 
 cdef enum Echo:
@@ -88,6 +89,7 @@ cdef class Route:
         readonly list targets, groups
         public uint64_t hits
         public object slot                # the core's number for it
+        public Tap tap                    # who keeps what passes here, or None
 
     cdef Outbox blocker(self, Outbox publisher)
 

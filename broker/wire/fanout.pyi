@@ -3,6 +3,7 @@ from typing import Any
 from broker.wire.ledger import Ledger
 from broker.wire.message import Message, Variant
 from broker.wire.outbox import Outbox
+from broker.wire.tap import Tap
 from broker.wire.window import Queue, Window
 
 UNLIMITED: int
@@ -75,6 +76,7 @@ class Route:
     groups: list[Group]
     hits: int
     slot: Any
+    tap: Tap | None
     def __init__(self, key: bytes, targets: list[Target], groups: list[Group]) -> None: ...
     def __len__(self) -> int: ...
     def blocker_of(self, publisher: Outbox | None) -> Outbox | None: ...

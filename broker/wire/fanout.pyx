@@ -453,6 +453,8 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     ledger.messages_in += 1
     ledger.payload_in += message.payload_size
     begin(message)
+    if route.tap is not None:
+        route.tap.take(ledger, publisher, message)
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):

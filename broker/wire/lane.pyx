@@ -17,8 +17,14 @@ cdef class Lane:
         """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
         return self.take(now)
 
+    def hold(self, Outbox blocker not None):
+        """The frame at hand waits for this outbox: as BLOCKED does, by Python's decision."""
+        self.blocker = blocker
+        self.inbox.keep_rest()
+
     cdef int take(self, double now) except -1:
         cdef int event
+        self.ledger.now = now
         try:
             event = self.take_frames(now)
         finally:

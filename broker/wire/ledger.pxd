@@ -14,6 +14,7 @@ cdef class Settler:
 
 cdef class Ledger:
     cdef:
+        public double now                 # of the read, or the tick, whose messages are being published
         # Memory: bytes unsent or held, in all outboxes, and assembled in all inboxes.
         readonly Py_ssize_t used
         public Py_ssize_t limit

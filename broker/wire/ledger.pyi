@@ -5,6 +5,7 @@ from broker.wire.fanout import Target
 from broker.wire.outbox import Outbox
 
 class Ledger:
+    now: float
     used: int
     limit: int
     stored: int

@@ -32,6 +32,7 @@ cdef class Format:
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
     cdef int sent(self, Variant variant) except -1
+    cdef bint says_more(self, Message message) noexcept
 
 @cython.final
 cdef class Message:

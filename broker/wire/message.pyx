@@ -66,6 +66,10 @@ cdef class Format:
         variant.body_size = PyBytes_GET_SIZE(body)
         return True
 
+    cdef bint says_more(self, Message message) noexcept:
+        """Do its fields say anything beside topic and payload?"""
+        return message.fields_size > 0
+
     cdef int sent(self, Variant variant) except -1:
         self.went(variant)
         return 0

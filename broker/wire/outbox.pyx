@@ -346,6 +346,10 @@ cdef class Outbox:
         """Does this outbox hold its publishers back? (As the fast lane asks; True only under policy pause.)"""
         return self.holds_back()
 
+    def hold_publishers(self):
+        """Hold publishers back, whatever is in it, until it has drained."""
+        self.begin_pause()
+
     def drained(self):
         """True once when an outbox that held publishers back has drained far enough to let them go on."""
         if self.pausing and (self.closed or (self.size <= self.resume_at and not self.crowded)):

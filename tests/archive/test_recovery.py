@@ -6,6 +6,7 @@ import pytest
 
 from archive import Archive, ArchiveError, Gone, Writer
 from archive.manifest import NAME, parse
+from tests.archive.disks import FailingDisk
 from tests.archive.messages import batch, numbers_of, offsets_of
 
 
@@ -186,3 +187,40 @@ def test_a_torn_last_line_of_the_manifest_is_as_if_it_was_not_there(folder: Path
         assert parse(text[:length]).closed is None
     assert parse(text[: last + 3] + b"\0" * 5 + b"\n").closed is None
     assert parse(text).closed == 3
+
+
+def test_a_writer_that_an_error_has_left_broken_does_nothing_until_it_is_recovered(folder: Path) -> None:
+    folder.mkdir()
+    disk = FailingDisk(folder)
+    writer = Writer(folder, files=disk)
+    writer.append(batch(0, 10))
+    disk.rotten = True
+    with pytest.raises(OSError, match="Input/output error"):
+        writer.sync()
+    assert (writer.broken, writer.lost) == (True, 10)
+    for attempt in (writer.sync, writer.retain, lambda: writer.append(batch(10, 10))):
+        with pytest.raises(OSError, match="recover"):
+            attempt()
+    disk.rotten = False
+    writer.recover()
+    assert (writer.broken, writer.end, writer.epoch) == (False, 0, 2)
+    assert writer.append(batch(10, 10)) == 0
+    writer.close()
+
+
+def test_a_batch_that_a_full_disk_refused_leaves_nothing_and_is_appended_when_there_is_room(folder: Path) -> None:
+    folder.mkdir()
+    disk = FailingDisk(folder)
+    writer = Writer(folder, files=disk)
+    writer.append(batch(0, 10))
+    disk.full = True
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            writer.append(batch(10, 10))
+    assert not writer.broken
+    disk.full = False
+    assert writer.append(batch(10, 10)) == 10
+    writer.close()
+    with Archive(folder) as archive:
+        assert numbers_of(archive.read()) == list(range(20))
+        assert archive.epoch == 1

@@ -308,7 +308,7 @@ class MqttConnection(Reader):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
         self.lane.packet_max = limits.frame_bytes_max
-        self.lane.plain = self.lane.silent = broker.store.durable
+        self.lane.silent = broker.store.durable
         self.lane.check_text = self.options.payload_format_check
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max)
         self.inbox.read_max = 0

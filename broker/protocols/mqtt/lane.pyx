@@ -236,7 +236,7 @@ cdef class Lane(AnyLane):
         message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
         if body.alias and not self.resolve_alias():
             return REFUSED
-        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_text_indeed()):
+        if qos == 2 or message.retain or self.plain or (qos and self.silent) or (self.check_text and body.is_text and not self.is_text_indeed()):
             return PUBLISH_FOR_PYTHON
         route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
         if route is None:

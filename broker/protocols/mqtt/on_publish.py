@@ -1,7 +1,7 @@
 """PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
-               with a durable store PUBACK waits for its commit, and the lane leaves all of it to Python
+               with a durable store PUBACK waits for its commit, and the lane leaves QoS 1 to Python
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
@@ -50,6 +50,9 @@ def publish(connection: "MqttConnection", now: float) -> bool:
         connection.note_refusal(error)
         _refuse(connection, qos, packet_id, error)
         return True
+    if qos and broker.store.durable and (blocker := broker.store.blocker(route)) is not None:
+        lane.hold(blocker)
+        return False
     retained = message.keep() if message.retain else None
     if not lane.forward(route):
         return False

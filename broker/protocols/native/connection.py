@@ -4,6 +4,7 @@ The loop over what has come is in core/reader.py. Time is an argument, the socke
 passwords are checked behind it too.
 """
 
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -83,7 +84,22 @@ class NativeConnection(Reader):
             at_hand.done()
             self._answer(request, error)
             return True
-        return at_hand.forward(route)
+        request = at_hand.request
+        if request is None or not at_hand.silent or route.tap is None:
+            return at_hand.forward(route)
+        store = self.broker.store
+        if (blocker := store.blocker(route)) is not None:
+            at_hand.hold(blocker)
+            return False
+        if not at_hand.forward(route):
+            return False
+        store.commit(partial(self._give_receipt, request, at_hand.routed))
+        return True
+
+    def _give_receipt(self, request: int, routed: int) -> None:
+        if self.state is State.CONNECTED:
+            self.outbox.write(frames.receipt(request, routed))
+            self.broker.ledger.count_receipt()
 
     def reject(self, event: int) -> None:
         if event == lane.TOO_LARGE:
@@ -232,6 +248,7 @@ class NativeConnection(Reader):
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
+        self.lane.silent = self.broker.store.durable
         self.inbox.read_max = 0
         # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
         self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4

@@ -12,6 +12,7 @@ cdef enum:
     MESSAGE_TYPE = 4
     HEAD = 11
     HOLE = 7
+    NIL = 0xC0
 
 
 cdef class MessageFormat(Format):
@@ -34,6 +35,14 @@ cdef class MessageFormat(Format):
         variant.body = message.fields_at
         variant.body_size = message.fields_size
         return True
+
+    cdef bint says_more(self, Message message) noexcept:
+        # The fields are topic, payload, headers, syntax, reply: the last three may be left out, or nil.
+        cdef const unsigned char* at = <const unsigned char*> message.payload_at + message.payload_size
+        cdef Py_ssize_t rest = <const unsigned char*> message.fields_at + message.fields_size - at
+        if rest == 0:
+            return False
+        return at[0] != NIL or rest > 3 or (rest == 3 and at[2] != NIL)
 
     def read(self, Message message):
         return convert.read(message)

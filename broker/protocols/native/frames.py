@@ -261,6 +261,10 @@ def ok(request: int, result: Mapping[str, Any] | None = None) -> bytes:
     return encode(Type.OK, request) if result is None else encode(Type.OK, request, result)
 
 
+def receipt(request: int, routed: int) -> bytes:
+    return encode(Type.RECEIPT, request, routed)
+
+
 def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes:
     return encode(Type.ENDED, subscription, reason, delivered, dropped)
 

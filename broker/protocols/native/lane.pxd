@@ -36,6 +36,8 @@ cdef class Lane(AnyLane):
     cdef:
         public Py_ssize_t frame_max       # bytes of a frame's body
         public bint open                  # the handshake is done: PUBLISH may be forwarded
+        public bint silent                # receipts of what is kept are Python's: they wait until it is
+        readonly Py_ssize_t routed        # how many got the PUBLISH that was sent last
         public bint plain                 # send every PUBLISH through Python (tests compare the lanes)
         readonly str fault                # what is wrong, after FAULT
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far

@@ -15,6 +15,8 @@ from broker.wire.routes import RouteCache
 class Lane(AnyLane):
     frame_max: int
     open: bool
+    silent: bool
+    routed: int
     plain: bool
     fault: str
     fault_request: int | None

@@ -125,7 +125,7 @@ cdef class Lane(AnyLane):
                 if self.publish.reply is NULL and self.publish.syntax <= 1 and not self.plain:
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
-                    if route is not None:
+                    if route is not None and not (self.silent and publish_waits(route, &self.publish)):
                         if self.fan_out(route, rest > MORE * size) < 0:
                             self.stop()
                             return HELD_BACK
@@ -226,7 +226,8 @@ cdef class Lane(AnyLane):
         if routed < 0:
             self.blocker = self.collector.held_back_by()
             return -1
-        if self.publish.wants_receipt:
+        self.routed = routed
+        if self.publish.wants_receipt and not (self.silent and route.tap is not None):
             self.answer(self.publish.request, routed)
         self.pass_frame()
         return routed
@@ -304,6 +305,11 @@ cdef class Lane(AnyLane):
             if fault:
                 return fault
         return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
+
+
+cdef inline bint publish_waits(Route route, Publish* publish) noexcept:
+    """Does the receipt wait until the message is where it is to be kept?"""
+    return publish.wants_receipt and route.tap is not None
 
 
 cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept nogil:

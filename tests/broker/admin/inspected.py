@@ -11,6 +11,8 @@ class Inspected:
 
     def __init__(self, clients: int = 3, subscriptions: int = 5) -> None:
         self.ready = True
+        self.unwell_parts: list[str] = []
+        self.archived: View | None = None
         self.clients: list[View] = [{"connection": each, "client": f"client{each}"} for each in range(clients)]
         self.rows: list[View] = [{"subscription": each, "filter": "stock.#"} for each in range(subscriptions)]
         self.hot: list[View] = [{"topic": "stock.\ud800", "syntax": "amqp", "messages": 9, "subscribers": 2}]
@@ -34,6 +36,12 @@ class Inspected:
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [{"client": "away", "queued": 3}, {"client": "there", "queued": 0}][offset : offset + limit]
+
+    def unwell(self) -> Sequence[str]:
+        return self.unwell_parts
+
+    def archive(self) -> View | None:
+        return self.archived
 
     def hot_topics(self, *, limit: int) -> Sequence[View]:
         return self.hot[:limit]

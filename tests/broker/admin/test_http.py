@@ -26,6 +26,19 @@ async def test_healthz_is_200_as_long_as_the_process_answers(served: Served) -> 
     assert await served.get("/healthz") == (200, {"status": "ok"})
 
 
+async def test_healthz_names_what_is_unwell_and_stays_200(served: Served) -> None:
+    served.inspected.unwell_parts = ["archive"]
+    assert await served.get("/healthz") == (200, {"status": "degraded", "unwell": ["archive"]})
+
+
+async def test_the_archive_is_shown_if_there_is_one(served: Served) -> None:
+    status, answer = await served.get("/archive")
+    assert status == 404
+    assert "--archive" in answer["error"]
+    served.inspected.archived = {"archive_end": 7}
+    assert await served.get("/archive") == (200, {"archive_end": 7})
+
+
 async def test_readyz_is_503_while_the_broker_drains(served: Served) -> None:
     assert await served.get("/readyz") == (200, {"status": "ready"})
     served.inspected.ready = False

@@ -7,6 +7,8 @@ import pytest
 from broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.version import V3, V5, Version
+from broker.wire.fanout import Route
+from broker.wire.outbox import Outbox
 from tests.broker.protocols.mqtt.world import World
 
 
@@ -20,6 +22,9 @@ class SlowStore:
 
     def commit(self, then: Callable[[], None]) -> None:
         self.waiting.append(then)
+
+    def blocker(self, route: Route) -> Outbox | None:
+        return None
 
     def flush(self) -> None:
         waiting, self.waiting = self.waiting, []

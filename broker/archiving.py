@@ -1,0 +1,55 @@
+"""Opening the archive that the settings ask for. pyarrow is imported here, and only then."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.config import Settings
+from broker.config.settings import Compression
+from broker.core.errors import InvalidFilter
+from broker.core.flow import Flow
+from broker.core.limits import Limits
+
+if TYPE_CHECKING:
+    from broker.storage.archive import Archive, Loop
+
+
+class ArchiveUnusable(Exception):
+    """There is to be an archive, and there cannot be: the message says why, and what to do."""
+
+
+def filters_of(text: str) -> tuple[tuple[str, str], ...]:
+    """(filter, syntax) of each of `archive_topics`."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple((part[5:], "mqtt") if part.startswith("mqtt:") else (part, "amqp") for part in parts)
+
+
+def open_archive(
+    settings: Settings, loop: "Loop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
+) -> "Archive | None":
+    """The archive; None if there is to be none. Reads and writes the disk. Raises ArchiveUnusable."""
+    if settings.archive is None:
+        return None
+    try:
+        from archive import ArchiveError, Writer
+        from broker.storage.archive import Archive, Options
+    except ModuleNotFoundError as error:
+        raise ArchiveUnusable(str(error)) from error
+    options = Options(
+        folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
+        sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,
+    )
+    compression = settings.archive_compression
+    try:
+        writer = Writer(
+            settings.archive,
+            segment_bytes=limits().archive_segment_bytes_max, segment_seconds=limits().archive_segment_seconds_max,
+            compression=None if compression is Compression.NONE else compression.value,
+        )
+    except (ArchiveError, OSError) as error:
+        raise ArchiveUnusable(f"{os.fspath(settings.archive)}: {error}") from error
+    try:
+        return Archive(options, writer, loop, clock, flow, limits)
+    except InvalidFilter as error:
+        writer.close()
+        raise ArchiveUnusable(f"archive_topics: {error}") from error

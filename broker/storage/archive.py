@@ -1,0 +1,240 @@
+"""The archive, as the loop has it: a tap on the routes, the scribe behind it, and receipts that wait for both.
+
+    fan_out --> wire.Tap --full, or batch_seconds--> Scribe.inbox
+                  ^                                      |
+                  '-- memory is free <-- `_heard` <------' Progress (call_soon_threadsafe)
+                                            '--> acknowledgements that waited, publishers that were held back
+
+`ports.Store`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in the
+archive. The tap's bound is the bound of everything here: who wants an acknowledgement is held back while it is full.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import structlog
+
+from archive import Writer
+from broker.core.flow import Flow
+from broker.core.limits import Durability, Limits
+from broker.core.ports import View
+from broker.core.recording import Recording
+from broker.storage.scribe import Progress, Scribe
+from broker.wire.fanout import Route
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import Outbox
+from broker.wire.tap import Columns, Tap
+
+log: Final = structlog.stdlib.get_logger("archive")
+
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # written together: large payloads make small batches
+WAITING_MAX: Final = 100_000  # acknowledgements that wait: some 100 bytes each
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "archive_messages": "Messages written to the archive",
+    "archive_dropped": "Messages not archived because the buffer was full",
+    "archive_unspellable": "Messages not archived because their topic is not UTF-8",
+    "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full to the end",
+    "archive_segments_removed": "Segments removed by retention",
+    "archive_held_back": "Times that publishers were held back until the archive had room",
+}
+GAUGES: Final[Mapping[str, str]] = {
+    "archive_healthy": "1 while messages get to the disk, 0 while they do not",
+    "archive_buffer_bytes": "Messages on their way to the archive",
+    "archive_waiting_receipts": "Receipts and acknowledgements that wait for the archive",
+    "archive_start": "The oldest offset in the archive",
+    "archive_end": "The next offset",
+    "archive_epoch": "The epoch of offsets",
+    "archive_bytes": "What all segments take",
+    "archive_segments": "Segments, the open one included",
+}
+
+
+class Loop(Protocol):
+    """What is asked of an event loop."""
+
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    folder: Path
+    filters: tuple[tuple[str, str], ...]  # (text, syntax)
+    durability: Durability
+    sync_seconds: float
+    receipts: bool
+
+
+class Archive:
+    """The archive of one broker. It has opened its folder when it is made: raises what `archive.Writer` does.
+
+    clock  seconds, the same that `now` is from everywhere
+    """
+
+    counted, gauged = COUNTERS, GAUGES
+
+    def __init__(
+        self, options: Options, writer: Writer, loop: Loop, clock: Callable[[], float], flow: Flow,
+        limits: Callable[[], Limits],
+    ) -> None:
+        self.options = options
+        self.durable = options.receipts
+        self.held_back = 0
+        self.state = Progress()
+        self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
+        present = limits()
+        self.tap = Tap(
+            rows_max=present.archive_batch_messages_max, bytes_max=present.archive_buffer_bytes_max,
+            batch_bytes_max=BATCH_BYTES_MAX, begun=self._begun, full=self._full,
+        )
+        self.recording = Recording(self.tap, options.filters)
+        self.scribe = Scribe(
+            writer, lambda progress: loop.call_soon_threadsafe(self._heard, progress),
+            durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
+        )
+        self.state = self.scribe.progress()
+        self._timer: Any = None
+        self._hurrying = False
+        self._handed = 0  # messages of the tap that were given to the scribe
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (sequence, acknowledgement)
+        # Nobody's outbox, and in no ledger: only what publishers wait at.
+        self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
+        recovered = writer.recovered
+        log.info(
+            "archive_opened", folder=str(options.folder), epoch=writer.epoch, start=writer.start, end=writer.end,
+            durability=options.durability.value, receipts=options.receipts,
+        )
+        for sentence in recovered.sentences():
+            if recovered.created:
+                log.info("archive_created", what=sentence)
+            else:
+                log.warning("archive_recovered", what=sentence)
+
+    def start(self) -> None:
+        self.scribe.start()
+
+    def stop(self) -> None:
+        """Have all written that was taken, and close the archive. Blocks; not for the loop's thread."""
+        self.tap.flush()
+        self.scribe.inbox.put(None)
+        self.scribe.join()
+
+    # -- ports.Store --------------------------------------------------------------------------------------------------
+
+    def commit(self, then: Callable[[], None]) -> None:
+        if not self._waiting and self.state.sequence == self.tap.taken:
+            then()
+            return
+        self._waiting.append((self.tap.taken, then))
+        self._hurry()
+
+    def blocker(self, route: Route) -> Outbox | None:
+        if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
+            return None
+        if not self._gate.pausing:
+            self.held_back += 1
+            self._gate.hold_publishers()
+            self.tap.flush()
+        return self._gate
+
+    # -- the tap ------------------------------------------------------------------------------------------------------
+
+    def _begun(self) -> None:
+        self.tap.utc = time.time() - self._clock()
+        self._timer = self._loop.call_later(self._limits().archive_batch_seconds_max, self._due)
+
+    def _hurry(self) -> None:
+        """Somebody waits: hand over what there is as soon as the scribe has nothing else to do.
+
+        So a batch is what came while the one before was written, and a receipt waits for two of them at most.
+        """
+        if self.tap.batch is not None and not self._hurrying and self._handed == self.state.written:
+            self._hurrying = True
+            self._loop.call_soon(self._hurried)
+
+    def _hurried(self) -> None:
+        self._hurrying = False
+        self.tap.flush()
+
+    def _due(self) -> None:
+        self._timer = None
+        self.tap.flush()
+
+    def _full(self, columns: Columns) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._handed = columns.end
+        self.scribe.inbox.put(columns)
+
+    # -- the scribe ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, progress: Progress) -> None:
+        before, self.state = self.state, progress
+        self.tap.settle(progress.octets)
+        if progress.trouble != before.trouble:
+            if progress.trouble is not None:
+                log.error("archive_unwell", reason=progress.trouble, advice="messages are routed and not archived")
+            else:
+                log.info("archive_well", end=progress.end)
+        if progress.epoch != before.epoch:
+            log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
+        while self._waiting and self._waiting[0][0] <= progress.sequence:
+            self._waiting.popleft()[1]()
+        if self._waiting:
+            self._hurry()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Publishers may go on when there is room for half of all."""
+        if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * len(self._waiting) > WAITING_MAX:
+            return
+        self._gate.drained()
+        for client in self._flow.drained(self._gate):
+            self._loop.call_soon(client.speaker.unblocked)
+
+    # -- to be looked at ----------------------------------------------------------------------------------------------
+
+    @property
+    def trouble(self) -> str | None:
+        return self.state.trouble
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "archive_messages": self.state.messages,
+            "archive_dropped": self.tap.dropped,
+            "archive_unspellable": self.tap.unspellable,
+            "archive_lost": self.state.lost,
+            "archive_segments_removed": self.state.removed,
+            "archive_held_back": self.held_back,
+        }
+
+    def gauges(self) -> dict[str, float]:
+        state = self.state
+        return {
+            "archive_healthy": float(state.trouble is None),
+            "archive_buffer_bytes": self.tap.bytes,
+            "archive_waiting_receipts": len(self._waiting),
+            "archive_start": state.start,
+            "archive_end": state.end,
+            "archive_epoch": state.epoch,
+            "archive_bytes": state.size,
+            "archive_segments": state.segments,
+        }
+
+    def view(self) -> View:
+        """All of it, for /archive."""
+        return {
+            "folder": str(self.options.folder),
+            "filters": [{"filter": text, "syntax": syntax} for text, syntax in self.options.filters],
+            "durability": self.options.durability.value, "receipts": self.options.receipts,
+            "trouble": self.trouble, **self.counters(), **self.gauges(),
+        }  # fmt: skip

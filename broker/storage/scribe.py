@@ -1,0 +1,207 @@
+"""The scribe: the thread that writes the archive. Batches come in by a queue, word of them goes back to the loop.
+
+    Columns --inbox--> append --> (sync) --> Progress --> the loop: memory is free, receipts may go
+
+An error of the disk is no end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and
+meanwhile the archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
+takes back what was written, and they are written again.
+"""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from archive import Writer
+from broker.core.limits import Durability, Limits
+from broker.storage.tables import batch_of
+from broker.wire.tap import Columns
+
+RETRY_SECONDS: Final = 0.5
+RETENTION_SECONDS: Final = 5.0
+CLOSE_SECONDS_MAX: Final = 5.0  # that a full disk may take to become less full when the broker stops
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the archive is like after something was done to it."""
+
+    sequence: int = 0  # messages of the tap that are dealt with
+    octets: int = 0  # of the tap's bound that are free again, since the last word
+    epoch: int = 0
+    start: int = 0  # offsets of the archive
+    end: int = 0
+    written: int = 0  # the tap's sequence at `end`
+    size: int = 0
+    segments: int = 0
+    messages: int = 0  # appended since the start
+    lost: int = 0  # taken, and never to be in the archive
+    removed: int = 0  # segments, by retention
+    trouble: str | None = None  # why it is unwell
+
+
+class Scribe(threading.Thread):
+    """tell is called in this thread, after everything that is done."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        tell: Callable[[Progress], None],
+        *,
+        durability: Durability,
+        sync_seconds: float,
+        limits: Callable[[], Limits],
+    ) -> None:
+        super().__init__(name="archive", daemon=True)
+        self.writer = writer
+        self.inbox: queue.SimpleQueue[Columns | None] = queue.SimpleQueue()
+        self._tell = tell
+        self._durability, self._sync_seconds, self._limits = durability, sync_seconds, limits
+        self._waiting: deque[tuple[Columns, Any]] = deque()  # to be appended
+        self._unsynced: deque[tuple[Columns, Any, int]] = deque()  # appended: with the offset behind it
+        self._unsynced_octets = 0
+        self._free = 0
+        self._sequence = self._written = 0
+        self._messages = self._lost = self._removed = 0
+        self._sync_at = self._retain_at = time.monotonic()
+        self._stop_by: float | None = None
+        self._trouble: str | None = None
+
+    def progress(self) -> Progress:
+        writer = self.writer
+        free, self._free = self._free, 0
+        return Progress(
+            sequence=self._sequence, octets=free, epoch=writer.epoch, start=writer.start, end=writer.end,
+            written=self._written, size=writer.size, segments=writer.segments, messages=self._messages,
+            lost=self._lost + writer.lost, removed=self._removed, trouble=self._trouble,
+        )  # fmt: skip
+
+    def run(self) -> None:
+        while True:
+            columns, came = None, False
+            try:
+                columns = self.inbox.get(timeout=self._patience())
+                came = True
+            except queue.Empty:
+                pass  # something is due
+            if came and columns is None:
+                self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
+            if columns is not None:
+                self._take(columns)
+            done = self._work()
+            self._tell(self.progress())
+            if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
+                break
+        self._close()
+        self._tell(self.progress())
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _patience(self) -> float | None:
+        """How long there is nothing to do, in seconds, if nothing comes."""
+        now = time.monotonic()
+        if self._waiting:
+            return RETRY_SECONDS
+        if self._stop_by is not None:
+            return 0.0
+        due = self._retain_at
+        if self._unsynced:
+            due = min(due, self._sync_at)
+        return max(due - now, 0.0)
+
+    def _take(self, columns: Columns) -> None:
+        try:
+            batch = batch_of(columns)
+        except Exception as error:  # one batch that cannot be told is no reason to keep none of the others
+            batch = None
+            self._lost += columns.rows
+            self._trouble = f"a batch of {columns.rows} messages was not archived: {error!r}"
+        self._waiting.append((columns, batch))
+
+    def _work(self) -> bool:
+        """Do what there is to do. True if nothing is left of it."""
+        try:
+            if self.writer.broken:
+                self._reopen()
+            self._append()
+            if self._unsynced and self._must_sync():
+                self._sync()
+            self._keep_up()
+        except OSError as error:
+            self._trouble = f"{error.strerror or error}: {self.writer.folder}"
+            return False
+        if self._trouble is not None and not self._waiting:
+            self._trouble = None
+        return True
+
+    def _append(self) -> None:
+        while self._waiting:
+            columns, batch = self._waiting[0]
+            if batch is not None:
+                self.writer.append(batch)
+                self._messages += columns.rows
+            self._waiting.popleft()
+            self._written = columns.end
+            if self._durability is Durability.NONE:
+                self._settle(columns)
+            else:
+                self._unsynced.append((columns, batch, self.writer.end))
+                self._unsynced_octets += columns.octets
+                if self._durability is Durability.BATCH:
+                    self._sync()
+
+    def _must_sync(self) -> bool:
+        if self._stop_by is not None:
+            return True
+        # What is kept for a second writing must not fill the buffer.
+        return (
+            time.monotonic() >= self._sync_at
+            or self._unsynced_octets > self._limits().archive_buffer_bytes_max // 4
+        )
+
+    def _sync(self) -> None:
+        self.writer.sync()
+        self._sync_at = time.monotonic() + self._sync_seconds
+        while self._unsynced:
+            self._settle(self._unsynced.popleft()[0])
+        self._unsynced_octets = 0
+
+    def _settle(self, columns: Columns) -> None:
+        self._sequence = columns.end
+        self._free += columns.octets
+
+    def _reopen(self) -> None:
+        """Open the archive again after an error, and have written again what is not in it any more."""
+        self.writer.recover()
+        while self._unsynced and self._unsynced[-1][2] > self.writer.end:
+            columns, batch, _ = self._unsynced.pop()
+            self._unsynced_octets -= columns.octets
+            self._messages -= columns.rows
+            self._waiting.appendleft((columns, batch))
+            self.writer.lost -= columns.rows
+
+    def _keep_up(self) -> None:
+        """Close a segment that is old enough, and remove what is too old."""
+        now = time.monotonic()
+        if now < self._retain_at:
+            return
+        self._retain_at = now + RETENTION_SECONDS
+        limits = self._limits()
+        self.writer.segment_bytes = limits.archive_segment_bytes_max
+        self.writer.segment_seconds = limits.archive_segment_seconds_max
+        self.writer.roll_if_due()
+        since = None
+        if limits.archive_seconds_max:
+            since = int((time.time() - limits.archive_seconds_max) * 1e6)
+        self._removed += len(self.writer.retain(size=limits.archive_bytes_max or None, since=since))
+
+    def _close(self) -> None:
+        for columns, _ in self._waiting:
+            self._lost += columns.rows
+        try:
+            self.writer.close()
+        except OSError as error:
+            self._trouble = f"{error.strerror or error}: {self.writer.folder}"

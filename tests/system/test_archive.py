@@ -1,0 +1,118 @@
+"""A real broker with an archive: killed while it writes, with a full disk, and stopped (docs/archive.md)."""
+
+import asyncio
+import json
+import resource
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fanlight
+from archive import Archive
+from bench.launch import Broker, LaunchError
+
+needs_prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit(2) is Linux's")
+
+
+def get(broker: Broker, path: str) -> dict[str, Any]:
+    with urllib.request.urlopen(broker.http_url + path, timeout=10) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def values(folder: Path) -> list[int]:
+    with Archive(folder) as archive:
+        return [int(value) for batch in archive.read() for value in batch.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("durability", ["none", "interval", "batch"])
+async def test_a_killed_broker_has_every_message_whose_receipt_it_gave(tmp_path: Path, durability: str) -> None:
+    """Killed twice in the middle of it; each time it goes on where it was."""
+    acknowledged: list[int] = []
+    number = 0
+    for _ in range(2):
+        broker = Broker(
+            archive=tmp_path, archive_receipts=True, archive_durability=durability, archive_sync_seconds=0.05,
+            archive_segment_bytes_max=64 * 1024,
+        )  # fmt: skip
+        try:
+            client = await fanlight.connect(broker.url, reconnect=False)
+            killed = asyncio.Event()
+
+            async def publish(
+                first: int, client: fanlight.Client = client, killed: asyncio.Event = killed, broker: Broker = broker
+            ) -> None:
+                for number in range(first, first + 100_000, 50):
+                    try:
+                        await client.publish("stock.AAPL", b"%d" % number, receipt=True)
+                    except fanlight.FanlightError:
+                        return
+                    acknowledged.append(number)
+                    if len(acknowledged) % 300 == 0 and not killed.is_set():
+                        killed.set()
+                        broker.process.send_signal(signal.SIGKILL)
+
+            await asyncio.gather(*(publish(number + each) for each in range(50)))
+            assert killed.is_set()
+            number += 1_000_000
+        finally:
+            broker.kill()
+        found = values(tmp_path)
+        assert set(acknowledged) <= set(found)
+        assert len(found) == len(set(found))
+    with Broker(archive=tmp_path) as broker:
+        assert get(broker, "/archive")["archive_epoch"] == 1  # a process was killed, and no machine went down
+        broker.terminate()
+    assert set(acknowledged) <= set(values(tmp_path))
+
+
+@needs_prlimit
+async def test_with_a_full_disk_the_broker_goes_on_and_the_archive_says_that_it_is_unwell(tmp_path: Path) -> None:
+    """A limit on the size of its files is as good as a full disk, and can be lifted again."""
+    with Broker(archive=tmp_path, archive_batch_seconds_max=0.01) as broker:
+        async with await fanlight.connect(broker.url) as client:
+            subscription = await client.subscribe("stock.#")
+            await client.publish("stock.A", b"1", receipt=True)
+            limits = resource.prlimit(broker.pid, resource.RLIMIT_FSIZE)
+            await settled(broker, 1)
+            resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (1024, limits[1]))
+            await client.publish("stock.A", b"2", receipt=True)
+            broker.wait_for_line("archive_unwell")
+            assert get(broker, "/healthz") == {"status": "degraded", "unwell": ["archive"]}
+            assert "File too large" in get(broker, "/archive")["trouble"]
+            await client.publish("stock.A", b"3", receipt=True)
+            assert [(await anext(subscription)).payload for _ in range(3)] == [b"1", b"2", b"3"]
+            resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, limits)
+            broker.wait_for_line("archive_well")
+            await settled(broker, 3)
+            assert get(broker, "/healthz") == {"status": "ok"}
+        assert broker.terminate() == 0
+    assert values(tmp_path) == [1, 2, 3]
+
+
+async def settled(broker: Broker, end: int) -> None:
+    """Until so many messages are in the archive."""
+    async with asyncio.timeout(10):
+        while (await asyncio.to_thread(get, broker, "/archive"))["archive_end"] < end:
+            pass  # the listener sets the pace: http_requests_per_second_max
+
+
+def test_a_second_broker_is_refused_the_archive_of_the_first(tmp_path: Path) -> None:
+    with Broker(archive=tmp_path), pytest.raises(LaunchError, match="being written by another process"):
+        Broker(archive=tmp_path)
+
+
+def test_a_filter_that_is_none_is_told_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="archive_topics"):
+        Broker(archive=tmp_path, archive_topics="stock.#, mqtt:a/#/b")
+
+
+def test_without_an_archive_pyarrow_is_not_loaded() -> None:
+    program = "import sys, broker.app; print('pyarrow' in sys.modules or 'archive' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n"
