@@ -18,13 +18,12 @@ Exit codes: 0 done, whatever the figures are; 1 --fail-above was exceeded; 2 the
 import argparse
 import importlib
 import json
-import os
-import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.machine import machine
 from bench.micro import tables
 from bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     options = _parser().parse_args(arguments)
     if options.list:
-        _tell([f"{name:<8}  {about(name)}" for name in BENCHES], sys.stdout)
+        _tell([f"{name:<9}  {about(name)}" for name in BENCHES], sys.stdout)
         return OK
     if unknown := set(options.names) - set(BENCHES):
         _tell([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
@@ -64,8 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(names: Sequence[str], effort: Effort) -> dict[str, Any]:
     """The report; each group's table is told as soon as it is there."""
-    machine = {"python": platform.python_version(), "machine": platform.machine(), "processors": os.cpu_count()}
-    report: dict[str, Any] = {"machine": machine, "turns": effort.turns, "benches": {}}
+    report: dict[str, Any] = {"machine": machine(), "turns": effort.turns, "benches": {}}
     for name in names:
         found = report["benches"][name] = {}
         for group in importlib.import_module(f"bench.micro.{name}").groups(effort):

@@ -7,7 +7,6 @@ free, and so is the generator beside it. A broker that does not start, or a run 
 import contextlib
 import datetime
 import os
-import platform
 import resource
 import tempfile
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.machine import machine
 from bench.peers import plan
 from bench.peers.contenders import Contender
 from bench.peers.plan import Asked, Step
@@ -126,19 +126,6 @@ def _about(contender: Contender) -> dict[str, Any]:
         "schemes": list(contender.schemes),
         "one_thread": peer.one_thread,
         "configuration": peer.configuration(),
-    }
-
-
-def machine() -> dict[str, Any]:
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
-    return {
-        "processor": next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), ""),
-        "processors": os.cpu_count(),
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "machine": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
     }
 
 

@@ -56,6 +56,7 @@ def test_each_bench_has_figures_and_each_figure_its_spread(quick: dict[str, Any]
         ("flush", "both", "sendmsg"),
         ("lanes", "5.0 aliases", "3.1.1"),
         ("publish", "cold", "known"),
+        ("subscribe", "MQTT", "index"),
         ("match", "oracle", "match"),
         ("insert", "FilterIndex", "dict"),
         ("remove", "NameIndex", "dict"),
