@@ -5,6 +5,7 @@
     python -m bench load --list               the scenarios there are
     python -m bench serve-null --port 7421    the null broker alone
     python -m bench micro ...                 parts of the broker by themselves: see bench/micro/__main__.py
+    python -m bench scaling ...               cost per message against filters, subscribers, connections
     python -m bench matchers ...              topic matchers compared, no broker: see bench/matchers/__main__.py
     python -m bench peers ...                 Fanlight beside other brokers: see bench/peers/__main__.py
 
@@ -31,6 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
         from bench.micro.__main__ import main as micro
 
         return micro(rest)
+    if command == "scaling":
+        from bench.scaling.__main__ import main as scaling
+
+        return scaling(rest)
     if command == "matchers":
         from bench.matchers.__main__ import main as matchers
 
@@ -47,7 +52,7 @@ def _serve_null(arguments: list[str]) -> int:
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("load", "micro", "matchers", "peers"):  # found above already; named for --help
+    for name in ("load", "micro", "scaling", "matchers", "peers"):  # found above already; named for --help
         commands.add_parser(name)
     null = commands.add_parser("serve-null", help="the null broker alone")
     null.add_argument("--port", type=int, default=0)
