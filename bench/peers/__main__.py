@@ -69,8 +69,8 @@ def _compare(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, before)
     path = results.write(report, Path(options.results))
     _tell(f"written {path}")
-    for letter in report["scenarios"]:
-        print("\n".join([f"\n{letter}: {ASKED[letter].title}", *tables.aligned(tables.scenario(report, letter))]))
+    for letter, about in report["scenarios"].items():
+        print("\n".join([f"\n{letter}: {about['title']}", *tables.aligned(tables.scenario(report, letter))]))
     _bars([bar for bar in bars(report) if bar.reached is not None])
     everything = report["complete"] and len(asked) == len(ASKED) and len(chosen) == len(CONTENDERS)
     if everything or options.publish:

@@ -15,6 +15,7 @@ MARKS = {
     "mosquitto": ("#6aa84f", "v"), "rabbitmq": ("#a35fc6", "P"), "amqtt": ("#45a29e", "X"),
     "null-native": (svg.GREY, "|"), "null-mqtt": (svg.GREY, "x"),
 }  # fmt: skip
+OTHER = ("#b8860b", "*")  # of a file from before somebody was called otherwise
 CHART = "benchmarks-cpu.svg"
 APART = 0.6  # of the height of a line: over that its dots are spread, so that equal ones can be told apart
 
@@ -42,7 +43,7 @@ def _dots(axes: Any, report: Report, places: Mapping[str, tuple[str, str]], what
     shown = [name for name, at in places.items() if any(figured(at[0], one, at[1]) for one in report["contenders"])]
     names = list(report["contenders"])
     for number, contender in enumerate(names):
-        colour, mark = MARKS[contender]
+        colour, mark = MARKS.get(contender, OTHER)
         values = [figured(places[name][0], contender, places[name][1]) for name in shown]
         aside = APART * ((number + 0.5) / len(names) - 0.5)
         known = [(value, at + aside) for at, value in enumerate(values) if value]
@@ -94,7 +95,7 @@ def _latency(axes: Any, report: Report) -> None:
         half, slow, slowest = (figured("E", contender, name) for name in ("p50_us", "p99_us", "p999_us"))
         if half is None or slow is None:
             continue
-        colour, at = MARKS[contender][0], len(places)
+        colour, at = MARKS.get(contender, OTHER)[0], len(places)
         axes.plot([half, slow], [at, at], color=colour, linewidth=5, solid_capstyle="butt")
         axes.plot([slow, slowest or slow], [at, at], color=colour, linewidth=1)
         axes.plot([half], [at], marker="|", color=colour, markersize=10)

@@ -104,6 +104,16 @@ def test_plots_of_a_report_of_one_run_are_drawn_too() -> None:
     assert set(plots.plots(report([run("A", "nats")]))) == set(plots.plots(report()))
 
 
+def test_a_contender_of_an_older_file_is_drawn_and_listed() -> None:
+    pytest.importorskip("matplotlib", reason="the plots need it")
+    from bench.peers import plots
+
+    older = report([run("A", "nats") | {"contender": "aedes"}])
+    older["contenders"]["aedes"] = older["contenders"]["nats"] | {"title": "aedes"}
+    assert b">aedes<" in plots.plots(older)[plots.CHART]
+    assert "| aedes | " in document.rewritten(PAGE, older)
+
+
 def test_the_documents_are_rewritten_where_they_lie(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text(PAGE, encoding="utf-8")
