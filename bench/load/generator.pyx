@@ -213,7 +213,7 @@ cdef class Generator:
         """Wait until all that is expected has come, and a little more for what should not come. True if it has."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         with nogil:
-            while now_ns() < end and not self.streams.own.closed and not self._is_drained():
+            while now_ns() < end and not self._broken() and not self._is_drained():
                 self._turn(10)
             self._turn(30)
             self._turn(30)
@@ -233,7 +233,11 @@ cdef class Generator:
         return (<const char*>&self.complaint_bytes[0])[:self.complaint_size]
 
     cdef bint _broken(self) noexcept nogil:
-        return self.streams.own.closed or self.streams.own.refused or self.out_of_memory
+        cdef int i
+        for i in range(self.streams.board.parts):
+            if self.streams.board.counters[i].closed or self.streams.board.counters[i].refused:
+                return True
+        return self.out_of_memory
 
     cdef bint _is_drained(self) noexcept nogil:
         return self.streams.board.outstanding() <= 0 and self.streams.own.acknowledged >= self.streams.own.requested

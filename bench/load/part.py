@@ -14,7 +14,7 @@ from bench.load import opening, spelling
 from bench.load.board import Board
 from bench.load.generator import Generator
 from bench.load.opening import Connection
-from bench.load.scenario import Scenario
+from bench.load.scenario import BadScenario, Scenario
 from bench.load.speaker import Publish, speaker
 from bench.load.streams import Streams
 from bench.load.target import Target
@@ -209,7 +209,10 @@ class Part:
         for subscriber, subscription, topic in audience:
             if subscriber in at:
                 for stream in of_topic.get(topic, ()):
-                    streams.expect(at[subscriber], stream, self._speaker.subscription(subscription))
+                    try:
+                        streams.expect(at[subscriber], stream, self._speaker.subscription(subscription))
+                    except ValueError as error:  # brokers differ in how many copies they send then
+                        raise BadScenario(f"{scenario.name}: {error}") from None
 
     def _audience(self, topics: Sequence[str]) -> Iterator[tuple[int, int, int]]:
         """(subscriber, its subscription, topic) of all subscribers; background connections are counted behind them."""

@@ -11,6 +11,7 @@ from bench.load.histogram import Histogram
 from bench.load.result import FAULTS, GENERATOR_BUSY, QUANTILES, Result, faults
 from bench.load.scenario import Scenario
 from bench.load.usage import Usage, broker_pids, resident_bytes, usage
+from bench.load.workers import Workers
 
 DRAIN_SECONDS = 10.0
 
@@ -38,7 +39,8 @@ def run(
     """Load a broker and check every delivery. Takes at most warmup + duration + drain seconds and the set-up.
 
     scenario: or its name, or the path of its file. pids: the broker's processes, for its processor time and memory;
-    without them, whoever listens on the port if that is on this machine. progress: called about ten times a second.
+    without them, whoever listens on the port if that is on this machine. processes: of the generator; 1 is this one.
+    progress: called about ten times a second.
 
     Raises BadScenario, BadUrl, OSError when the broker cannot be reached, Refused when it will not be loaded.
     """
@@ -49,8 +51,8 @@ def run(
 
 
 def crew(scenario: Scenario, target: targets.Target, processes: int) -> Crew:
-    """The parts of the load, in so many processes."""
-    return Alone(scenario, target)
+    """The parts of the load: one in this process, or several in processes of their own."""
+    return Alone(scenario, target) if processes == 1 else Workers(scenario, target, processes)
 
 
 class _Run:

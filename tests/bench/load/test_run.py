@@ -12,7 +12,7 @@ from bench.launch import Server
 from bench.load import scenario as scenarios
 from bench.load.protocol import GRANTED, WELCOME
 from bench.load.run import Progress, run
-from bench.load.scenario import Background, Scenario
+from bench.load.scenario import Background, BadScenario, Scenario
 from bench.load.speaker import Refused, speaker
 from bench.load.target import parse
 from bench.load.usage import broker_pids
@@ -161,3 +161,10 @@ def test_a_broker_that_grants_too_little_for_the_scenario_is_refused() -> None:
     aliases = speaker(parse("mqtt5://host"), scenarios.load("mqtt5-aliases"))
     with pytest.raises(Refused, match="1 topic aliases are wanted; the broker's Topic Alias Maximum is 0"):
         aliases.is_answer(WELCOME, b"\x20\x03\x00\x00\x00")
+
+
+def test_background_subscriptions_of_one_connection_that_overlap_are_refused() -> None:
+    crowd = Background(subscriptions=2, connections=1, filters=("dev/{i}", "+/0"))
+    made = Scenario("overlap", "", "dev/0", subscribers=0, background=crowd)
+    with faulty(None) as url, pytest.raises(BadScenario, match="two subscriptions of subscriber 0 match stream 0"):
+        run(made, url)
