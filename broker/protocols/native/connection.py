@@ -192,14 +192,14 @@ class NativeConnection(Reader):
         except errors.FanlightError as error:
             self._answer(request, error)
 
-    def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes) -> None:
-        """SUBSCRIBE and UNSUBSCRIBE without options, of which there may be a million."""
+    def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes, syntax: int) -> None:
+        """SUBSCRIBE and UNSUBSCRIBE with no options but the syntax, of which there may be a million."""
         assert self.client is not None
         try:
             if kind == frames.Type.UNSUBSCRIBE:
                 self._unsubscribe(request, number)
                 return
-            self.broker.subscribe(self.client, number, filter, SYNTAXES[0], PLAIN)
+            self.broker.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
             if request is not None:
                 self.outbox.write(frames.ok(request))
         except errors.FanlightError as error:
