@@ -10,6 +10,7 @@ them.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from broker.core import errors
@@ -80,6 +81,7 @@ def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, f
     connection.send(SubAck(packet_id, tuple(codes), explained))
 
 
+@lru_cache(maxsize=256)  # most packets are alike
 def options_of(octet: int, identifier: bytes) -> SessionOptions:
     """Subscription Options (3.8.3.1), but for Retain Handling; 3.1.1 has the QoS alone."""
     return SessionOptions(
