@@ -63,7 +63,7 @@ class Application:
         self.archive = open_archive(settings, loop, monotonic, self.broker.flow, lambda: self.broker.limits)
         if self.archive is not None:
             self.broker.router.recording = self.archive.recording
-            self.broker.store = self.archive
+            self.broker.store = self.broker.keeper = self.archive
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(

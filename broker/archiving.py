@@ -18,10 +18,12 @@ class ArchiveUnusable(Exception):
     """There is to be an archive, and there cannot be: the message says why, and what to do."""
 
 
-def filters_of(text: str) -> tuple[tuple[str, str], ...]:
+def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
     """(filter, syntax) of each of `archive_topics`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    return tuple((part[5:], "mqtt") if part.startswith("mqtt:") else (part, "amqp") for part in parts)
+    return tuple(
+        (part[5:].encode(), "mqtt") if part.startswith("mqtt:") else (part.encode(), "amqp") for part in parts
+    )
 
 
 def open_archive(

@@ -16,6 +16,7 @@ from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, 
 from broker.core.flow import Flow
 from broker.core.limits import Limits
 from broker.core.ports import Store
+from broker.core.replay import Keeper
 from broker.core.retained import Retained
 from broker.core.router import Router
 from broker.core.sessions import Sessions
@@ -54,6 +55,7 @@ class Broker:
         self.flow = Flow(self.ledger, limits)
         self.retained = Retained(self.ledger, limits)
         self.store: Store = MemoryStore()
+        self.keeper: Keeper | None = None  # of messages by offset, to be replayed
         self.endings = Endings(self, next_turn)
         self.sessions = Sessions(self)
         self.system_topics: SystemTopics | None = None  # put in by who knows all counters

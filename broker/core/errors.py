@@ -58,6 +58,14 @@ class NoSuchSubscription(FanlightError):
         super().__init__(f"there is no subscription {number} on this connection", subscription=number)
 
 
+class MessagesGone(FanlightError):
+    """Messages that are asked for are not kept any more: `first` to before `end`."""
+
+
+class ReplayFailed(FanlightError):
+    """What is kept cannot be read now."""
+
+
 class LimitExceeded(FanlightError):
     """More than a limit allows. `limit` is the setting's name, `value` its value."""
 

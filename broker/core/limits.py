@@ -217,6 +217,10 @@ class Limits:
         int, Ge(0), Le(1024 * 1024 * 1024 * MIB), Unit("bytes"),
         Reason("what all segments may take; past it the oldest are removed. 0 keeps all, until the disk is full"),
     ] = 10 * 1024 * MIB
+    archive_replays_max: Annotated[
+        int, Ge(0), Le(10_000), Unit("replays"),
+        Reason("replays that read at once, some MiB each; those that have gone live do not count"),
+    ] = 64
     archive_seconds_max: Annotated[
         float, Ge(0), Le(100 * 365 * 86_400), Unit("seconds"),
         Reason("age of the messages at which a segment is removed; 0 keeps them for as long as there is room"),

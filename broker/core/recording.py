@@ -13,22 +13,29 @@ from broker.core.topics import reserved, sees_reserved
 from broker.wire.tap import Tap
 
 
-class Recording:
-    """filters: (text, syntax) of what is kept. Raises InvalidFilter."""
+class Selection:
+    """Some topics, by filters: (text, syntax). Raises InvalidFilter."""
 
-    def __init__(self, tap: Tap, filters: Iterable[tuple[str, str]]) -> None:
-        self.tap = tap
-        self.filters = [(text.encode(), syntax) for text, syntax in filters]
+    def __init__(self, filters: Iterable[tuple[bytes, str]]) -> None:
+        self.filters = list(filters)
         self._index = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         for number, (text, syntax) in enumerate(self.filters):
             try:
                 self._index.insert(text, number, syntax=syntax)
             except matchcore.InvalidFilter as error:
-                raise InvalidFilter(f"{text.decode()!r} is no {syntax} filter: {error}") from error
+                raise InvalidFilter(f"{text.decode(errors='replace')!r} is no {syntax} filter: {error}") from error
 
     def wants(self, topic: bytes, syntax: str) -> bool:
-        """Is a valid topic kept?"""
+        """Is a valid topic among them? By the rules that subscriptions follow."""
         found = self._index.match(topic, syntax=syntax)
         if found and reserved(topic):
             found = tuple(i for i in found if sees_reserved(*self.filters[i], topic, syntax))
         return bool(found)
+
+
+class Recording(Selection):
+    """The topics that are kept, and the tap that takes their messages."""
+
+    def __init__(self, tap: Tap, filters: Iterable[tuple[bytes, str]]) -> None:
+        super().__init__(filters)
+        self.tap = tap

@@ -19,10 +19,13 @@ from typing import Any, Final, Protocol
 import structlog
 
 from archive import Writer
+from broker.core.errors import LimitExceeded
 from broker.core.flow import Flow
 from broker.core.limits import Durability, Limits
 from broker.core.ports import View
 from broker.core.recording import Recording
+from broker.core.replay import Encode, Reading, Wanted
+from broker.storage.replays import Replays
 from broker.storage.scribe import Progress, Scribe
 from broker.wire.fanout import Route
 from broker.wire.ledger import Ledger
@@ -40,12 +43,14 @@ COUNTERS: Final[Mapping[str, str]] = {
     "archive_unspellable": "Messages not archived because their topic is not UTF-8",
     "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full to the end",
     "archive_segments_removed": "Segments removed by retention",
+    "archive_replayed": "Messages replayed from the archive",
     "archive_held_back": "Times that publishers were held back until the archive had room",
 }
 GAUGES: Final[Mapping[str, str]] = {
     "archive_healthy": "1 while messages get to the disk, 0 while they do not",
     "archive_buffer_bytes": "Messages on their way to the archive",
     "archive_waiting_receipts": "Receipts and acknowledgements that wait for the archive",
+    "archive_replays": "Replays that have not gone live",
     "archive_start": "The oldest offset in the archive",
     "archive_end": "The next offset",
     "archive_epoch": "The epoch of offsets",
@@ -67,7 +72,7 @@ class Loop(Protocol):
 @dataclass(frozen=True, slots=True)
 class Options:
     folder: Path
-    filters: tuple[tuple[str, str], ...]  # (text, syntax)
+    filters: tuple[tuple[bytes, str], ...]  # (text, syntax)
     durability: Durability
     sync_seconds: float
     receipts: bool
@@ -101,6 +106,8 @@ class Archive:
             durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
         )
         self.state = self.scribe.progress()
+        self.replays = Replays(options.folder, loop)
+        self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, who wants to know its offset)
         self._timer: Any = None
         self._hurrying = False
         self._handed = 0  # messages of the tap that were given to the scribe
@@ -123,6 +130,7 @@ class Archive:
 
     def stop(self) -> None:
         """Have all written that was taken, and close the archive. Blocks; not for the loop's thread."""
+        self.replays.stop()
         self.tap.flush()
         self.scribe.inbox.put(None)
         self.scribe.join()
@@ -144,6 +152,22 @@ class Archive:
             self._gate.hold_publishers()
             self.tap.flush()
         return self._gate
+
+    # -- core.replay.Keeper -------------------------------------------------------------------------------------------
+
+    def read(self, wanted: Wanted, encode: Encode) -> Reading:
+        most = self._limits().archive_replays_max
+        if self.replays.running >= most:
+            raise LimitExceeded("too many replays at once", "archive_replays_max", most)
+        return self.replays.read(wanted, encode)
+
+    def mark(self, then: Callable[[int], None]) -> None:
+        # A batch ends here: the scribe says at which offset.
+        self.tap.flush()
+        if not self._marks and self.state.written == self.tap.taken:
+            self._loop.call_soon(then, self.state.end)
+        else:
+            self._marks.append((self.tap.taken, then))
 
     # -- the tap ------------------------------------------------------------------------------------------------------
 
@@ -187,6 +211,8 @@ class Archive:
                 log.info("archive_well", end=progress.end)
         if progress.epoch != before.epoch:
             log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
+        while self._marks and self._marks[0][0] <= progress.written:
+            self._marks.popleft()[1](progress.end)
         while self._waiting and self._waiting[0][0] <= progress.sequence:
             self._waiting.popleft()[1]()
         if self._waiting:
@@ -214,6 +240,7 @@ class Archive:
             "archive_unspellable": self.tap.unspellable,
             "archive_lost": self.state.lost,
             "archive_segments_removed": self.state.removed,
+            "archive_replayed": self.replays.messages,
             "archive_held_back": self.held_back,
         }
 
@@ -223,6 +250,7 @@ class Archive:
             "archive_healthy": float(state.trouble is None),
             "archive_buffer_bytes": self.tap.bytes,
             "archive_waiting_receipts": len(self._waiting),
+            "archive_replays": self.replays.running,
             "archive_start": state.start,
             "archive_end": state.end,
             "archive_epoch": state.epoch,
@@ -234,7 +262,7 @@ class Archive:
         """All of it, for /archive."""
         return {
             "folder": str(self.options.folder),
-            "filters": [{"filter": text, "syntax": syntax} for text, syntax in self.options.filters],
+            "filters": [{"filter": text.decode(), "syntax": syntax} for text, syntax in self.options.filters],
             "durability": self.options.durability.value, "receipts": self.options.receipts,
             "trouble": self.trouble, **self.counters(), **self.gauges(),
         }  # fmt: skip

@@ -227,6 +227,12 @@ cdef class Target:
         if self.ended:
             self.discard()
 
+    def release(self):
+        """It needs no credit any more; what waited for some goes first."""
+        if self.credit != UNLIMITED:
+            self.grant(len(self.extras.waiting) if self.extras.waiting else 0)
+            self.credit = UNLIMITED
+
     def end_after(self, uint64_t messages):
         """End when `messages` have been delivered, counted from the start. Returns True if there were so many already."""
         if messages <= self.handed:

@@ -28,15 +28,19 @@ from broker.protocols.native.frames import (
     Incoming,
     Ping,
     Pong,
+    Replay,
     Subscribe,
     Unsubscribe,
 )
 from broker.protocols.native.plain_request import plain_request
+from broker.protocols.native.replays import Replays
 from broker.protocols.native.state import LEGAL, State
 from broker.wire.fanout import UNLIMITED
 from broker.wire.inbox import Inbox, ReceiveBuffer
 
 log: Final = structlog.stdlib.get_logger("native")
+
+REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
 
 
 class NativeConnection(Reader):
@@ -54,6 +58,7 @@ class NativeConnection(Reader):
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         ))
         self.state = State.AWAITING_HELLO
+        self.replays = Replays(self)
         self.pinged_at: float | None = None  # by us; an answer is heard later
         self._hello: Hello | None = None
         self._pings = 0
@@ -113,6 +118,7 @@ class NativeConnection(Reader):
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
         self.state = State.CLOSED
         self.inbox.clear()
+        self.replays.cancel_all()
         if self.client is None:
             self.outbox.discard()
             return []
@@ -166,8 +172,11 @@ class NativeConnection(Reader):
         self.wire.close(reason)
 
     def unblocked(self) -> None:
-        """Go on where a full outbox stopped this publisher."""
-        if self.blocked and self.state is State.CONNECTED:
+        """Go on where a full outbox stopped this publisher, or where one that is empty now has room for more."""
+        if self.state is not State.CONNECTED:
+            return
+        self.replays.drained()
+        if self.blocked:
             self.unblock(self.wire.now())
 
     # -- frames -----------------------------------------------------------------------------------------------------
@@ -185,6 +194,9 @@ class NativeConnection(Reader):
         try:
             if values[0] == frames.Type.PUBLISH:
                 raise errors.ProtocolError("PUBLISH before the handshake is done; send HELLO first")
+            if values[0] == frames.Type.REPLAY and self.broker.keeper is None:
+                request = None  # as for any type that is not known
+                raise errors.Unsupported("this broker keeps no archive, so there is nothing to replay", type=values[0])
             frame = frames.parse(values)
             if type(frame) not in LEGAL[self.state]:
                 raise errors.ProtocolError(f"{type(frame).__name__.upper()} is not allowed now")
@@ -197,8 +209,12 @@ class NativeConnection(Reader):
         assert self.client is not None
         try:
             if kind == frames.Type.UNSUBSCRIBE:
-                self._unsubscribe(request, number)
+                if number in self.replays:
+                    self.replays.end(request, number)
+                else:
+                    self._unsubscribe(request, number)
                 return
+            self.replays.check_number(number)
             self.broker.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
             if request is not None:
                 self.outbox.write(frames.ok(request))
@@ -211,6 +227,8 @@ class NativeConnection(Reader):
                 self._on_hello(frame)
             case Subscribe():
                 self._on_subscribe(frame)
+            case Replay():
+                self.replays.begin(frame)
             case Unsubscribe():
                 self._on_unsubscribe(frame)
             case Credit():
@@ -262,6 +280,7 @@ class NativeConnection(Reader):
                     "inbox": self.broker.new_inbox(),
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
+                    **({"features": ["replay"]} if self.broker.keeper is not None else {}),
                     "limits": {
                         "frame_bytes": limits.frame_bytes_max,
                         "topic_bytes": limits.topic_bytes_max,
@@ -276,6 +295,7 @@ class NativeConnection(Reader):
 
     def _on_subscribe(self, frame: Subscribe) -> None:
         assert self.client is not None
+        self.replays.check_number(frame.subscription)
         if frame.after == 0:
             raise errors.ProtocolError("SUBSCRIBE option after must be 1 or more; leave it out for no end")
         self.broker.subscribe(
@@ -292,7 +312,9 @@ class NativeConnection(Reader):
             self.outbox.write(frames.ok(frame.request))
 
     def _on_unsubscribe(self, frame: Unsubscribe) -> None:
-        if frame.after:
+        if frame.subscription in self.replays:
+            self.replays.end(frame.request, frame.subscription, frame.after)
+        elif frame.after:
             assert self.client is not None
             subscription = self.broker.subscription(self.client, frame.subscription)
             if subscription.end_after(frame.after):
@@ -312,6 +334,8 @@ class NativeConnection(Reader):
 
     def _on_credit(self, frame: Credit) -> None:
         assert self.client is not None
+        if frame.subscription in self.replays:
+            raise errors.NoSuchSubscription(frame.subscription)  # not yet
         subscription = self.broker.subscription(self.client, frame.subscription)
         try:
             subscription.grant(frame.messages)
@@ -349,7 +373,7 @@ class NativeConnection(Reader):
 
 def request_of(values: list[Any]) -> int | None:
     """The request that an answer to this frame names, if it is of a type that has one and it is sound."""
-    if values[0] in (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH) and len(values) > 1:
+    if values[0] in REQUESTS and len(values) > 1:
         request = values[1]
         if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= frames.U32_MAX:
             return request

@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from broker.core.errors import ProtocolError, Unsupported
 from broker.core.limits import SlowPolicy
-from broker.protocols.native.codec import encode
+from broker.protocols.native.codec import LENGTH, encode
+from broker.wire.message import Message
 
 VERSION: Final = 1
 NAME_BYTES_MAX: Final = 64
 GROUP_BYTES_MAX: Final = 255
 U32_MAX: Final = 2**32 - 1
 U64_MAX: Final = 2**64 - 1
+REPLAYED_FIELDS: Final = 9  # of a MESSAGE that is replayed, its type included
 
 
 class Type(IntEnum):
@@ -35,6 +37,8 @@ class Type(IntEnum):
     PONG = 12
     ERROR = 13
     GOODBYE = 14
+    REPLAY = 48
+    REPLAY_END = 49
 
 
 # Options of SUBSCRIBE that belong to acknowledged delivery (section 8): to ignore them would be to break a promise.
@@ -65,6 +69,18 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    request: int | None
+    subscription: int
+    filter: bytes
+    syntax: int | None
+    offset: int | None
+    epoch: int | None
+    since: int | None
+    past_only: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Unsubscribe:
     request: int | None
     subscription: int
@@ -92,7 +108,7 @@ class Goodbye:
     reason: str
 
 
-Incoming = Hello | Subscribe | Unsubscribe | Credit | Ping | Pong | Goodbye
+Incoming = Hello | Subscribe | Replay | Unsubscribe | Credit | Ping | Pong | Goodbye
 
 
 class Fields:
@@ -222,6 +238,23 @@ def parse_subscribe(fields: Fields) -> Subscribe:
     )
 
 
+def parse_replay(fields: Fields) -> Replay:
+    options = fields.options(3)
+    offset, since = options.number("offset", U64_MAX), options.number("since", U64_MAX)
+    if offset is not None and since is not None:
+        raise ProtocolError("REPLAY options offset and since: give one of them, or neither")
+    return Replay(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        filter=fields.topic(2, "filter"),
+        syntax=options.number("syntax"),
+        offset=offset,
+        epoch=options.number("epoch"),
+        since=since,
+        past_only=options.flag("past_only"),
+    )
+
+
 def parse_unsubscribe(fields: Fields) -> Unsubscribe:
     return Unsubscribe(
         request=fields.number_or_none(0, "request"),
@@ -244,6 +277,7 @@ def parse_goodbye(fields: Fields) -> Goodbye:
 PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.HELLO: parse_hello,
     Type.SUBSCRIBE: parse_subscribe,
+    Type.REPLAY: parse_replay,
     Type.UNSUBSCRIBE: parse_unsubscribe,
     Type.CREDIT: parse_credit,
     Type.PING: lambda fields: Ping(fields.number_or_none(0, "token")),
@@ -267,6 +301,18 @@ def receipt(request: int, routed: int) -> bytes:
 
 def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes:
     return encode(Type.ENDED, subscription, reason, delivered, dropped)
+
+
+def replay_end(subscription: int, offset: int, epoch: int) -> bytes:
+    return encode(Type.REPLAY_END, subscription, offset, epoch)
+
+
+def replayed(subscription: int, message: Message, offset: int, timestamp: int) -> bytes:
+    """MESSAGE as in section 3.4, with the fields that only a replayed one has (3.7)."""
+    fields = message.fields + b"\xc0" * (REPLAYED_FIELDS - 2 - message.mark)
+    fields += b"\xcf" + offset.to_bytes(8) + b"\xcf" + timestamp.to_bytes(8)
+    head = bytes((0x90 | REPLAYED_FIELDS, Type.MESSAGE, 0xCE)) + subscription.to_bytes(4)
+    return LENGTH.pack(len(head) + len(fields)) + head + fields
 
 
 def ping(token: int) -> bytes:

@@ -10,6 +10,7 @@ from broker.protocols.native.frames import (
     Incoming,
     Ping,
     Pong,
+    Replay,
     Subscribe,
     Unsubscribe,
 )
@@ -26,6 +27,6 @@ class State(Enum):
 LEGAL: Final[dict[State, frozenset[type[Incoming]]]] = {
     State.AWAITING_HELLO: frozenset({Hello, Goodbye}),
     State.AUTHENTICATING: frozenset(),
-    State.CONNECTED: frozenset({Subscribe, Unsubscribe, Credit, Ping, Pong, Goodbye}),
+    State.CONNECTED: frozenset({Subscribe, Replay, Unsubscribe, Credit, Ping, Pong, Goodbye}),
     State.CLOSED: frozenset(),
 }

@@ -1,71 +1,15 @@
 """The archive of a broker: what passes is written, and receipts wait for it (docs/archive.md)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from archive import Archive as Reader
 from archive import Writer
 from broker.core.limits import Durability
 from broker.protocols.mqtt.packets import PubAck, Publish
 from broker.protocols.mqtt.version import V5
-from broker.storage.archive import Archive, Options
-from tests.archive.disks import FailingDisk
-from tests.broker.protocols.mqtt.world import World
-from tests.broker.storage.loops import HandLoop
-
-EVERYTHING = (("#", "amqp"),)
-
-
-class Archived:
-    """A world whose broker has an archive."""
-
-    def __init__(
-        self, folder: Path, *, receipts: bool = False, durability: Durability = Durability.NONE,
-        filters: tuple[tuple[str, str], ...] = EVERYTHING, **limits: Any,
-    ) -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder, self.disk, self.loop, self.world = folder, FailingDisk(folder), HandLoop(), World(**limits)
-        broker = self.world.broker
-        options = Options(folder, filters, durability, 0.01, receipts)
-        self.archive = Archive(
-            options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.flow,
-            lambda: broker.limits,
-        )
-        broker.router.recording = self.archive.recording
-        broker.store = self.archive
-        self.archive.start()
-
-    def settled(self) -> None:
-        """Wait until all that was published is dealt with."""
-        self.archive.tap.flush()
-        self.loop.run_until(lambda: self.archive.state.sequence == self.archive.tap.taken)
-        self.world.turn()
-
-    def rows(self) -> list[dict[str, Any]]:
-        with Reader(self.folder) as reader:
-            return [row for batch in reader.read() for row in batch.to_pylist()]
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[list[Archived]]:
-    """The archives that a test has made, to be stopped at its end."""
-    archives: list[Archived] = []
-    yield archives
-    for archived in archives:
-        archived.disk.full = archived.disk.rotten = False
-        archived.archive.stop()
-
-
-@pytest.fixture
-def build(made: list[Archived], tmp_path: Path) -> Any:
-    def build(**options: Any) -> Archived:
-        made.append(Archived(tmp_path / "archive", **options))
-        return made[-1]
-
-    return build
+from tests.broker.storage.archived import Archived
 
 
 def test_what_passes_is_archived_with_who_published_it_and_how(build: Any) -> None:
@@ -96,7 +40,7 @@ def test_messages_that_are_joined_to_runs_are_archived_each(build: Any) -> None:
 
 
 def test_only_topics_that_a_filter_matches_are_archived_in_either_syntax(build: Any) -> None:
-    archived = build(filters=(("home.#", "amqp"), ("garden/+", "mqtt")))
+    archived = build(filters=((b"home.#", "amqp"), (b"garden/+", "mqtt")))
     peer = archived.world.connect("p")
     for topic in ("home/kitchen", "garden/tree", "garden/tree/leaf", "street", "home"):
         peer.publish(topic, b"", 0)
@@ -105,7 +49,7 @@ def test_only_topics_that_a_filter_matches_are_archived_in_either_syntax(build: 
 
 
 def test_topics_that_begin_with_a_dollar_are_archived_only_by_their_name(build: Any) -> None:
-    archived = build(filters=(("#", "amqp"), ("$jobs.#", "amqp")))
+    archived = build(filters=((b"#", "amqp"), (b"$jobs.#", "amqp")))
     peer = archived.world.connect("p")
     for topic in ("$jobs/1", "$inbox/x", "a"):
         peer.publish(topic, b"", 0)
@@ -151,7 +95,7 @@ def test_a_receipt_waits_until_the_message_is_in_the_archive(build: Any, durabil
 
 
 def test_a_receipt_of_what_is_not_archived_does_not_wait(build: Any) -> None:
-    archived = build(receipts=True, filters=(("a", "amqp"),))
+    archived = build(receipts=True, filters=((b"a", "amqp"),))
     assert len(archived.world.connect("p").publish("b", b"x", 1)) == 1
 
 

@@ -1,0 +1,98 @@
+"""The replays of one connection, by the numbers that the client chose: REPLAY and what is answered (section 3.7).
+
+A number belongs to its replay until that has gone live, and to an ordinary subscription from then on.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.core import errors
+from broker.core.content import Content
+from broker.core.replay import Part, Replay, Wanted
+from broker.core.topics import syntax_of
+from broker.protocols.native import convert, frames
+from broker.protocols.native.error_codes import CODES
+from broker.protocols.native.format import FORMAT
+
+if TYPE_CHECKING:
+    from broker.protocols.native.connection import NativeConnection
+
+
+class Replays:
+    """`core.replay.Listener`."""
+
+    def __init__(self, connection: "NativeConnection") -> None:
+        self._connection = connection
+        self._running: dict[int, tuple[Replay, int | None]] = {}  # by number; with the request to answer
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._running
+
+    def check_number(self, number: int) -> None:
+        """Raises SubscriptionInUse if it is a replay's."""
+        if number in self._running:
+            raise errors.SubscriptionInUse(number)
+
+    def begin(self, frame: frames.Replay) -> None:
+        """REPLAY. It is answered when the first of it is there. Raises the errors of SUBSCRIBE."""
+        connection, number = self._connection, frame.subscription
+        broker, client = connection.broker, connection.client
+        assert client is not None
+        assert broker.keeper is not None
+        self.check_number(number)
+        if client.subscriptions.numbered(number) is not None:
+            raise errors.SubscriptionInUse(number)
+        wanted = Wanted(
+            frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,
+            live=not frame.past_only,
+        )
+
+        def encode(offset: int, timestamp: int, content: Content) -> bytes:
+            message = convert.write(FORMAT, content)
+            assert message is not None  # there is nothing that a native one could not say
+            return frames.replayed(number, message, offset, timestamp)
+
+        replay = Replay(broker, broker.keeper, client, self, number, wanted, encode)
+        self._running[number] = (replay, frame.request)
+        replay.start()
+
+    def end(self, request: int | None, number: int, after: int = 0) -> None:
+        """UNSUBSCRIBE of one that has not gone live."""
+        if after:
+            raise errors.Unsupported("UNSUBSCRIBE with after: the replay has not gone live yet", option="after")
+        replay, _ = self._running.pop(number)
+        replay.cancel()
+        if request is not None:
+            result = {"delivered": replay.delivered, "dropped": 0}
+            self._connection.outbox.write(frames.ok(request, result))
+
+    def drained(self) -> None:
+        for replay, _ in list(self._running.values()):
+            replay.drained()
+
+    def cancel_all(self) -> None:
+        for replay, _ in self._running.values():
+            replay.cancel()
+        self._running.clear()
+
+    # -- core.replay.Listener ---------------------------------------------------------------------------------------
+
+    def replay_begun(self, replay: Replay, part: Part) -> None:
+        _, request = self._running[replay.number]
+        if request is not None:
+            self._connection.outbox.write(frames.ok(request, {"epoch": part.epoch}))
+
+    def replay_ended(self, replay: Replay, part: Part) -> None:
+        outbox = self._connection.outbox
+        del self._running[replay.number]
+        outbox.write(frames.replay_end(replay.number, part.offset, part.epoch))
+        if not replay.wanted.live:
+            outbox.write(frames.ended(replay.number, "end", replay.delivered, 0))
+
+    def replay_failed(self, replay: Replay, error: errors.FanlightError) -> None:
+        outbox, code = self._connection.outbox, CODES[type(error)].name
+        _, request = self._running.pop(replay.number)
+        self._connection.refused += 1
+        if not replay.begun and request is not None:
+            outbox.write(frames.error(request, code, error.text, error.details))
+        else:
+            outbox.write(frames.ended(replay.number, code, replay.delivered, 0))

@@ -1,0 +1,175 @@
+"""Replays: the archive read for clients, by a thread of its own, a part at a time.
+
+A part is some 32 KiB of whole frames, made by the protocol's `encode` in the thread: reading, filtering and encoding
+take nothing of the loop but the GIL, which the thread gives back every few milliseconds. A replay asks for its next
+part when the one before is out, so what is read ahead is one batch for each.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from archive import Archive as Reader
+from archive import ArchiveError, Gone
+from archive.arrow import pa, pc
+from broker.core.content import Content
+from broker.core.errors import FanlightError, MessagesGone, ReplayFailed
+from broker.core.recording import Selection
+from broker.core.replay import Encode, Part, Wanted
+from broker.core.topics import SYNTAXES
+
+PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: a client that is replayed to can still ask
+ROWS: Final = 256  # made into Python objects together
+ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
+                 "correlation")  # fmt: skip
+
+
+class Loop(Protocol):
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+
+class Replays:
+    def __init__(self, folder: Path, loop: Loop) -> None:
+        self.folder, self.loop = folder, loop
+        self.running = 0
+        self.messages = 0
+        self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+
+    def read(self, wanted: Wanted, encode: Encode) -> "Reading":
+        return Reading(self, wanted, encode)
+
+    def stop(self) -> None:
+        self.threads.shutdown(wait=True, cancel_futures=True)
+
+
+class Reading:
+    """`core.replay.Reading`."""
+
+    def __init__(self, replays: Replays, wanted: Wanted, encode: Encode) -> None:
+        self._replays, self._wanted, self._encode = replays, wanted, encode
+        self._selection = Selection([(wanted.filter, wanted.syntax)])
+        self._reader: Reader | None = None
+        self._frames: Iterator[tuple[int, bytes]] | None = None
+        self._next = 0  # offset of what comes next
+        self._closed = False
+        replays.running += 1
+
+    def ask(self, end: int | None, then: Callable[[Part], None]) -> None:
+        self._replays.threads.submit(self._part, end, then)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._replays.running -= 1
+            self._replays.threads.submit(self._let_go)  # behind what it is at, if it is
+
+    # -- in the thread ------------------------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        self._frames = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _part(self, end: int | None, then: Callable[[Part], None]) -> None:
+        if self._closed:
+            return
+        try:
+            part = self._gather(end)
+        except Gone as error:
+            part = Part(error=MessagesGone(str(error), first=error.first, end=error.end))
+        except FanlightError as error:
+            part = Part(error=error)
+        except (ArchiveError, OSError) as error:
+            part = Part(error=ReplayFailed(f"the archive cannot be read: {error}"))
+        self._replays.messages += part.messages
+        self._replays.loop.call_soon_threadsafe(then, part)
+
+    def _gather(self, end: int | None) -> Part:
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = Reader(self._replays.folder)
+            self._next = self._first(reader)
+        octets: list[bytes] = []
+        size = 0
+        while True:
+            if self._frames is None:
+                reader.refresh()
+                until = reader.end if end is None else min(end, reader.end)
+                if self._next >= until:
+                    return Part(b"".join(octets), len(octets), self._next, reader.epoch, True)
+                self._frames = self._rows(reader, self._next, until)
+            for offset, frame in self._frames:
+                self._next = offset + 1
+                octets.append(frame)
+                size += len(frame)
+                if size >= PART_BYTES:
+                    return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+            self._frames = None
+
+    def _first(self, reader: Reader) -> int:
+        wanted = self._wanted
+        if wanted.offset is not None:
+            if wanted.epoch is not None:
+                reader.check(wanted.epoch, wanted.offset)
+            if wanted.offset < reader.start:
+                raise Gone(wanted.offset, reader.start, "retention has removed them")
+            return wanted.offset
+        if wanted.since is not None:
+            return reader.offset_at(wanted.since)
+        return reader.start
+
+    def _rows(self, reader: Reader, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """(offset, frame) of the messages that are wanted."""
+        for batch in reader.read(start, end, where=self._mask):
+            for at in range(0, batch.num_rows, ROWS):
+                part = batch.slice(at, ROWS)
+                columns = [_values(part, name) for name in ANSWER]
+                for offset, time, topic, value, headers, syntax, kind, reply, correlation in zip(*columns, strict=True):
+                    content = Content(
+                        topic=topic.encode(), syntax=SYNTAXES.index(syntax), payload=value,
+                        headers=tuple((header["key"], _shown(header["value"])) for header in headers or ()),
+                        content_type=kind, correlation=correlation, reply=None if reply is None else reply.encode(),
+                    )
+                    yield offset, self._encode(offset, time, content)
+        self._next = end  # also past what was not wanted
+
+    def _mask(self, batch: Any) -> Any:
+        """Which rows of a batch are wanted: each topic is asked for once."""
+        found = None
+        for syntax in SYNTAXES:
+            column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()
+            spelled = pc.equal(batch.column(batch.schema.get_field_index("syntax")), syntax)
+            if not pc.any(spelled).as_py():
+                continue
+            topics = [self._wants(topic.encode(), syntax) for topic in column.dictionary.to_pylist()]
+            wanted = pc.and_(pa.array(topics, pa.bool_()).take(column.indices), spelled)
+            found = wanted if found is None else pc.or_(found, wanted)
+        return found
+
+    def _wants(self, topic: bytes, syntax: str) -> bool:
+        try:
+            return self._selection.wants(topic, syntax)
+        except ValueError:
+            return False  # a topic of the other syntax, which this one does not allow
+
+
+def _values(batch: Any, name: str) -> list[Any]:
+    column = batch.column(batch.schema.get_field_index(name))
+    if name == "timestamp":
+        column = column.cast(pa.int64())
+    if column.null_count == len(column):
+        return [None] * len(column)
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _shown(value: bytes | None) -> str | bytes | None:
+    """A header as text if it is text."""
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

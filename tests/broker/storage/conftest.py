@@ -1,0 +1,28 @@
+"""Brokers with an archive, stopped at the end of their test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.broker.storage.archived import Archived
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[list[Archived]]:
+    """The archives that a test has made, to be stopped at its end."""
+    archives: list[Archived] = []
+    yield archives
+    for archived in archives:
+        archived.disk.full = archived.disk.rotten = False
+        archived.archive.stop()
+
+
+@pytest.fixture
+def build(made: list[Archived], tmp_path: Path) -> Any:
+    def build(**options: Any) -> Archived:
+        made.append(Archived(tmp_path / "archive", **options))
+        return made[-1]
+
+    return build

@@ -1,0 +1,220 @@
+"""REPLAY: what is in the archive, then what is published, without a gap (docs/native-protocol.md, section 3.7)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.core import replay as replays
+from broker.storage import replays as reading
+from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
+from tests.broker.storage.archived import Archived
+
+REPLAY, REPLAY_END, MESSAGE, OK, ERROR, ENDED = 48, 49, 4, 7, 13, 9
+Build = Callable[..., Archived]
+
+
+@pytest.fixture
+def archived(build: Build) -> Archived:
+    return build(world=World)
+
+
+def fill(archived: Archived, first: int, end: int, topic: str = "stock.A") -> None:
+    """Messages that tell their number, in the archive."""
+    peer = archived.world.connect()
+    for number in range(first, end):
+        peer.send(publish(topic, b"%d" % number))
+    peer.vanish()
+    archived.settled()
+
+
+def until(archived: Archived, peer: Peer, kind: int) -> list[Fields]:
+    """The frames up to one of a kind, with all turns that it takes."""
+    found: list[Fields] = []
+
+    def there() -> bool:
+        archived.world.turn()
+        found.extend(peer.frames())
+        return any(fields[0] == kind for fields in found)
+
+    archived.loop.run_until(there)
+    return found
+
+
+def payloads(frames: list[Fields]) -> list[int]:
+    return [int(fields[3]) for fields in frames if fields[0] == MESSAGE]
+
+
+def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(archived: Archived) -> None:
+    fill(archived, 0, 5)
+    peer, other = archived.world.connect(), archived.world.connect()
+    assert peer.info["features"] == ["replay"]
+    peer.say(REPLAY, 1, 7, "stock.*", {})
+    frames = until(archived, peer, REPLAY_END)
+    assert frames[0] == [OK, 1, {"epoch": 1}]
+    assert payloads(frames) == [0, 1, 2, 3, 4]
+    message = frames[1]
+    assert message[:7] == [MESSAGE, 7, "stock.A", b"0", None, None, None]
+    assert (message[7], len(message)) == (0, 9)
+    assert message[8] == archived.rows()[0]["timestamp"].timestamp() * 1e6
+    assert frames[-1] == [REPLAY_END, 7, 5, 1]
+    other.send(publish("stock.B", b"5"))
+    assert peer.next() == [MESSAGE, 7, "stock.B", b"5"]
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"offset": 3}, [3, 4]),
+    ({"offset": 3, "epoch": 1}, [3, 4]),
+    ({"offset": 5}, []),
+    ({"since": 0}, [0, 1, 2, 3, 4]),
+    ({"since": 2**62}, []),
+])  # fmt: skip
+def test_a_replay_begins_at_an_offset_or_a_time(
+    archived: Archived, options: dict[str, int], expected: list[int]
+) -> None:
+    fill(archived, 0, 5)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", options)
+    assert payloads(until(archived, peer, REPLAY_END)) == expected
+
+
+def test_only_messages_that_the_filter_matches_come_whatever_their_spelling(archived: Archived) -> None:
+    fill(archived, 0, 2, "stock.A")
+    fill(archived, 2, 4, "forex.A")
+    peer = archived.world.connect()
+    peer.send(publish("stock/B", b"4", None, 1))
+    archived.settled()
+    peer.say(REPLAY, 1, 7, "stock/+", {"syntax": 1})
+    assert payloads(until(archived, peer, REPLAY_END)) == [0, 1, 4]
+
+
+def test_headers_and_reply_topic_come_as_they_were_published(archived: Archived) -> None:
+    peer = archived.world.connect()
+    headers = {"content-type": "text/plain", "a": "x", "many": ["1", "2"]}
+    peer.send(publish("a", b"0", headers, None, "r.1"))
+    archived.settled()
+    peer.say(REPLAY, 1, 7, "a", {})
+    (message,) = [fields for fields in until(archived, peer, REPLAY_END) if fields[0] == MESSAGE]
+    assert message[4:7] == [headers, None, "r.1"]
+
+
+def test_a_replay_of_the_past_only_ends_where_the_archive_was_when_it_was_asked_for(archived: Archived) -> None:
+    fill(archived, 0, 3)
+    peer = archived.world.connect()
+    peer.send(publish("stock.A", b"3"), frame(REPLAY, 1, 7, "#", {"past_only": True}), publish("stock.A", b"4"))
+    frames = until(archived, peer, ENDED)
+    assert payloads(frames) == [0, 1, 2, 3]
+    assert frames[-2:] == [[REPLAY_END, 7, 4, 1], [ENDED, 7, "end", 4, 0]]
+    peer.say(6, 2, 7, "#", None)  # its number may be used again
+    assert peer.next() == [OK, 2]
+
+
+def test_what_is_published_while_a_replay_runs_comes_once_and_in_its_place(
+    archived: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PART_BYTES", 200)
+    fill(archived, 0, 300)
+    peer, other = archived.world.connect(), archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", {})
+    number, found = 300, []
+
+    def over() -> bool:
+        nonlocal number
+        other.send(publish("stock.A", b"%d" % number))  # one each time that anything moves
+        number += 1
+        found.extend(peer.frames())
+        return any(fields[0] == REPLAY_END for fields in found)
+
+    archived.loop.run_until(over)
+    archived.world.turn()
+    found.extend(peer.frames())
+    assert payloads(found) == list(range(number))
+    assert number > 320
+
+
+def test_when_more_comes_than_may_wait_reading_goes_on_and_nothing_is_missing(
+    archived: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "WAITING_MAX", 3)
+    fill(archived, 0, 10)
+    peer, other = archived.world.connect(), archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", {})
+    number, found = 10, []
+
+    def over() -> bool:
+        nonlocal number
+        running = [replay for replay, _ in peer.protocol.replays._running.values()]
+        if running and running[0].state is replays.State.JOINING and running[0].joins < 3:
+            for _ in range(10):
+                other.send(publish("stock.A", b"%d" % number))
+                number += 1
+        archived.world.turn()
+        found.extend(peer.frames())
+        return any(fields[0] == REPLAY_END for fields in found)
+
+    archived.loop.run_until(over)
+    other.send(publish("stock.A", b"%d" % number))
+    found.extend(peer.frames())
+    assert number > 20
+    assert payloads(found) == list(range(number + 1))
+
+
+def test_a_client_that_does_not_read_is_not_read_for(archived: Archived, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PART_BYTES", 500)
+    fill(archived, 0, 200)
+    peer = archived.world.connect()
+    peer.reads = False
+    peer.say(REPLAY, 1, 7, "#", {})
+    archived.loop.run_until(lambda: peer.protocol.outbox.size > 0)
+    archived.loop.run_all()
+    assert peer.protocol.outbox.size < 1_000
+    peer.read_all()
+    assert payloads(until(archived, peer, REPLAY_END)) == list(range(200))
+
+
+def test_a_replay_that_is_unsubscribed_or_whose_client_goes_ends_at_once(archived: Archived) -> None:
+    fill(archived, 0, 10)
+    peer = archived.world.connect()
+    peer.send(frame(REPLAY, 1, 7, "#", {}), frame(6, 2, 7, "#", None), frame(10, 7, 5), frame(8, 3, 7))
+    refused, credit, ended = peer.frames()
+    assert refused[:3] == [ERROR, 2, "subscription_in_use"]
+    assert credit[:3] == [ERROR, None, "no_such_subscription"]
+    assert ended == [OK, 3, {"delivered": 0, "dropped": 0}]
+    peer.say(REPLAY, 4, 7, "#", {})
+    peer.vanish()
+    archived.loop.run_all()
+    assert archived.archive.replays.running == 0
+    assert archived.world.broker.ledger.used == 0
+
+
+@pytest.mark.parametrize(("fields", "code"), [
+    ((7, "a.**", {}), None),
+    ((7, "#", {"offset": 1, "since": 2}), "protocol_error"),
+    ((7, "+/x#", {"syntax": 1}), "invalid_filter"),
+    ((7, "#", {"syntax": 9}), "unsupported"),
+    ((7, "#", {"offset": 9, "epoch": 1}), "messages_gone"),
+    ((7, "#", {"offset": 0, "epoch": 5}), "replay_failed"),
+])  # fmt: skip
+def test_what_cannot_be_replayed_is_answered_with_an_error(
+    archived: Archived, fields: tuple[Any, ...], code: str | None
+) -> None:
+    fill(archived, 0, 1)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, *fields)
+    answer = until(archived, peer, OK if code is None else ERROR)[0]
+    assert answer[1] == 1
+    assert code is None or answer[2] == code
+
+
+def test_there_are_only_so_many_replays_at_once(build: Build) -> None:
+    archived = build(world=World, archive_replays_max=1)
+    peer = archived.world.connect()
+    peer.send(frame(REPLAY, 1, 7, "#", {}), frame(REPLAY, 2, 8, "#", {}))
+    assert peer.next()[:3] == [ERROR, 2, "limit_exceeded"]
+
+
+def test_a_broker_without_an_archive_does_not_know_replay() -> None:
+    peer = World().connect()
+    assert "features" not in peer.info
+    peer.say(REPLAY, 1, 7, "#", {})
+    assert peer.next()[:3] == [ERROR, None, "unsupported"]
