@@ -3,8 +3,9 @@
 import itertools
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from bench.load.generator import Generator
 from bench.load.result import FAULTS, faults
 from bench.load.scenario import Scenario
 from bench.load.speaker import Speaker, speaker
+from bench.load.spelling import expand
 from bench.load.streams import Streams
 from bench.load.target import parse
 from tests.bench.load.wire import WIRES, Wire
@@ -81,18 +83,34 @@ def pairs() -> Iterator[Pairs]:
             end.close()
 
 
-def make(wire: Wire, pairs: Pairs, *, qos: int = 0, slow: bool = False) -> Bench:
-    scenario = Scenario("test", "test", TOPIC, qos=qos, window=4, batch=4)
+def make(
+    wire: Wire,
+    pairs: Pairs,
+    *,
+    topic: str = TOPIC,
+    qos: int = 0,
+    slow: bool = False,
+    aliases: int = 0,
+    properties: Mapping[str, Any] | None = None,
+) -> Bench:
+    scenario = Scenario("test", "test", topic, filters=("#",), qos=qos, window=4, batch=4, properties=properties or {})
     speaks = speaker(parse(wire.url), scenario)
     streams = Streams(board.private(1), 0, scenario.payload_bytes)
     generator = Generator(
         speaks.dialect, streams, 0, window=4, batch=4, inflight=4 if qos else 0, slow_bytes_per_second=1e6
     )
-    generator.add_subscriber(pairs[0][0].fileno(), slow=slow)
+    generator.add_subscriber(pairs[0][0].fileno(), slow=slow, aliases=aliases)
     generator.add_subscriber(pairs[1][0].fileno())
     generator.add_publisher(pairs[2][0].fileno())
-    said = speaks.publish(TOPIC, 1)
-    streams.add_stream(said.topic, 0 if slow else 1, reach=1, frame=said.frame.fields())
+    said = speaks.publish(expand(topic, 0), 1)
+    streams.add_stream(
+        said.topic,
+        0 if slow else 1,
+        reach=1,
+        digits_at=said.digits_at,
+        properties=said.properties,
+        frame=said.frame.fields(),
+    )
     streams.expect(0, 0, speaks.subscription(SUBSCRIPTION))
     generator.publish_on(0, 0)
     generator.start()
@@ -290,3 +308,152 @@ def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(w
 def test_a_payload_too_small_for_its_header_is_refused() -> None:
     with pytest.raises(ValueError, match="20 bytes"):
         Streams(board.private(1), 0, 20)
+
+
+# ---------------------------------------------------------------------- acknowledgements
+
+ACKNOWLEDGING = [wire for wire in WIRES if wire.name != "nats"]
+
+
+def acknowledged(wire: Wire, pairs: Pairs, qos: int) -> tuple[Bench, list[bytes]]:
+    """A generator that has published four messages and wants them acknowledged; the four, which are delivered."""
+    bench = make(wire, pairs, qos=qos)
+    bench.generator.run(0.02)
+    frames = bench.published()
+    copies = [wire.delivery(frame, SUBSCRIPTION, number=number) for number, frame in enumerate(frames, 1)]
+    bench.subscriber.sendall(b"".join(copies))
+    return bench, frames
+
+
+@pytest.mark.parametrize("wire", ACKNOWLEDGING, ids=wire_name)
+def test_publishes_are_numbered_and_held_back_until_they_are_acknowledged(wire: Wire, pairs: Pairs) -> None:
+    bench, frames = acknowledged(wire, pairs, 1)
+    assert [wire.number(frame) for frame in frames] == [1, 2, 3, 4]
+    bench.generator.run(0.02)
+    assert bench.published() == []  # all four are in flight, delivered or not
+    bench.publisher.sendall(b"".join(wire.acknowledgement(frame) for frame in frames))
+    bench.generator.run(0.02)
+    assert [wire.number(frame) for frame in bench.published()] == [5, 6, 7, 8]
+    assert bench.counters()["acknowledged"] == 4
+
+
+@pytest.mark.parametrize("wire", ACKNOWLEDGING, ids=wire_name)
+@pytest.mark.parametrize(
+    ("order", "faults"),
+    [
+        ([0, 1, 2, 3], {}),
+        ([0, 1, 2], {"unacknowledged": 1}),
+        ([0, 2, 1, 3], {"wrong_acknowledgements": 2}),
+        ([0, 1, 1, 3], {"wrong_acknowledgements": 1}),
+    ],
+)
+def test_acknowledgements_are_checked(wire: Wire, pairs: Pairs, order: list[int], faults: dict[str, int]) -> None:
+    bench, frames = acknowledged(wire, pairs, 1)
+    bench.publisher.sendall(b"".join(wire.acknowledgement(frames[number]) for number in order))
+    assert bench.faults() == faults
+
+
+def test_a_receipt_that_counts_other_subscriptions_than_there_are_is_wrong(pairs: Pairs) -> None:
+    (native,) = (wire for wire in WIRES if wire.name == "native")
+    bench, frames = acknowledged(native, pairs, 1)
+    answers = [native.acknowledgement(frame, routed=1 + (number == 2)) for number, frame in enumerate(frames)]
+    bench.publisher.sendall(b"".join(answers))
+    assert bench.faults() == {"wrong_acknowledgements": 1}
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.name.startswith("mqtt")], ids=wire_name)
+def test_qos_2_is_done_when_pubcomp_has_come(wire: Wire, pairs: Pairs) -> None:
+    bench, _ = acknowledged(wire, pairs, 2)
+    numbers = [b"\x02\x00" + bytes([number]) for number in (1, 2, 3, 4)]
+    bench.publisher.sendall(b"".join(b"\x50" + number for number in numbers))
+    bench.generator.drain(0.01)
+    assert bench.publisher.recv(100) == b"".join(b"\x62" + number for number in numbers)  # PUBREL
+    assert bench.counters()["acknowledged"] == 0
+    bench.publisher.sendall(b"".join(b"\x70" + number for number in numbers))
+    # The subscriber's side: PUBREC to each PUBLISH, PUBCOMP to each PUBREL.
+    assert bench.subscriber.recv(100) == b"".join(b"\x50" + number for number in numbers)
+    bench.subscriber.sendall(b"".join(b"\x62" + number for number in numbers))
+    assert bench.faults() == {}
+    assert bench.subscriber.recv(100) == b"".join(b"\x70" + number for number in numbers)
+
+
+def test_a_delivery_of_qos_1_is_acknowledged(pairs: Pairs) -> None:
+    (mqtt,) = (wire for wire in WIRES if wire.name == "mqtt")
+    bench, _ = acknowledged(mqtt, pairs, 1)
+    bench.generator.run(0.02)
+    assert bench.subscriber.recv(100) == b"".join(b"\x40\x02\x00" + bytes([number]) for number in (1, 2, 3, 4))
+
+
+# ---------------------------------------------------------------------- what is MQTT 5's own
+
+
+def aliased(publish: bytes, alias: int, *, topic: bool = True, more: bytes = b"") -> bytes:
+    """The PUBLISH with a topic alias, with or without its topic, and with more properties."""
+    payload = publish[-64:]
+    octets = TOPIC.encode() if topic else b""
+    properties = b"\x23" + struct.pack(">H", alias) + more
+    body = struct.pack(">H", len(octets)) + octets + bytes([len(properties)]) + properties + payload
+    return bytes([0x30, len(body)]) + body
+
+
+@pytest.fixture
+def five(pairs: Pairs) -> Bench:
+    (mqtt5,) = (wire for wire in WIRES if wire.name == "mqtt5")
+    bench = make(mqtt5, pairs, aliases=10)
+    bench.generator.run(0.02)
+    return bench
+
+
+def test_a_topic_is_known_by_the_alias_that_the_broker_gave_it(five: Bench) -> None:
+    first, *rest = five.published()
+    identifier = b"\x0b\x07"  # a subscription identifier is no property of the message
+    deliveries = [aliased(first, 10, more=identifier), *(aliased(frame, 10, topic=False) for frame in rest)]
+    five.subscriber.sendall(b"".join(deliveries))
+    assert five.faults() == {}
+
+
+def test_an_alias_that_was_never_given_or_is_too_large_is_damage(five: Bench) -> None:
+    first, second, *rest = five.published()
+    five.subscriber.sendall(aliased(first, 3, topic=False) + aliased(second, 11) + b"".join(rest))
+    assert five.faults() == {"damaged": 2, "lost": 2}
+
+
+def test_a_property_that_nobody_sent_is_damage(five: Bench) -> None:
+    first, *rest = five.published()
+    five.subscriber.sendall(aliased(first, 1, more=b"\x26\x00\x01u\x00\x01v") + b"".join(rest))
+    assert five.faults() == {"damaged": 1, "lost": 1}
+
+
+@pytest.mark.parametrize(
+    ("came", "faults"),
+    [
+        (b"\x03\x00\x01j\x26\x00\x01u\x00\x01v", {}),
+        (b"\x26\x00\x01u\x00\x01v\x03\x00\x01j", {}),  # in another order (2.2.2.2)
+        (b"\x0b\x07\x03\x00\x01j\x26\x00\x01u\x00\x01v", {}),
+        (b"\x03\x00\x01j", {"damaged": 1, "lost": 1}),
+        (b"\x03\x00\x01j\x26\x00\x01u\x00\x01w", {"damaged": 1, "lost": 1}),
+        (b"", {"damaged": 1, "lost": 1}),
+    ],
+)
+def test_properties_must_be_passed_through(pairs: Pairs, came: bytes, faults: dict[str, int]) -> None:
+    (mqtt5,) = (wire for wire in WIRES if wire.name == "mqtt5")
+    bench = make(mqtt5, pairs, properties={"content_type": "j", "user": {"u": "v"}})
+    bench.generator.run(0.02)
+    first, *rest = bench.published()
+    sent = b"\x03\x00\x01j\x26\x00\x01u\x00\x01v"
+    assert bytes([len(sent)]) + sent in first
+    variable = struct.pack(">H", len(TOPIC)) + TOPIC.encode() + bytes([len(came)]) + came + first[-64:]
+    bench.subscriber.sendall(bytes([0x30, len(variable)]) + variable + b"".join(rest))
+    assert bench.faults() == faults
+
+
+def test_each_message_of_a_topic_with_a_number_has_its_own_topic(wire: Wire, pairs: Pairs) -> None:
+    bench = make(wire, pairs, topic="cold/{n}/temp")
+    bench.generator.run(0.02)
+    frames = bench.published()
+    for number, frame in enumerate(frames):
+        assert f"cold/{number:010}/temp".replace("/", chr(bench.speaker.publish("a/b", 1).topic[1])).encode() in frame
+    deliveries = [wire.delivery(frame, SUBSCRIPTION) for frame in frames]
+    wrong = deliveries[3].replace(b"0000000003", b"0000000002")
+    bench.subscriber.sendall(b"".join([*deliveries[:3], wrong]))
+    assert bench.faults() == {"damaged": 1, "lost": 1}

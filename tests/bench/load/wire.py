@@ -28,6 +28,10 @@ class Wire(ABC):
     def delivery(self, publish: bytes, subscription: int, *, number: int = 1) -> bytes:
         """What a subscriber is sent for a publish; number: its packet identifier."""
 
+    def number(self, publish: bytes) -> int:
+        """The packet identifier or request of a publish that has one."""
+        raise NotImplementedError(f"{self.name} has none")
+
     @abstractmethod
     def acknowledgement(self, publish: bytes, *, routed: int = 1) -> bytes:
         """What the publisher is sent for it."""
@@ -56,9 +60,11 @@ class Native(Wire):
         body += b"".join(msgpack.packb(field) for field in rest)
         return struct.pack(">I", len(body)) + body
 
+    def number(self, publish: bytes) -> int:
+        return int(msgpack.unpackb(publish[4:])[1])
+
     def acknowledgement(self, publish: bytes, *, routed: int = 1) -> bytes:
-        _, request, *_ = msgpack.unpackb(publish[4:])
-        return frames.encode(frames.RECEIPT, request, routed)
+        return frames.encode(frames.RECEIPT, self.number(publish), routed)
 
 
 class Mqtt(Wire):
@@ -86,13 +92,12 @@ class Mqtt(Wire):
         return publish[:at] + struct.pack(">H", number) + publish[at + 2 :]
 
     def acknowledgement(self, publish: bytes, *, routed: int = 1) -> bytes:
-        return b"\x40\x02" + self.number(publish)
+        return b"\x40\x02" + struct.pack(">H", self.number(publish))
 
-    def number(self, publish: bytes) -> bytes:
-        """The packet identifier of a PUBLISH."""
+    def number(self, publish: bytes) -> int:
         _, at = self.length(publish)
         at += 2 + int.from_bytes(publish[at : at + 2])
-        return publish[at : at + 2]
+        return int.from_bytes(publish[at : at + 2])
 
     @staticmethod
     def length(packet: bytes) -> tuple[int, int]:
