@@ -34,3 +34,5 @@ cdef class Flusher:
         readonly unsigned long long turns, writes
 
     cpdef flush(self)
+    cdef int flush_oldest(self, Py_ssize_t count, Py_ssize_t few) except -1
+    cdef int empty(self, list outboxes) except -1

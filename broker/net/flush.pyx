@@ -171,14 +171,25 @@ cdef class Flusher:
 
     cpdef flush(self):
         """The end of a turn."""
-        if not self.ledger.dirty:
-            return
-        cdef list dirty = self.ledger.take_dirty()
+        if self.ledger.dirty:
+            self.turns += 1
+            self.empty(self.ledger.take_dirty())
+
+    cdef int flush_oldest(self, Py_ssize_t count, Py_ssize_t few) except -1:
+        """Flush the `count` that have waited longest, or all if they are few; the others wait for more."""
+        cdef list dirty = self.ledger.dirty
+        if len(dirty) <= few:
+            self.flush()
+            return 0
+        cdef list oldest = dirty[:count]
+        del dirty[:count]
+        return self.empty(oldest)
+
+    cdef int empty(self, list outboxes) except -1:
         cdef Outbox outbox
         cdef Sink sink
-        self.turns += 1
-        self.writes += len(dirty)
-        for outbox in dirty:
+        self.writes += len(outboxes)
+        for outbox in outboxes:
             outbox.dirty = False
             if outbox.sink is not None:
                 sink = <Sink?> outbox.sink
@@ -189,3 +200,4 @@ cdef class Flusher:
                     sink.abort()
                     self.on_fault(outbox, error)
                     sink.transport.abort()
+        return 0

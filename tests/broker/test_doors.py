@@ -1,9 +1,13 @@
-"""What the settings say of MQTT, as its connections have it."""
+"""What the settings say of MQTT, as its connections have it, and of what plain TCP is read by."""
 
 import pytest
 
+from broker import doors
 from broker.config import Settings
-from broker.doors import PluginError, methods_of, mqtt_options
+from broker.config.settings import Tcp
+from broker.doors import PluginError, methods_of, mqtt_options, new_poller
+from broker.net.flush import Flusher
+from broker.wire.ledger import Ledger
 
 
 class Method:
@@ -49,3 +53,21 @@ def test_every_setting_reaches_the_connections() -> None:
     assert (options.keep_alive_max, options.topic_alias_max, options.server_reference) == (60, 3, "b:1883")
     assert options.payload_format_check
     assert "A" in options.methods
+
+
+async def test_the_poller_is_there_unless_the_settings_say_otherwise() -> None:
+    flusher = Flusher(Ledger(1 << 20, lambda: None), lambda outbox, error: None)
+    for tcp in (Tcp.AUTO, Tcp.EPOLL):
+        poller = new_poller(tcp, flusher)
+        assert poller is not None
+        poller.close()
+        assert poller.fd == -1
+    assert new_poller(Tcp.UVLOOP, flusher) is None
+
+
+async def test_without_epoll_there_is_uvloop_unless_epoll_is_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "Poller", None)
+    flusher = Flusher(Ledger(1 << 20, lambda: None), lambda outbox, error: None)
+    assert new_poller(Tcp.AUTO, flusher) is None
+    with pytest.raises(PluginError, match="set tcp to auto or uvloop"):
+        new_poller(Tcp.EPOLL, flusher)
