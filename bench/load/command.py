@@ -6,11 +6,16 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from bench import null_server
 from bench.launch import Broker, LaunchError
+from bench.load import compare, figures
 from bench.load import scenario as scenarios
 from bench.load import target as targets
+from bench.load.kinds import STREAM
+from bench.load.live import Live
 from bench.load.result import Result
 from bench.load.run import run
 from bench.load.scenario import BadScenario, Scenario
@@ -19,6 +24,10 @@ from bench.load.table import NULL, Run, medians, table
 from bench.load.target import PORTS, BadUrl
 
 OK, FAULTY, BAD_COMMAND, NO_SERVER = 0, 1, 2, 3
+EXITS = """\
+exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, a connection was closed, or
+--fail-above was exceeded; 2 the command line or a file is wrong; 3 the broker is not there, or refused the load
+"""
 CHANGES = {
     "publishers": int, "subscribers": int, "topics": int, "payload_bytes": int, "window": int, "batch": int,
     "inflight": int, "rate": float, "qos": int, "idle": int,
@@ -28,7 +37,7 @@ EVERYDAY = ("one-to-one", "fan-out", "pairs", "wildcard", "acknowledged", "laten
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command's own arguments."""
-    parser = argparse.ArgumentParser(prog="python -m bench load", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench load", description=__doc__, epilog=EXITS)
     add = parser.add_argument
     add("scenarios", nargs="*", metavar="SCENARIO", help=f"names, or files (.toml); {', '.join(EVERYDAY)}")
     add("--list", action="store_true", help="say what scenarios there are")
@@ -43,6 +52,10 @@ def parser() -> argparse.ArgumentParser:
     add("--pid", type=int, action="append", metavar="PID", help="the broker's, if it is not found by its port")
     add("--broker-cpu", type=int, default=0, metavar="N", help="of the broker that is started (%(default)s)")
     add("--generator-cpu", type=int, default=1, metavar="N", help="of the generator, if one process (%(default)s)")
+    add("--save", metavar="FILE", help="write the JSON there, too: what --against reads")
+    add("--against", metavar="FILE", help="say what became better or worse since that run")
+    add("--fail-above", type=float, metavar="PERCENT", help="with --against: exit with 1 when a figure lost more")
+    add("--set", action="append", default=[], metavar="OPTION=VALUE", help="of a scenario with a kind, its [options]")
     for name, kind in CHANGES.items():
         add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help="instead of the scenario's")
     return parser
@@ -57,6 +70,11 @@ def main(arguments: Sequence[str]) -> int:
         return OK
     try:
         chosen = [_chosen(name, options) for name in options.scenarios or EVERYDAY]
+        before = json.loads(Path(options.against).read_text(encoding="utf-8")) if options.against else None
+    except (BadScenario, ValueError, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return BAD_COMMAND
+    try:
         runs = list(_runs(chosen, options))
     except (BadScenario, BadUrl) as error:
         print(f"bench: {error}", file=sys.stderr)
@@ -65,19 +83,40 @@ def main(arguments: Sequence[str]) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return NO_SERVER
     lines = medians(runs)
-    print("\n".join(table(lines)), file=sys.stderr)
+    results = [{"server": each.server, **each.result.as_json()} for each in runs]
+    print("\n".join([*table(lines), *figures.lines(results)]), file=sys.stderr)
     for each in runs:
         if each.result.complaint:
             print(f"bench: {each.result.scenario}, {each.server}: {each.result.complaint}", file=sys.stderr)
-    results = [{"server": each.server, **each.result.as_json()} for each in runs]
-    json.dump({"machine": machine(), "medians": lines, "results": results}, sys.stdout, indent=2)
-    print()
-    return OK if all(each.result.ok for each in runs) else FAULTY
+    document = {"machine": machine(), "medians": lines, "results": results}
+    text = json.dumps(document, indent=2) + "\n"
+    sys.stdout.write(text)
+    worse = False
+    try:
+        if options.save:
+            Path(options.save).write_text(text, encoding="utf-8")
+        if before is not None:
+            worse = _compared(before, json.loads(text), options.fail_above)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return BAD_COMMAND
+    return FAULTY if worse or not all(each.result.ok for each in runs) else OK
+
+
+def _compared(before: Any, now: dict[str, Any], fail_above: float | None) -> bool:
+    """Tell what changed between two runs; whether it is worse than is let pass. Raises ValueError and the like."""
+    changes = compare.changes(before, now)
+    print("\n".join(compare.table(changes)), file=sys.stderr)
+    return fail_above is not None and compare.worst(changes) * 100 > fail_above
 
 
 def _chosen(name: str, options: argparse.Namespace) -> Scenario:
     changes = {key: getattr(options, key) for key in CHANGES if getattr(options, key) is not None}
-    return scenarios.load(name).with_changes(**changes)
+    scenario = scenarios.load(name).with_changes(**changes)
+    if not options.set:
+        return scenario
+    given = dict(word.partition("=")[::2] for word in options.set)
+    return scenario.with_changes(options=given)
 
 
 def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[Run]:
@@ -93,15 +132,17 @@ def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[R
 
 def _measure(scenario: Scenario, url: str, pids: Sequence[int] | None, options: argparse.Namespace) -> Result:
     print(f"bench: {scenario.name} ({scenario.title}), {url}, {options.duration:g} s", file=sys.stderr)
-    return run(
-        scenario,
-        url,
-        duration=options.duration,
-        warmup=options.warmup,
-        drain=options.drain,
-        processes=options.processes,
-        pids=pids,
-    )
+    with Live(sys.stderr, scenario.name) as live:
+        return run(
+            scenario,
+            url,
+            duration=options.duration,
+            warmup=options.warmup,
+            drain=options.drain,
+            processes=options.processes,
+            pids=pids,
+            progress=live,
+        )
 
 
 @contextlib.contextmanager
@@ -141,7 +182,9 @@ def _pinned(cpu: int) -> Iterator[None]:
 
 
 def _null_can(scenario: Scenario, url: str) -> bool:
-    """It knows no acknowledgements of MQTT, no aliases, and does not drop anything."""
+    """It knows streams only, no acknowledgements of MQTT, no aliases, and does not drop anything."""
+    if scenario.kind != STREAM:
+        return False
     return not scenario.slow and not scenario.aliases and (scenario.qos == 0 or url.startswith("fanlight:"))
 
 

@@ -10,13 +10,24 @@ import os
 import selectors
 import socket
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
-from bench.load.protocol import PING, Damaged
-from bench.load.speaker import Refused, Speaker
+from bench.load.protocol import PING, Damaged, Dialect
+from bench.load.speaker import Refused
 
 AT_ONCE = 100          # connections that are spoken to at a time
 SILENCE_SECONDS = 60.0 # without a word on any of them the broker is stuck; some subscribe slowly
 READ_BYTES = 65_536
+
+
+class Talker(Protocol):
+    """Who knows what is said and what an answer is: a Speaker, or the Acts of one."""
+
+    dialect: Dialect
+
+    def hello(self, client: str) -> bytes: ...
+
+    def is_answer(self, kind: int, frame: bytes) -> bool: ...
 
 
 class Connection:
@@ -31,7 +42,7 @@ class Connection:
         self._wanted = 0
         self._said_all = True
 
-    def open(self, host: str, port: int, speaker: Speaker) -> None:
+    def open(self, host: str, port: int, speaker: Talker) -> None:
         """Begin to connect, and have the handshake said. Raises OSError."""
         self._socket = _connecting(host, port)
         self.say([(speaker.hello(self.name), 1)])
@@ -68,7 +79,7 @@ class Connection:
         with contextlib.suppress(BlockingIOError):
             self._unsent = self._unsent[self.socket.send(self._unsent) :]
 
-    def receive(self, speaker: Speaker) -> None:
+    def receive(self, speaker: Talker) -> None:
         """Read what has come, and count the answers in it. Raises Refused, OSError."""
         data = self.socket.recv(READ_BYTES)
         if not data:
@@ -93,7 +104,7 @@ class Connection:
             self._socket.close()
 
 
-def talk(connections: Iterable[Connection], speaker: Speaker, target: tuple[str, int] | None = None) -> None:
+def talk(connections: Iterable[Connection], speaker: Talker, target: tuple[str, int] | None = None) -> None:
     """Have everything said on these connections, AT_ONCE at a time; first opened, if there is a target.
 
     Raises Refused when the broker says no or closes, OSError when it is not there, TimeoutError when it says nothing.
@@ -114,7 +125,7 @@ def talk(connections: Iterable[Connection], speaker: Speaker, target: tuple[str,
                 _turn(selector, key, events, speaker)
 
 
-def _turn(selector: selectors.BaseSelector, key: selectors.SelectorKey, events: int, speaker: Speaker) -> None:
+def _turn(selector: selectors.BaseSelector, key: selectors.SelectorKey, events: int, speaker: Talker) -> None:
     connection: Connection = key.data
     if events & selectors.EVENT_WRITE:
         if failed := connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):

@@ -1,8 +1,10 @@
 """What a run came to: figures that go into JSON as they are, and their names."""
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from bench.load.histogram import Histogram
 
 # What is counted as a fault, in the words of the counters on the board; `lost` is what is missing.
 FAULTS = (
@@ -53,6 +55,7 @@ class Result:
     slow: dict[str, int]                   # what those who are slow on purpose got: received, closed
     faults: dict[str, int]
     complaint: str                         # the broker's first error, in words
+    figures: dict[str, float] = field(default_factory=dict)  # what a kind of scenario has besides: see figures.py
 
     @property
     def ok(self) -> bool:
@@ -71,3 +74,10 @@ def faults(totals: dict[str, int]) -> dict[str, int]:
         "unacknowledged": totals["requested"] - totals["acknowledged"],
         **{name: totals[name] for name in FAULTS if name in totals},
     }
+
+
+def percentiles(histogram: Histogram, lag_ns: int = 0) -> dict[str, float]:
+    """The latencies of a histogram, in microseconds."""
+    found = {name: histogram.quantile(share) / 1e3 for name, share in QUANTILES.items()}
+    # How late the generator itself was with its schedule: what a latency above is not the broker's fault.
+    return {**found, "max": histogram.highest / 1e3, "schedule_lag_max": lag_ns / 1e3}

@@ -1,5 +1,6 @@
 """One run of one scenario: connect, subscribe, warm up, measure for a while, drain, and say what came of it."""
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +9,10 @@ from bench.load import scenario as scenarios
 from bench.load import target as targets
 from bench.load.crew import Alone, Crew
 from bench.load.histogram import Histogram
-from bench.load.result import FAULTS, GENERATOR_BUSY, QUANTILES, Result, faults
+from bench.load.kinds import STREAM
+from bench.load.result import FAULTS, GENERATOR_BUSY, Result, faults, percentiles
 from bench.load.scenario import Scenario
-from bench.load.usage import Usage, broker_pids, resident_bytes, usage
+from bench.load.usage import broker_pids, busy, each, others, resident_bytes, spent, usage
 from bench.load.workers import Workers
 
 DRAIN_SECONDS = 10.0
@@ -23,6 +25,18 @@ class Progress:
     phase: str
     seconds: float  # in this phase
     counters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `run` was asked for, for the kinds of scenario that are not a stream."""
+
+    duration: float
+    warmup: float
+    drain: float = DRAIN_SECONDS
+    processes: int = 1
+    pids: Sequence[int] | None = None
+    progress: Callable[[Progress], None] | None = None
 
 
 def run(
@@ -46,6 +60,10 @@ def run(
     """
     made = scenarios.load(scenario) if isinstance(scenario, str) else scenario
     target = targets.parse(url)
+    if made.kind != STREAM:
+        kind = importlib.import_module(f"bench.load.kinds.{made.kind}")
+        result: Result = kind.measure(made, target, Plan(duration, warmup, drain, processes, pids, progress))
+        return result
     with crew(made, target, processes) as load:
         return _Run(made, target, load, pids, progress).measure(duration, warmup, drain)
 
@@ -106,8 +124,8 @@ class _Run:
         delivered = then["received"] - counted["received"]
         published = then["published"] - counted["published"]
         acknowledged = then["acknowledged"] - counted["acknowledged"]
-        broker = _spent(first.broker, last.broker)
-        busiest = max(_busy(first, last), default=0.0)
+        broker = spent(first.broker, last.broker)
+        busiest = max(busy(first, last), default=0.0)
         found = faults(totals)
         return Result(
             scenario=self.scenario.name,
@@ -124,21 +142,21 @@ class _Run:
             acknowledged_per_second=acknowledged / seconds,
             delivered_megabytes_per_second=delivered * self.scenario.payload_bytes / seconds / 1e6,
             checked=totals["unique"],
-            broker_us_per_delivery=_each(broker, delivered, 1e6),
-            broker_us_per_publish=_each(broker, published, 1e6),
+            broker_us_per_delivery=each(broker, delivered, 1e6),
+            broker_us_per_publish=each(broker, published, 1e6),
             broker_busy=broker / seconds if broker is not None else None,
             generator_busy=busiest,
             generator_bound=busiest > GENERATOR_BUSY and not self.scenario.rate,
-            others_busy=_others(first, last, broker),
-            latency_us=_latency(latency, lag) if delivered else {},
+            others_busy=others(first, last, broker),
+            latency_us=percentiles(latency, lag) if delivered else {},
             connections=connections,
             subscriptions=subscriptions,
             connect_seconds=connect_seconds,
             subscribe_seconds=subscribe_seconds,
-            subscribe_broker_seconds=_spent(before.broker, subscribed.broker),
+            subscribe_broker_seconds=spent(before.broker, subscribed.broker),
             memory=memory,
-            bytes_per_connection=_each(_spent(memory["before"], memory["connected"]), connections),
-            bytes_per_subscription=_each(_spent(memory["connected"], memory["subscribed"]), subscriptions),
+            bytes_per_connection=each(spent(memory["before"], memory["connected"]), connections),
+            bytes_per_subscription=each(spent(memory["connected"], memory["subscribed"]), subscriptions),
             slow={"received": totals["slow_received"], "closed": totals["slow_closed"]},
             faults={name: found[name] for name in FAULTS},
             complaint=complaints[0] if complaints else "",
@@ -155,29 +173,3 @@ class _Run:
     def _tick(self) -> None:
         if self.progress is not None:
             self.progress(Progress(self._phase, self._elapsed(), self.load.board.totals()))
-
-
-def _spent(before: float | None, after: float | None) -> float | None:
-    return after - before if before is not None and after is not None else None
-
-
-def _each(total: float | None, count: int, scale: float = 1.0) -> float | None:
-    return total * scale / count if total is not None and count else None
-
-
-def _busy(first: Usage, last: Usage) -> list[float]:
-    """Of each process of the generator, the share of a processor."""
-    return [(then - before) / (last.wall - first.wall) for before, then in zip(first.own, last.own, strict=True)]
-
-
-def _others(first: Usage, last: Usage, broker: float | None) -> float | None:
-    machine = _spent(first.machine, last.machine)
-    if machine is None or broker is None:
-        return None
-    return max(0.0, (machine - broker) / (last.wall - first.wall) - sum(_busy(first, last)))
-
-
-def _latency(histogram: Histogram, lag_ns: int) -> dict[str, float]:
-    found = {name: histogram.quantile(share) / 1e3 for name, share in QUANTILES.items()}
-    # How late the generator itself was with its schedule: what a latency above is not the broker's fault.
-    return {**found, "max": histogram.highest / 1e3, "schedule_lag_max": lag_ns / 1e3}

@@ -22,6 +22,11 @@ spelling.py. Every key has a default but the ones above the line:
     subscriptions, connections, filters
     [properties]                              MQTT 5: of each message, to be found in each delivery
     content_type, response_topic, correlation_data, user = { unit = "C" }
+
+What is not one stream of messages says so, and has options of its own (kinds/__init__.py):
+
+    kind = "churn"                            connects, idle, churn, retained, requests, replay
+    [options]
 """
 
 import dataclasses
@@ -31,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.load import spelling
+from bench.load import kinds, spelling
 
 FOLDER = Path(__file__).parent / "scenarios"
 PAYLOAD_BYTES_MIN = 21  # what the checks need: bench/load/streams.pxd
@@ -75,6 +80,8 @@ class Scenario:
     aliases: bool = False
     background: Background = Background()
     properties: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = kinds.STREAM
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises BadScenario."""
@@ -98,8 +105,17 @@ class Scenario:
             raise BadScenario(f"{self.name}: background subscriptions need filters and connections")
         if unknown := set(self.properties) - PROPERTIES:
             raise BadScenario(f"{self.name}: properties {', '.join(unknown)}; there are {', '.join(PROPERTIES)}")
+        try:
+            kinds.options(self.kind, self.options)
+        except ValueError as error:
+            raise BadScenario(f"{self.name}: {error}") from None
         if self.publishers and self.aliases and -(-self.topics // self.publishers) > 65_535:
             raise BadScenario(f"{self.name}: a publisher of more than 65,535 topics cannot have an alias for each")
+
+    @property
+    def choices(self) -> Any:
+        """The options of its kind, with those that were left out."""
+        return kinds.options(self.kind, self.options)
 
     @property
     def streams(self) -> int:
@@ -107,8 +123,9 @@ class Scenario:
         return max(self.publishers, self.topics) if self.publishers else 0
 
     def with_changes(self, **changes: Any) -> "Scenario":
-        """A scenario with some of its values changed. Raises BadScenario."""
-        return dataclasses.replace(self, **changes)
+        """A scenario with some of its values changed; of its options, those that are given. Raises BadScenario."""
+        options = {**self.options, **changes.pop("options", {})}
+        return dataclasses.replace(self, **changes, options=options)
 
 
 def names() -> list[str]:

@@ -39,6 +39,29 @@ def resident_bytes(pids: Sequence[int]) -> int | None:
     return int(total) if total is not None else None
 
 
+def spent(before: float | None, after: float | None) -> float | None:
+    """The difference, None if one of them is not known."""
+    return after - before if before is not None and after is not None else None
+
+
+def each(total: float | None, count: int, scale: float = 1.0) -> float | None:
+    """What one of so many took, None if it is not known."""
+    return total * scale / count if total is not None and count else None
+
+
+def busy(first: Usage, last: Usage) -> list[float]:
+    """Of each process of the generator, the share of a processor."""
+    return [(then - before) / (last.wall - first.wall) for before, then in zip(first.own, last.own, strict=True)]
+
+
+def others(first: Usage, last: Usage, broker: float | None) -> float | None:
+    """What else ran on the machine, as a share of one processor; broker: its seconds."""
+    machine = spent(first.machine, last.machine)
+    if machine is None or broker is None:
+        return None
+    return max(0.0, (machine - broker) / (last.wall - first.wall) - sum(busy(first, last)))
+
+
 def _sum(values: Iterable[float | None]) -> float | None:
     """The sum, None if one is not known or there are none."""
     known = list(values)

@@ -1,0 +1,81 @@
+"""What there is to compare in two runs: each figure's name, its unit, and which way is better.
+
+A stream of messages has the figures of STREAM. The other kinds of scenario add some of EXTRA: those are in
+`Result.figures`, and are shown below the table.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a result. noise: relative, what it moves by on a busy machine although nothing has changed."""
+
+    name: str
+    title: str
+    more_is_better: bool
+    noise: float
+    digits: int = 0
+
+
+STREAM = (
+    Figure("delivered_per_second", "deliveries/s", True, 0.15),
+    Figure("acknowledged_per_second", "acknowledged/s", True, 0.15),
+    Figure("broker_us_per_delivery", "broker CPU us/delivery", False, 0.08, 4),
+    Figure("p50", "latency p50, us", False, 0.15),
+    Figure("p99", "latency p99, us", False, 0.25),
+    Figure("bytes_per_connection", "bytes/connection", False, 0.05),
+    Figure("bytes_per_subscription", "bytes/subscription", False, 0.05),
+)
+EXTRA = (
+    Figure("connects_per_second", "connects/s", True, 0.15),
+    Figure("broker_us_per_connect", "broker CPU us/connect", False, 0.1, 1),
+    Figure("idle_broker_busy", "broker busy while idle", False, 0.5, 4),
+    Figure("without_delivered_per_second", "deliveries/s without changes", True, 0.15),
+    Figure("with_delivered_per_second", "deliveries/s with changes", True, 0.15),
+    Figure("throughput_kept", "share of throughput kept", True, 0.05, 3),
+    Figure("changes_per_second", "changes/s", True, 0.05),
+    Figure("broker_us_per_change", "broker CPU us/change", False, 0.15, 1),
+    Figure("stored_per_second", "retained messages stored/s", True, 0.15),
+    Figure("broker_us_per_stored", "broker CPU us/stored message", False, 0.1, 2),
+    Figure("bytes_per_stored", "bytes/stored message", False, 0.05),
+    Figure("first_ms_p50", "first retained message p50, ms", False, 0.2, 3),
+    Figure("first_ms_p99", "first retained message p99, ms", False, 0.3, 3),
+    Figure("last_ms_p50", "last retained message p50, ms", False, 0.2, 3),
+    Figure("last_ms_p99", "last retained message p99, ms", False, 0.3, 3),
+    Figure("round_trips_per_second", "round trips/s", True, 0.15),
+    Figure("broker_us_per_round_trip", "broker CPU us/round trip", False, 0.08, 2),
+    Figure("behind_seconds", "s behind the recording at its end", False, 0.5, 3),
+)
+TITLES = {figure.name: figure for figure in (*STREAM, *EXTRA)}
+
+
+def of(result: Mapping[str, Any]) -> Iterator[tuple[Figure, float]]:
+    """The figures of a result, as JSON has it; without those that are not known, or 0 for nothing was asked for."""
+    found = {**result, **result.get("latency_us", {}), **result.get("figures", {})}
+    # What a rate was set for follows that rate, whatever the broker does.
+    paced = bool(result.get("parameters", {}).get("rate"))
+    for figure in TITLES.values():
+        value = found.get(figure.name)
+        if value and value > 0 and not (paced and figure.name == "delivered_per_second"):
+            yield figure, float(value)
+
+
+def lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a table of streams has no column for: a line for each figure, the median of the runs of a scenario."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        for name, value in result.get("figures", {}).items():
+            case = f"{result['scenario']}, {result['protocol']}"
+            found.setdefault(case, {}).setdefault(name, []).append(value)
+    told = []
+    for case, values in found.items():
+        told.append(f"{case}:")
+        for name, several in values.items():
+            figure = TITLES.get(name)
+            title, digits = (figure.title, figure.digits) if figure else (name.replace("_", " "), 0)
+            told.append(f"  {title:<32} {median(several):>14,.{digits}f}")
+    return told

@@ -1,0 +1,272 @@
+"""Scenarios that are not one stream of messages, in short, against the real broker; and that they see faults."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("bench.load.trips", reason="needs epoll")
+from bench.launch import Broker
+from bench.load import scenario as scenarios
+from bench.load.acts import acts
+from bench.load.kinds import retained
+from bench.load.kinds.churner import Churner
+from bench.load.kinds.watch import Watch
+from bench.load.opening import Connection
+from bench.load.result import Result
+from bench.load.run import Plan, Progress, run
+from bench.load.scenario import BadScenario, Scenario
+from bench.load.speak_mqtt import packet, string
+from bench.load.speaker import Refused, speaker
+from bench.load.target import parse
+from bench.load.trips import Trips
+
+PROTOCOLS = ["fanlight", "mqtt", "mqtt5"]
+SMALL = {
+    "connect-storm": {"stay": 20, "at_once": 10},
+    "idle-connections": {"connections": 30, "at_once": 10},
+    "churn": {"changes": 2_000, "standing": 100, "connections": 2, "turns": 1},
+    "requests": {"requesters": 3},
+    "replay": {"speed": 0, "messages": 2_000},
+    "retained": {"stored": 600, "per_filter": 100, "connections": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as started:
+        yield started
+        assert started.complaints() == []
+
+
+def measured(broker: Broker, protocol: str, name: str, **options: object) -> Result:
+    port = broker.port if protocol == "fanlight" else broker.mqtt_port
+    scenario = scenarios.load(name).with_changes(options={**SMALL[name], **options})
+    return run(scenario, f"{protocol}://127.0.0.1:{port}", duration=0.3, warmup=0.1, drain=5.0)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_storm_connects_and_nobody_is_left_without_an_answer(broker: Broker, protocol: str) -> None:
+    result = measured(broker, protocol, "connect-storm")
+    assert result.ok, result
+    assert result.connections > 20
+    assert result.figures["broker_us_per_connect"] > 0
+    assert 0 < result.latency_us["p50"] <= result.latency_us["p99"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_idle_connections_are_held_and_still_answer(broker: Broker, protocol: str) -> None:
+    result = measured(broker, protocol, "idle-connections")
+    assert result.ok, result
+    assert result.connections == 30
+    assert result.memory["connected"] is not None
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Broker, protocol: str) -> None:
+    result = measured(broker, protocol, "churn")
+    assert result.ok, result
+    assert result.figures["changes_per_second"] > 0
+    assert result.figures["with_delivered_per_second"] > 0
+    assert result.figures["without_delivered_per_second"] > 0
+    assert result.subscriptions == 50 + 100
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_requests_are_answered(broker: Broker, protocol: str) -> None:
+    result = measured(broker, protocol, "requests")
+    assert result.ok, result
+    assert result.figures["round_trips_per_second"] > 0
+    assert result.published == result.delivered > 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS[1:])
+def test_what_is_retained_is_found_and_forgotten_afterwards(broker: Broker, protocol: str) -> None:
+    for _ in range(2):  # the second would find what the first has left
+        result = measured(broker, protocol, "retained")
+        assert result.ok, result
+        assert result.delivered == result.checked == result.subscriptions * 100 > 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_recording_is_replayed_and_all_of_it_delivered(broker: Broker, protocol: str) -> None:
+    result = measured(broker, protocol, "replay")
+    assert result.ok, result
+    assert result.published <= result.figures["recorded"] == 2_000
+    assert result.checked == 4 * result.published > 0
+
+
+def test_copies_of_a_recording_are_replayed_side_by_side_at_its_own_pace(broker: Broker, tmp_path: Path) -> None:
+    path = tmp_path / "part-0.json"
+    path.write_text("".join(f'{{"at": {at / 100}, "topic": "a/b.c/{at % 3}", "bytes": 30}}\n' for at in range(20)))
+    (tmp_path / "_SUCCESS").touch()
+    result = measured(broker, "mqtt", "replay", file=str(tmp_path), speed=1.0, scale=3, messages=60)
+    assert result.ok, result
+    assert result.published == 60
+    assert result.checked == 60 * 4
+    assert result.seconds > 0.18
+
+
+def test_a_protocol_without_retained_messages_says_so(broker: Broker) -> None:
+    with pytest.raises(Refused, match="no retained messages"):
+        measured(broker, "fanlight", "retained")
+
+
+def test_progress_is_told_in_every_phase(broker: Broker) -> None:
+    told: list[Progress] = []
+    scenario = scenarios.load("idle-connections").with_changes(options=SMALL["idle-connections"])
+    run(scenario, broker.url, duration=0.2, warmup=0.0, progress=told.append)
+    assert list(dict.fromkeys(each.phase for each in told)) == ["connecting", "idle", "draining"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('kind = "storm"', "kind 'storm'"),
+        ('kind = "idle"\n[options]\nclients = 3', "clients is unknown"),
+        ('kind = "idle"\n[options]\nconnections = 0', "at least 1"),
+        ('kind = "idle"\n[options]\nconnections = "many"', "a value like 10000"),
+        ("[options]\nconnections = 3", "a stream has none"),
+    ],
+)
+def test_a_kind_and_its_options_are_checked(text: str, complaint: str) -> None:
+    with pytest.raises(BadScenario, match=complaint):
+        scenarios.parse("own", f'title = "t"\ntopic = "a/b"\n{text}')
+
+
+def test_options_that_are_left_out_have_their_defaults_in_the_result(broker: Broker) -> None:
+    options = measured(broker, "mqtt", "idle-connections").parameters["options"]
+    assert options == {"connections": 30, "at_once": 10}
+
+
+# --- faults: the broker here is the test, and speaks MQTT 3.1.1 ------------------------------------------------------
+
+MQTT = parse("mqtt://127.0.0.1:1")
+
+
+def delivery(topic: str, payload: bytes) -> bytes:
+    return packet(0x30, string(topic) + payload)
+
+
+@dataclass
+class Asked:
+    """One requester, who has asked once, and its responder."""
+
+    trips: Trips
+    requester: socket.socket
+    responder: socket.socket
+
+    def question(self) -> bytes:
+        self.trips.run(0.01)
+        self.requester.setblocking(False)
+        return self.requester.recv(1_000)
+
+
+@pytest.fixture
+def asked() -> Iterator[Asked]:
+    pairs = [socket.socketpair() for _ in range(2)]
+    for ours, _ in pairs:
+        ours.setblocking(False)
+    speaks = speaker(MQTT, Scenario("test", "test", "ask"))
+    trips = Trips(speaks.dialect, 64, 1)
+    question, answer = (speaks.publish(topic, 1) for topic in ("ask", "answer"))
+    responder = trips.add_responder(pairs[1][0].fileno())
+    trips.add_requester(
+        pairs[0][0].fileno(),
+        responder,
+        (question.frame.octets, question.topic, question.frame.payload_at),
+        (answer.frame.octets, answer.topic, answer.frame.payload_at),
+    )
+    trips.start()
+    yield Asked(trips, pairs[0][1], pairs[1][1])
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_a_round_trip_is_counted_and_the_next_question_asked(asked: Asked) -> None:
+    asked.responder.sendall(asked.question())
+    asked.trips.run(0.01)
+    answer = asked.responder.recv(1_000)
+    assert b"answer" in answer
+    asked.requester.sendall(answer)
+    asked.trips.run(0.01)
+    assert (asked.trips.answered, asked.trips.asked) == (1, 2)
+    assert asked.trips.latency.total == 1
+    asked.requester.sendall(answer)
+    asked.trips.run(0.01)
+    assert asked.trips.repeated == 1
+
+
+def test_changed_and_misrouted_round_trips_are_faults(asked: Asked) -> None:
+    question = asked.question()
+    asked.responder.sendall(question.replace(b"xyz", b"xyZ") + question.replace(b"ask", b"asc"))
+    asked.requester.sendall(question)  # a question is not an answer: its topic is another
+    asked.trips.run(0.01)
+    assert asked.trips.damaged == 3
+    asked.trips.drain(0.01)
+    assert asked.trips.answered == 0
+    assert not asked.trips.broken()
+    asked.responder.close()
+    asked.trips.run(0.01)
+    assert asked.trips.broken()
+
+
+@pytest.fixture
+def asker() -> Iterator[tuple[retained.Asker, retained.Store, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    scenario = scenarios.load("retained").with_changes(options={"stored": 6, "per_filter": 3})
+    says = acts(speaker(MQTT, scenario))
+    store = retained.Store(says, scenario, scenario.choices)
+    connection = Connection("asker")
+    connection._socket = ours
+    yield retained.Asker(connection, says, store), store, theirs
+    ours.close()
+    theirs.close()
+
+
+def test_a_look_up_sees_what_is_missing_repeated_foreign_or_changed(
+    asker: tuple[retained.Asker, retained.Store, socket.socket],
+) -> None:
+    it, store, theirs = asker
+    it.ask(0)
+    stored = [delivery(store.topic(number), store.payload(number)) for number in range(6)]
+    theirs.sendall(b"\x90\x03\0\1\0" + stored[0] + stored[0] + stored[5] + stored[1].replace(b"xyz", b"xyZ"))
+    it.receive()
+    it.give_up()
+    assert it.faults == {"lost": 2, "repeated": 1, "misrouted": 1, "damaged": 1}
+    assert it.busy
+
+
+def test_a_churner_sees_a_delivery_that_it_should_not_get_and_one_that_does_not_come() -> None:
+    scenario = scenarios.load("churn").with_changes(options={"connections": 1, "standing": 2})
+    watch = Watch(scenario, MQTT, Plan(1.0, 0.0))
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with Churner(watch, scenario.choices) as churner:
+        (member,) = churner._members
+        member.connection._socket = ours
+        member.newest = 2
+        churner._by_number[ours.fileno()] = member
+        churner._epoll.register(ours, 1)
+        churner._probe(member)
+        sent = theirs.recv(10_000)
+        assert sent.endswith(b"\xc0\0")
+        assert len(member.probes) == 2
+        churner._take(member, delivery("churn/9/any/9/rest", b"") + delivery(member.probes.copy().pop().decode(), b""))
+        assert (churner.misrouted, len(member.probes)) == (1, 1)
+    theirs.close()
+
+
+def test_a_broker_that_closes_is_a_fault_and_not_the_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        port = server.getsockname()[1]
+        scenario = scenarios.load("idle-connections").with_changes(options={"connections": 1})
+        server.close()
+        result = run(scenario, f"mqtt://127.0.0.1:{port}", duration=0.1, warmup=0.0)
+    assert result.faults["refused"] >= 1
+    assert not result.ok
+    assert "refused" in result.complaint.lower()
