@@ -59,7 +59,10 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
                 turns[changing].append((before, moment()))
         churner.changing = False
         last, then = watch.now(), load.board.totals()
-        outcome = load.outcomes()[0]
+        latency, lag = Histogram(), 0
+        for said in load.outcomes():
+            latency.merge(Histogram.of(said["latency"]["steps"], said["latency"]["highest"]))
+            lag = max(lag, said["schedule_lag_ns"])
         watch.begin("draining")
         load.drain(plan.drain)
         churner.finish(time.monotonic() + plan.drain)
@@ -70,7 +73,6 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         watch.faults["unacknowledged"] += churner.unanswered
         complaints = [said["complaint"] for said in load.outcomes() if said["complaint"]] + churner.complaints
         watch.faults["refused"] += len(churner.complaints)
-        latency = Histogram.of(outcome["latency"]["steps"], outcome["latency"]["highest"])
         return watch.result(
             first,
             last,
@@ -78,8 +80,9 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             delivered=then["received"] - counted["received"],
             checked=totals["unique"],
             connections=connections,
+            processes=load.board.parts,
             subscriptions=subscriptions,
-            latency_us=percentiles(latency, outcome["schedule_lag_ns"]),
+            latency_us=percentiles(latency, lag),
             complaint=complaints[0] if complaints else "",
             figures=_figures(turns[False], turns[True]),
         )
