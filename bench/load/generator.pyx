@@ -213,7 +213,7 @@ cdef class Generator:
         """Wait until all that is expected has come, and a little more for what should not come. True if it has."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         with nogil:
-            while now_ns() < end and not self._broken() and not self._is_drained():
+            while now_ns() < end and not self._count_closed() and not self._is_drained():
                 self._turn(10)
             self._turn(30)
             self._turn(30)
@@ -235,9 +235,16 @@ cdef class Generator:
     cdef bint _broken(self) noexcept nogil:
         cdef int i
         for i in range(self.streams.board.parts):
-            if self.streams.board.counters[i].closed or self.streams.board.counters[i].refused:
+            if self.streams.board.counters[i].refused:
                 return True
-        return self.out_of_memory
+        return self.out_of_memory or self._count_closed()
+
+    cdef uint64_t _count_closed(self) noexcept nogil:
+        cdef uint64_t sum = 0
+        cdef int i
+        for i in range(self.streams.board.parts):
+            sum += self.streams.board.counters[i].closed
+        return sum
 
     cdef bint _is_drained(self) noexcept nogil:
         return self.streams.board.outstanding() <= 0 and self.streams.own.acknowledged >= self.streams.own.requested

@@ -94,6 +94,8 @@ class Part:
             at[scenario.subscribers + number] = generator.add_subscriber(
                 connection.socket.fileno(), bytes(connection.rest), aliases=aliases
             )
+        for connection in self._idle.values():  # nothing must come, but a broker may ping, or close
+            generator.add_subscriber(connection.socket.fileno(), bytes(connection.rest))
         self._add_streams(streams, at)
         for number, connection in self._publishers.items():
             publisher = generator.add_publisher(connection.socket.fileno(), bytes(connection.rest))

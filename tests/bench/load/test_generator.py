@@ -3,6 +3,7 @@
 import itertools
 import socket
 import struct
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -251,6 +252,21 @@ def test_an_error_from_the_broker_is_a_fault_and_is_kept(bench: Bench) -> None:
     bench.publisher.sendall(bench.wire.error)
     assert bench.faults() == {"refused": 1}
     assert bench.wire.error_words in bench.speaker.explain(bench.generator.complaint())
+
+
+@pytest.mark.parametrize("wire", ERRING, ids=wire_name)
+def test_after_an_error_what_still_comes_is_waited_for(bench: Bench) -> None:
+    bench.publisher.sendall(bench.wire.error)
+    bench.generator.run(0.02)
+    assert bench.generator.broken()
+    deliveries = bench.deliveries()
+    bench.subscriber.sendall(deliveries[0])
+    bench.generator.drain(0.01)
+    late = threading.Timer(0.1, bench.subscriber.sendall, [b"".join(deliveries[1:])])
+    late.start()
+    assert bench.generator.drain(10.0)
+    late.join()
+    assert bench.faults() == {"refused": 1}
 
 
 @pytest.mark.parametrize("wire", PINGING, ids=wire_name)

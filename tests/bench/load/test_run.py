@@ -77,6 +77,21 @@ def test_the_null_broker_has_no_faults(null: Server, name: str, protocol: str) -
     assert result.broker_us_per_delivery is not None
 
 
+def test_idle_connections_are_open_and_watched(null: Server) -> None:
+    url = f"mqtt://127.0.0.1:{null.addresses['mqtt'][1]}"
+    result = run(PAIRS.with_changes(idle=150), url, duration=0.05, warmup=0.0)
+    assert result.ok, result.faults
+    assert result.connections == 154
+
+
+def test_a_load_without_publishers_holds_its_connections(null: Server) -> None:
+    url = f"mqtt://127.0.0.1:{null.addresses['mqtt'][1]}"
+    result = run(Scenario("idle", "", "a", publishers=0, subscribers=0, idle=10), url, duration=0.05, warmup=0.0)
+    assert result.ok, result.faults
+    assert (result.connections, result.published, result.delivered, result.latency_us) == (10, 0, 0, {})
+    assert result.broker_us_per_delivery is None
+
+
 def test_the_broker_is_found_by_its_port_and_the_null_broker_stops_when_it_is_told(null: Server) -> None:
     assert broker_pids("127.0.0.1", null.addresses["mqtt"][1]) == [null.pid]
     assert broker_pids("192.0.2.1", null.addresses["mqtt"][1]) == []  # of another machine (RFC 5737)
