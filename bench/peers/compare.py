@@ -136,6 +136,8 @@ def _words(step: Step, row: Row) -> str:
     figures = []
     if row.get("deliveries_per_second"):
         figures.append(f"{row['deliveries_per_second']:,.0f}/s")
+    if row.get("connects_per_second"):
+        figures.append(f"{row['connects_per_second']:,.0f} connects/s")
     if row.get("us_per_delivery"):
         figures.append(f"{row['us_per_delivery']:.3g} us")
     if row.get("faults"):

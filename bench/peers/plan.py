@@ -37,6 +37,7 @@ class Asked:
 
 _AMQTT_SLOW = "amqtt compares every filter with every message: at 10,000 filters it delivers some 500 a second"
 _RABBIT_SLOW = "RabbitMQ takes 0.6 ms to enter a filter: the set-up alone would take minutes"
+_AMQTT_CHURN = "amqtt looks through all subscriptions for each that goes"
 _RABBIT_CONNECTS = "RabbitMQ takes some 180 KB and more than a millisecond for a connection"
 _NULL_SIMPLE = "the null broker knows neither acknowledgements of MQTT nor MQTT 5"
 _NULL_STREAMS = "the null broker is the floor of moving messages; it is not made to hold anything"
@@ -77,8 +78,13 @@ ASKED = {
         ),
         Asked("H", "large", "64 KiB, 1 publisher, 10 subscribers", target=25.0),
         Asked(
-            "F", "one-to-one", "1 pair, and 10,000 connections that do nothing", changes={"idle": 10_000},
-            setup_seconds=6.0, left_out={"rabbitmq": _RABBIT_CONNECTS, **_NULL},
+            "F", "idle-connections", "10,000 connections that do nothing", setup_seconds=6.0,
+            left_out={"rabbitmq": _RABBIT_CONNECTS, **_NULL},
+        ),
+        Asked("S", "connect-storm", "clients that connect as fast as they are let in", left_out=_NULL),
+        Asked(
+            "R", "churn", "as C, and 10,000 subscriptions a second that come and go",
+            left_out={"amqtt": _AMQTT_CHURN, "rabbitmq": _RABBIT_SLOW, **_NULL},
         ),
         Asked("W0", "slow-consumer", "1 publisher, 1,000 subscribers, all fast", changes={"slow": 0}),
         Asked("W", "slow-consumer", "as W0, and one of them reads 10 kB/s"),

@@ -29,6 +29,7 @@ FIGURES = (
     "deliveries_per_second", "messages_per_second", "us_per_delivery", "us_per_message", "broker_busy",
     "generator_busy", "others_busy", "p50_us", "p90_us", "p99_us", "p999_us", "resident_bytes",
     "bytes_per_connection", "bytes_per_subscription", "subscribe_cpu_seconds", "connects_per_second",
+    "broker_us_per_connect", "throughput_kept",
 )  # fmt: skip
 
 

@@ -144,6 +144,7 @@ MEMORY = {
     "processor time to load them, s": ("G", "subscribe_cpu_seconds", 1),
     "an idle connection, KiB": ("F", "bytes_per_connection", 1024),
     "connects/s": ("F", "connects_per_second", 1),
+    "a connect, us of processor time": ("F", "broker_us_per_connect", 1),
 }
 
 

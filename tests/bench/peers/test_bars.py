@@ -31,7 +31,8 @@ def test_both_protocols_are_asked_for_the_same() -> None:
     mqtt = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-mqtt"}
     assert native < mqtt
     assert {what for _, what, _ in mqtt - native} == {
-        "less than Mosquitto", "an idle connection, of 10,000", "connects a second", "a subscription, of a million",
+        "less than Mosquitto", "an idle connection, of 10,000", "connects a second, of clients that stay",
+        "connects a second, of clients that go again", "a subscription, of a million",
         "a million loaded, processor time",
     }  # fmt: skip
     assert {scenario for scenario, what, _ in mqtt - native if what == "less than Mosquitto"} == {"Q2"}
@@ -67,6 +68,13 @@ def test_throughput_that_a_disturbance_takes_is_a_loss_in_percent() -> None:
     one = bar(bars(report(runs)), "W", "fanlight-mqtt", "throughput of the others lost to one slow subscriber")
     assert one.reached == pytest.approx(25.0)
     assert one.met is False
+
+
+def test_throughput_under_churn_is_that_of_turns_with_and_without_it_in_one_run() -> None:
+    rows = bars(report([run("R", "fanlight-native", throughput_kept=0.9)]))
+    one = bar(rows, "R", "fanlight-native", "throughput lost under churn")
+    assert one.reached == pytest.approx(10.0)
+    assert one.met is True
 
 
 def test_keys_under_which_explanations_are_kept_are_all_different() -> None:
