@@ -45,8 +45,8 @@ class Way:
         variants = Variants()
         formats = [AliasFormat(10) if aliases else one.format for one in self.receivers]
         targets = [
-            Target(one.way, variants.of(format, qos), number)
-            for number, (one, format) in enumerate(zip(self.receivers, formats, strict=True))
+            Target(one.way, variants.of(format, qos), 1)  # clients number their subscriptions from 1
+            for one, format in zip(self.receivers, formats, strict=True)
         ]
         routes.add(Route(key(version), targets, []))
         if version is V5:
