@@ -31,7 +31,7 @@ cdef struct Chain:          # of targets, in the order of the route
     Py_ssize_t length, first, last
 
 cdef struct Strand:
-    void* variant           # borrowed, as are the targets: the route has them
+    void* variant           # borrowed, as are the targets: the route has them, and what is steady its format
     void* run               # owned
     bint numbered           # the copies say which subscription they are for: `number`
     uint32_t number
@@ -56,14 +56,15 @@ cdef class Collector(Settler):
         Chain aside
         bint adding                        # what is told of a flush may publish, too
         uint64_t serial
-        void* last                         # the route of the message before
+        Route last                         # of the message before, as long as the cache has it
         Py_ssize_t in_a_row                # messages on it
 
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2
+    cdef Py_ssize_t publish_alone(self, Route route, Ledger ledger, Outbox publisher, Message message) except -2
     cdef Outbox held_back_by(self)
     cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
     cdef bint held_back(self, Outbox publisher) except -1
     cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1
     cdef int link(self, Target target, Chain* chain) except -1
-    cdef Strand* strand_for(self, Target target) except? NULL
+    cdef Strand* strand_for(self, Variant variant, uint32_t number) except? NULL

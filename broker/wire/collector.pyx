@@ -46,7 +46,7 @@ cdef class Collector(Settler):
         free(self.links)
 
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2:
-        """Send a message. Returns to how many subscriptions; -1 if `blocker` holds it back.
+        """Send a message on a route of the cache. Returns to how many subscriptions; -1 if `blocker` holds it back.
 
         more  other messages of this publisher are there already, and what is joined will be settled behind them
         """
@@ -57,12 +57,8 @@ cdef class Collector(Settler):
                 if routed >= 0:
                     return routed
             self.settle()
-        if ledger.pausing or ledger.used > ledger.limit:
-            self.blocker = route.blocker(publisher)
-            if self.blocker is not None:
-                return -1
-        if self.last is not <void*> route:
-            self.last = <void*> route
+        if self.last is not route:
+            self.last = route
             self.in_a_row = 0
         elif more and self.in_a_row >= IN_A_ROW and message.payload_size < SHARED_BODY and not self.off \
                 and self.begin(route, ledger, publisher, message):
@@ -71,6 +67,16 @@ cdef class Collector(Settler):
                 return routed
             self.settle()
         self.in_a_row += 1
+        return self.publish_alone(route, ledger, publisher, message)
+
+    cdef Py_ssize_t publish_alone(self, Route route, Ledger ledger, Outbox publisher, Message message) except -2:
+        """The same without a run, on any route."""
+        if ledger.pausing or ledger.used > ledger.limit:
+            if ledger.joining is not None:
+                ledger.joining.settle()
+            self.blocker = route.blocker(publisher)
+            if self.blocker is not None:
+                return -1
         return fan_out(route, ledger, publisher, message)
 
     cdef Outbox held_back_by(self):
@@ -84,6 +90,8 @@ cdef class Collector(Settler):
         cdef Target target
         cdef Group group
         cdef Outbox outbox
+        cdef Variant variant
+        cdef Message own
         cdef Strand* strand
         cdef Py_ssize_t room
         cdef int i
@@ -110,7 +118,12 @@ cdef class Collector(Settler):
             strand = NULL
             room = outbox.limit - outbox.size - outbox.held
             if outbox.mark == self.serial and room >= self.room_least and not outbox.pausing and target.joins(message.qos):
-                strand = self.strand_for(target)
+                variant = target.variant
+                if variant.stateful:
+                    own = message.for_format(variant.format)    # there its topic may be another
+                    variant = variant.format.steady(own, variant) if own is not None else None
+                if variant is not None:
+                    strand = self.strand_for(variant, target.number)
             if strand is NULL:
                 self.link(target, &self.aside)
                 continue
@@ -118,6 +131,7 @@ cdef class Collector(Settler):
             strand.room = min(strand.room, room)
             strand.frame_max = min(strand.frame_max, outbox.frame_max)
         if self.n_strands == 0:
+            self.in_a_row = -WAIT
             return False
         for i in range(self.n_strands):
             if self.strands[i].run is NULL:
@@ -128,21 +142,21 @@ cdef class Collector(Settler):
         ledger.joining = self
         return True
 
-    cdef Strand* strand_for(self, Target target) except? NULL:
-        """Of the same bytes as the target's copies; NULL if there are too many already."""
+    cdef Strand* strand_for(self, Variant variant, uint32_t number) except? NULL:
+        """The one of these bytes; NULL if there are too many already."""
         cdef Strand* strand
         cdef int i
         for i in range(self.n_strands):
             strand = &self.strands[i]
-            if strand.variant is <void*> target.variant and (not strand.numbered or strand.number == target.number):
+            if strand.variant is <void*> variant and (not strand.numbered or strand.number == number):
                 return strand
         if self.n_strands == STRANDS:
             return NULL
         strand = &self.strands[self.n_strands]
         self.n_strands += 1
-        strand.variant = <void*> target.variant
-        strand.numbered = target.variant.hole_size == 4
-        strand.number = target.number
+        strand.variant = <void*> variant
+        strand.numbered = variant.hole_size == 4
+        strand.number = number
         clear(&strand.joined)
         strand.room = RUN_BYTES
         strand.frame_max = RUN_BYTES

@@ -56,6 +56,13 @@ cdef class Target:
         readonly unsigned char syntax_number
         readonly bint ended
 
+    cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:
+        cdef Target part
+        self.handed += messages
+        if self.extras is not None and self.extras.parts is not None:
+            for part in self.extras.parts:
+                part.handed += messages
+
     cdef Extras extra(self)
     cdef Outbox box(self)
     cdef bint listens(self, Outbox publisher) noexcept
@@ -64,7 +71,6 @@ cdef class Target:
     cdef Py_ssize_t pending(self)
     cdef int deliver(self, Message message, Variant variant) except -1
     cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
-    cdef void delivered_more(self, Py_ssize_t messages) noexcept
     cdef int count(self) except -1
     cpdef int discard(self) except -1
 

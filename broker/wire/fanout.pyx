@@ -123,7 +123,7 @@ cdef class Target:
         """Is there nothing to decide about a message of this quality but whether it fits?"""
         if self.window is not None and (not self.window.open or (qos and self.variant.qos)):
             return False
-        return self.credit == UNLIMITED_CREDIT and self.remaining < 0 and not self.variant.stateful
+        return self.credit == UNLIMITED_CREDIT and self.remaining < 0
 
     cdef bint stalled(self) noexcept:
         """Would a message have to wait, be dropped, or hold its publisher back?"""
@@ -175,13 +175,6 @@ cdef class Target:
         if self.credit > 0:
             self.credit -= 1
         return self.count()
-
-    cdef void delivered_more(self, Py_ssize_t messages) noexcept:
-        cdef Target part
-        self.handed += messages
-        if self.extras is not None and self.extras.parts is not None:
-            for part in self.extras.parts:
-                part.handed += messages
 
     cdef int count(self) except -1:
         self.delivered_more(1)
@@ -434,17 +427,22 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     cdef Variant variant = target.variant
     cdef Outbox outbox = target.direct
     cdef Py_ssize_t size
-    if outbox is None or target.credit != UNLIMITED_CREDIT or not prepare(variant, message) or not variant.plain:
+    if outbox is None:
+        if not target.window.open or (message.qos and variant.qos):
+            return False
+        outbox = target.window.outbox
+    if target.credit != UNLIMITED_CREDIT or not prepare(variant, message) or not variant.plain:
         return False
     size = variant.head_size + variant.body_size
     if size > outbox.frame_max or not outbox.admits(size):
         return False
-    number_into(variant.head + variant.hole, target.number)
+    if variant.hole_size == 4:
+        number_into(variant.head + variant.hole, target.number)
     outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, target.number, MESSAGE)
     if target.remaining > 0:
         target.count()
     else:
-        target.handed += 1
+        target.delivered_more(1)
     return True
 
 

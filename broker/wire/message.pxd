@@ -33,8 +33,11 @@ cdef class Format:
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
     cdef int sent(self, Variant variant) except -1
     cdef bint says_more(self, Message message) noexcept
+    cdef Variant steady(self, Message message, Variant variant)
 
+# In no cycle, so nothing for the garbage collector, of which there would be one run every 700 publishes.
 @cython.final
+@cython.no_gc
 cdef class Message:
     cdef:
         readonly Format format
@@ -80,7 +83,7 @@ cdef class Variant:
         uint64_t serial
         readonly bint stateful            # its format's
         public bint firm                  # this copy must not be dropped once it is in the outbox: later ones need it
-        bint plain                        # nothing special about the copies: a number of 4 bytes in head and body inline
+        bint plain                        # nothing special about the copies: no hole or one of 4 bytes, and the body inline
         bint written                      # False: the message has no form here
         char* head
         Py_ssize_t head_size, capacity
@@ -117,7 +120,7 @@ cdef inline bint prepare(Variant variant, Message message) except -1:
     variant.written = variant.format.encode(message, variant, False, 0)
     if variant.written and variant.body_size >= SHARED_BODY:
         variant.share_body(message)
-    variant.plain = variant.written and variant.shared is NULL and variant.hole_size == 4 and not variant.stateful
+    variant.plain = variant.written and variant.shared is NULL and variant.hole_size != 2 and not variant.stateful
     variant.serial = message.serial
     return variant.written
 

@@ -5,6 +5,8 @@ A lane has one Message that it points at each PUBLISH in turn; the first window,
 have it calls `keep`, and all of them share the copy. Nothing here knows a protocol: a protocol subclasses Format.
 """
 
+cimport cython
+
 from weakref import WeakValueDictionary
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -74,6 +76,13 @@ cdef class Format:
         self.went(variant)
         return 0
 
+    cdef Variant steady(self, Message message, Variant variant):
+        """A variant of a format without a state, that writes the same as `variant` for all messages on this topic from now
+        on; None if there is none. Who gets the same bytes is known by having the same one. Asked of stateful formats,
+        for a message of their family.
+        """
+        return None
+
     def went(self, Variant variant):
         """The copy that was encoded last for a variant is in the outbox. Called on stateful formats only."""
         raise NotImplementedError(f"format {self.name} is stateful and does not listen")
@@ -95,6 +104,8 @@ cdef class Format:
         raise NotImplementedError(f"format {self.name} does not take messages of others")
 
 
+@cython.no_gc
+@cython.freelist(64)
 cdef class Message:
     """One message that owns its octets.
 
@@ -298,7 +309,7 @@ cdef class Variant:
         self.written = own is not None and self.format.encode(own, self, again, now)
         if self.written and self.body_size >= SHARED_BODY:
             self.share_body(own)
-        self.plain = self.written and self.shared is NULL and self.hole_size == 4 and not self.stateful
+        self.plain = self.written and self.shared is NULL and self.hole_size != 2 and not self.stateful
         self.serial = message.serial
         return self.written
 

@@ -6,7 +6,9 @@
 #
 # The hash is CPython's for bytes (SipHash-1-3, keyed at random per process), so hostile topics cannot be made to collide.
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint64_t
+from libc.string cimport memcmp
 
 from broker.wire.collector cimport Collector
 from broker.wire.fanout cimport Route
@@ -24,6 +26,16 @@ cdef class RouteCache:
         readonly Py_ssize_t most, most_bytes
         readonly Py_ssize_t nbytes       # what the routes take, by `bytes_of`
         readonly uint64_t hits, misses, evicted
+
+    cdef inline Route latest(self, unsigned char syntax, const char* topic, Py_ssize_t size):
+        """`find` for what may have the topic of the message before: without its hash, and None if it has not."""
+        cdef Route last = self.collector.last
+        if last is None or PyBytes_GET_SIZE(last.key) != size + 1 \
+                or <unsigned char> PyBytes_AS_STRING(last.key)[0] != syntax \
+                or memcmp(PyBytes_AS_STRING(last.key) + 1, topic, size) != 0:
+            return None
+        self.hits += 1
+        return last
 
     cdef Route find(self, unsigned char syntax, const char* topic, Py_ssize_t size)
     cdef int place(self, Py_ssize_t hash, void* route) noexcept

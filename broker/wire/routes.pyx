@@ -111,11 +111,14 @@ cdef class RouteCache:
         self.slots[hole].route = NULL
         del self.kept[route.key]
         self.nbytes -= bytes_of(route)
+        if self.collector.last is route:
+            self.collector.last = None
         return True
 
     def clear(self):
         """Forget all routes."""
         self.kept.clear()
+        self.collector.last = None
         self.nbytes = 0
         self.rebuild(FIRST_SLOTS)
 
@@ -124,10 +127,13 @@ cdef class RouteCache:
         return self.find(syntax, PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic))
 
     cdef Route find(self, unsigned char syntax, const char* topic, Py_ssize_t size):
-        cdef Py_ssize_t hash = hash_of(syntax, topic, size)
-        cdef Py_ssize_t at = hash & self.mask
+        cdef Py_ssize_t hash, at
         cdef const char* key
-        cdef Route route
+        cdef Route route = self.latest(syntax, topic, size)
+        if route is not None:
+            return route
+        hash = hash_of(syntax, topic, size)
+        at = hash & self.mask
         while self.slots[at].route is not NULL:
             if self.slots[at].hash == hash:
                 route = <Route> self.slots[at].route

@@ -24,7 +24,9 @@ cdef enum FlightState:
     AWAITING_PUBCOMP = 3       # it has arrived: the message is given up, the identifier is not free yet
     ENDED = 4
 
+# The collector does not see it: there is one for each delivery, and what it refers to lets go of it when it ends.
 @cython.final
+@cython.no_gc
 cdef class Flight:
     cdef:
         readonly Message message      # None from PUBREC on

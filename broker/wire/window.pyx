@@ -6,6 +6,8 @@ makes room for the next. A window outlives its connection: while the client is a
 flight one message is always sent, however full the outbox is, so that an acknowledgement comes and things go on.
 """
 
+cimport cython
+
 from collections import deque
 
 from cpython.list cimport PyList_GET_ITEM
@@ -24,6 +26,8 @@ cdef enum:
 STATES = ("queued", "awaiting PUBACK", "awaiting PUBREC", "awaiting PUBCOMP", "ended")
 
 
+@cython.no_gc
+@cython.freelist(256)
 cdef class Flight:
     """One message on its way to one session. The message is counted in the ledger as long as it is held."""
 

@@ -13,6 +13,15 @@ cdef class AliasFormat(PublishFormat):
         readonly Py_ssize_t packet_max    # the client's Maximum Packet Size, in bytes
         dict known
         bytes proposed
+        dict steadies                     # topic -> variant of a KnownAlias, for the runs: as many as `known` at most
+        bytes last                        # topic, and its alias: many messages on one follow each other
+        int last_alias
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
+    cdef int alias_of(self, Message message) except -1
     cdef int sent(self, Variant variant) except -1
+    cdef Variant steady(self, Message message, Variant variant)
+
+cdef class KnownAlias(PublishFormat):
+    cdef:
+        readonly int alias

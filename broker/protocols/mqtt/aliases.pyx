@@ -9,13 +9,31 @@ Variants of this format are the connection's own, so a message is encoded for ea
 bytes saved cost: it pays on a narrow line, not in a fan-out to thousands.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcmp
 
 from broker.wire.message cimport Message, Variant
 
 from broker.protocols.mqtt.format cimport PublishFormat, write_publish
 
 from broker.protocols.mqtt.version import V5
+from broker.wire.message import Variants
+
+# What messages on a topic look like to all connections that know it by the same alias, so that runs may join them.
+cdef object STEADY = Variants()
+cdef dict KNOWN = {}    # alias -> its KnownAlias: as many as there are aliases
+
+
+cdef class KnownAlias(PublishFormat):
+    """PUBLISH packets on a topic that the client knows by this alias."""
+
+    def __init__(self, int alias):
+        PublishFormat.__init__(self, V5)
+        self.alias = alias
+
+    cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
+        return write_publish(variant, message, True, again, now, self.alias, False)
+
 
 cdef enum:
     TOPIC_LEAST = 4         # bytes; a shorter one is no longer than its alias
@@ -36,6 +54,7 @@ cdef class AliasFormat(PublishFormat):
         self.alias_max = alias_max
         self.packet_max = (1 << 62) if packet_max is None else packet_max
         self.known = {}
+        self.steadies = {}
 
     @property
     def told(self):
@@ -43,22 +62,50 @@ cdef class AliasFormat(PublishFormat):
         return len(self.known)
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
-        cdef bytes topic
-        cdef object alias
+        cdef int alias
         variant.firm = False
         if not TOPIC_LEAST <= message.topic_size <= TOPIC_MOST:
             return write_publish(variant, message, True, again, now, 0, True)
-        topic = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
-        alias = self.known.get(topic)
-        if alias is not None:
+        alias = self.alias_of(message)
+        if alias:
             return write_publish(variant, message, True, again, now, alias, False)
         if len(self.known) < self.alias_max \
                 and write_publish(variant, message, True, again, now, <int> len(self.known) + 1, True) \
                 and variant.head_size + variant.body_size <= self.packet_max:
-            self.proposed = topic
+            self.proposed = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
             variant.firm = True
             return True
         return write_publish(variant, message, True, again, now, 0, True)
+
+    cdef int alias_of(self, Message message) except -1:
+        """The alias of its topic, or 0."""
+        cdef bytes topic
+        if self.last is None or PyBytes_GET_SIZE(self.last) != message.topic_size \
+                or memcmp(PyBytes_AS_STRING(self.last), message.topic_at, message.topic_size) != 0:
+            topic = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
+            alias = self.known.get(topic)
+            if alias is None:
+                return 0
+            self.last = topic
+            self.last_alias = alias
+        return self.last_alias
+
+    cdef Variant steady(self, Message message, Variant variant):
+        cdef Variant found
+        cdef int alias
+        if not TOPIC_LEAST <= message.topic_size <= TOPIC_MOST:
+            return None
+        alias = self.alias_of(message)
+        if alias == 0:
+            return None
+        found = self.steadies.get(self.last)
+        if found is None or found.qos != variant.qos or found.retain != variant.retain \
+                or found.identifiers != variant.identifiers:
+            if alias not in KNOWN:
+                KNOWN[alias] = KnownAlias(alias)
+            found = self.steadies[self.last] = STEADY.of(
+                KNOWN[alias], variant.qos, <int> variant.retain, variant.identifiers)
+        return found
 
     cdef int sent(self, Variant variant) except -1:
         if variant.firm and self.proposed is not None:

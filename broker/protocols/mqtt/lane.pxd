@@ -50,7 +50,7 @@ cdef class Lane(AnyLane):
     cdef bint is_text_indeed(self) noexcept
     cdef bint resolve_alias(self) except -1
     cdef int cut_alias_out(self) except -1
-    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2
+    cdef bint sent(self, Py_ssize_t routed) except -1
     cdef int answer(self, int kind, int reason) except -1
     cdef int write(self, const char* octets, Py_ssize_t size) except -1
     cdef int refuse(self, str fault, int reason) except -1

@@ -101,6 +101,7 @@ cdef class Lane(AnyLane):
     cdef int take_frames(self, double now) except -1:
         cdef int event
         self.blocker = None
+        self.body.properties_size = 0    # what they pointed at is gone
         while True:
             if self.outbox.control_size > self.control_max:
                 self.outbox.begin_pause()
@@ -145,10 +146,7 @@ cdef class Lane(AnyLane):
 
         Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then.
         """
-        if self.fan_out(route, False) < 0:
-            self.stop()
-            return False
-        return True
+        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message))
 
     def done(self):
         """The PUBLISH at hand needs nothing more: pass over it."""
@@ -222,7 +220,8 @@ cdef class Lane(AnyLane):
         cdef PublishBody* body = &self.body
         cdef int qos = self.first_byte >> 1 & 3
         cdef Route route
-        if not take_apart(self.body_at, self.body_size, qos, self.has_properties, body):
+        cdef bint more
+        if not take_apart(self.body_at, self.body_size, qos, self.has_properties, self.collector.last, body):
             return self.refuse_publish()
         if message.laden:
             message.finish()    # Python has kept the one before
@@ -238,13 +237,15 @@ cdef class Lane(AnyLane):
             return REFUSED
         if qos == 2 or message.retain or self.plain or (qos and self.silent) or (self.check_text and body.is_text and not self.is_text_indeed()):
             return PUBLISH_FOR_PYTHON
-        route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
+        if body.again:
+            route = self.collector.last
+            self.routes.hits += 1
+        else:
+            route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
         if route is None:
             return PUBLISH_FOR_PYTHON
-        if self.fan_out(route, self.inbox.end - self.inbox.pos > MORE * self.packet_size) < 0:
-            self.stop()
-            return HELD_BACK
-        return DONE
+        more = self.inbox.end - self.inbox.pos > MORE * self.packet_size
+        return DONE if self.sent(self.collector.publish(route, self.ledger, self.outbox, message, more)) else HELD_BACK
 
     cdef bint is_text_indeed(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -296,17 +297,17 @@ cdef class Lane(AnyLane):
             message.fields_at = spliced
         return 0
 
-    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2:
-        """Copy the PUBLISH at hand to all who get it; -1 if it is held back. `more` like it may follow."""
-        cdef Py_ssize_t routed = self.collector.publish(route, self.ledger, self.outbox, self.message, more)
+    cdef bint sent(self, Py_ssize_t routed) except -1:
+        """The PUBLISH at hand went to so many: acknowledge it, and pass over it. False if it is held back."""
         if routed < 0:
             self.blocker = self.collector.held_back_by()
-            return -1
+            self.stop()
+            return False
         self.routed = routed
         if self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
         self.pass_packet()
-        return self.routed
+        return True
 
     cdef int answer(self, int kind, int reason) except -1:
         """An acknowledgement of the packet at hand, in as few bytes as it may have (3.4.2.1)."""

@@ -6,13 +6,16 @@
 
 from libc.stdint cimport uint32_t
 
+from broker.wire.fanout cimport Route
+
 cdef struct PublishBody:
     const char* topic
     Py_ssize_t topic_size           # 0: the alias says which
+    bint again                      # it is the topic of `last`
     const char* payload
     Py_ssize_t payload_size
     uint32_t packet_id              # 0 with QoS 0
-    const char* properties
+    const char* properties          # those of the packet before are looked at again: see `take_apart`
     Py_ssize_t properties_size
     uint32_t alias                  # 0: none
     Py_ssize_t alias_at             # where in the properties it stands
@@ -20,5 +23,5 @@ cdef struct PublishBody:
     Py_ssize_t expiry_at            # where in the properties its value stands; -1: it never expires
     bint is_text                    # the payload format indicator is 1
 
-cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties,
-                     PublishBody* body) noexcept nogil
+cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
+                     PublishBody* body) noexcept

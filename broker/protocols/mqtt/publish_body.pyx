@@ -5,10 +5,15 @@ Accepts what codec.decode and from_client accept, and nothing else; the tests co
 that is forwarded has been checked here, so that subscribers can decode it.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memchr, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
+from broker.wire.fanout cimport Route
 from broker.wire.msgpack cimport is_utf8
+
+cdef enum:
+    MQTT_SYNTAX = 1             # of topics, by its number in the core
 
 cdef enum:    # table 2-4, those of a PUBLISH; a client sends no Subscription Identifier [MQTT-3.3.4-6]
     PAYLOAD_FORMAT_INDICATOR = 0x01
@@ -61,13 +66,31 @@ cdef inline Py_ssize_t field(const unsigned char* at, Py_ssize_t size) noexcept 
     return two_bytes(at)
 
 
-cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties,
-                     PublishBody* body) noexcept nogil:
-    """False if anything is wrong with it."""
-    cdef Py_ssize_t length, n
+cdef inline void clear(PublishBody* body) noexcept nogil:
+    """No properties."""
+    body.alias = 0
+    body.expiry_at = -1
+    body.is_text = False
+
+
+cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
+                     PublishBody* body) noexcept:
+    """False if anything is wrong with it.
+
+    last  a route of this protocol's syntax, or of another, or None: its topic need not be checked a second time
+    body  of the packet before, if its bytes are still there (else with properties_size 0): properties that are the same
+          again need not be, either
+    """
+    cdef Py_ssize_t length, n, known_size = body.properties_size
+    cdef const char* known = body.properties
     cdef int shift = 0
     body.topic_size = field(at, size)
-    if body.topic_size < 0 or not is_name(at + 2, body.topic_size):
+    if body.topic_size < 0:
+        return False
+    body.again = last is not None and PyBytes_GET_SIZE(last.key) == body.topic_size + 1 \
+        and PyBytes_AS_STRING(last.key)[0] == MQTT_SYNTAX \
+        and memcmp(PyBytes_AS_STRING(last.key) + 1, at + 2, body.topic_size) == 0
+    if not body.again and not is_name(at + 2, body.topic_size):
         return False
     body.topic = <const char*> at + 2
     at += 2 + body.topic_size
@@ -81,12 +104,11 @@ cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has
             return False
         at += 2
         size -= 2
-    body.alias = 0
-    body.expiry_at = -1
-    body.is_text = False
     body.properties = <const char*> at
     body.properties_size = 0
-    if has_properties:
+    if not has_properties:
+        clear(body)
+    else:
         length = 0
         while True:
             if size == 0 or shift > 21:
@@ -102,8 +124,11 @@ cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has
             return False
         body.properties = <const char*> at
         body.properties_size = length
-        if length and not take_properties(at, length, body):
-            return False
+        if length == 0 or length != known_size or memcmp(known, at, length) != 0:
+            clear(body)
+            if length and not take_properties(at, length, body):
+                body.properties_size = 0
+                return False
         at += length
         size -= length
     body.payload = <const char*> at

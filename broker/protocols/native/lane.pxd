@@ -48,7 +48,8 @@ cdef class Lane(AnyLane):
 
     cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, Cursor* cursor) noexcept
-    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2
+    cdef int set_message(self) noexcept
+    cdef bint sent(self, Py_ssize_t routed, Route route) except -1
     cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1
     cdef int pass_frame(self) noexcept
     cdef int stop(self) except -1

@@ -126,10 +126,11 @@ cdef class Lane(AnyLane):
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
                     if route is not None and not (self.silent and publish_waits(route, &self.publish)):
-                        if self.fan_out(route, rest > MORE * size) < 0:
-                            self.stop()
-                            return HELD_BACK
-                        continue
+                        self.set_message()
+                        if self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
+                                                            rest > MORE * size), route):
+                            continue
+                        return HELD_BACK
                 return PUBLISH_FOR_PYTHON
             fault = msgpack.skip(&cursor, DEPTH)
             if fault == NO_FAULT and cursor.at != cursor.end:
@@ -193,10 +194,8 @@ cdef class Lane(AnyLane):
 
         Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
         """
-        if self.fan_out(route, False) < 0:
-            self.stop()
-            return False
-        return True
+        self.set_message()
+        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message), route)
 
     def done(self):
         """The PUBLISH at hand was refused: pass over it."""
@@ -212,25 +211,28 @@ cdef class Lane(AnyLane):
         """Nothing more can be done now: keep what is left until the next read."""
         return self.inbox.keep_rest()
 
-    cdef Py_ssize_t fan_out(self, Route route, bint more) except -2:
-        """Copy the PUBLISH at hand to all who get it; -1 if it is held back. `more` like it may follow."""
+    cdef int set_message(self) noexcept:
+        """Point the message at the PUBLISH at hand."""
         cdef Message message = self.message
         cdef Publish* publish = &self.publish
-        cdef Py_ssize_t routed
         message.syntax = <unsigned char> publish.syntax
         message.mark = publish.fields
         message.topic_at, message.topic_size = <const char*> publish.topic, publish.topic_size
         message.payload_at, message.payload_size = <const char*> publish.payload, publish.payload_size
         message.fields_at, message.fields_size = <const char*> publish.tail, publish.tail_size
-        routed = self.collector.publish(route, self.ledger, self.outbox, message, more)
+        return 0
+
+    cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
+        """The PUBLISH at hand went to so many: send its receipt, and pass over it. False if it is held back."""
         if routed < 0:
             self.blocker = self.collector.held_back_by()
-            return -1
+            self.stop()
+            return False
         self.routed = routed
         if self.publish.wants_receipt and not (self.silent and route.tap is not None):
             self.answer(self.publish.request, routed)
         self.pass_frame()
-        return routed
+        return True
 
     cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1:
         """RECEIPT, in its fixed-width form."""

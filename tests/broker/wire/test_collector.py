@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.net.flush import Sink
+from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.lane import Lane as MqttLane
 from broker.protocols.mqtt.version import V3, V5
 from broker.protocols.native.lane import Lane as NativeLane
@@ -100,6 +101,8 @@ class World:
                             receive_max=3, packet_max=1 << 20)  # fmt: skip
             client.outbox.frame_max = setting.frame_max[i]
             self.clients.append(client)
+        # One topic has an alias, the other none: first come.
+        self.formats = [AliasFormat(1) if kind == "aliases" else None for kind in setting.kinds]
         self.mqtt = Client(V3, ledger=ledger, routes=routes, packet_max=1 << 20)
         self.sockets = [
             Socket(client.outbox, credit) for client, credit in zip(self.clients, setting.credits, strict=True)
@@ -136,7 +139,8 @@ class World:
                 options["after"] = 5
             return native_target(client.outbox, wish.number, **options)
         identifiers = b"\x0b\x07" if wish.special == "identifiers" else b""
-        return Target(client.window, VARIANTS.of(client.format, wish.qos, 0, identifiers), wish.number, **options)
+        format = (self.formats[index] if index >= 0 else None) or client.format
+        return Target(client.window, VARIANTS.of(format, wish.qos, 0, identifiers), wish.number, **options)
 
     def publish(self, native: bool, octets: bytes, piece: int) -> list[int]:
         lane: NativeLane | MqttLane = self.publisher.lane if native else self.mqtt.lane
@@ -201,7 +205,7 @@ def settings_of_a_world(draw: st.DrawFn) -> Setting:
         special=st.sampled_from(["", "", "", "", "", "credit", "after", "group", "no echo", "identifiers"]),
     ), min_size=1, max_size=14))  # fmt: skip
     return Setting(
-        kinds=each(st.sampled_from(["native", "native", "3.1.1", "3.1.1", "5.0"])),
+        kinds=each(st.sampled_from(["native", "native", "3.1.1", "3.1.1", "5.0", "aliases", "aliases"])),
         policies=each(st.sampled_from(POLICIES)),
         limits=each(st.sampled_from([300, 2_000, 30_000, 200_000, 1 << 20])),
         frame_max=each(st.sampled_from([200, 1 << 20, 1 << 20, 1 << 20])),
@@ -324,6 +328,21 @@ def test_subscribers_with_other_numbers_have_runs_of_their_own_up_to_eight(numbe
     assert publisher.routes.collector.runs == min(numbers, 8)
     for i, outbox in enumerate(outboxes):
         assert outbox.take(1 << 20) == message(i % numbers, b"t", b"p" * 60) * 50
+
+
+def test_those_who_know_a_topic_by_the_same_alias_have_a_run_together() -> None:
+    ledger = Ledger(1 << 30, lambda: None)
+    publisher = Client(V3, ledger=ledger)
+    subscribers = [Client(V5, ledger=ledger) for _ in range(6)]
+    publisher.route(b"topic", *(client.target(format=AliasFormat(5)) for client in subscribers))
+
+    publisher.send(mqtt_publish(b"topic", b"1" * 20, 0) * 50)
+
+    assert publisher.routes.collector.runs == 1
+    told = b"\x30\x1f\0\x05topic\x03\x23\0\x01" + b"1" * 20
+    by_alias = b"\x30\x1a\0\0\x03\x23\0\x01" + b"1" * 20
+    for client in subscribers:
+        assert client.got() == told + by_alias * 49
 
 
 def test_a_slow_subscriber_takes_no_part_and_the_others_still_do() -> None:

@@ -102,7 +102,9 @@ def test_lane_and_codec_agree_on_every_prefix_and_every_interesting_octet(entry:
 @given(st.data(), VERSIONS, st.integers(1, 50))
 def test_both_lanes_give_everyone_the_same_bytes(data: st.DataObject, version: Version, size: int) -> None:
     """With and without the plain way, whole and in pieces: subscribers of each version and QoS, and the publisher."""
-    sent = data.draw(st.lists(packets(PacketType.PUBLISH, version), min_size=1, max_size=4))
+    drawn = data.draw(st.lists(packets(PacketType.PUBLISH, version), min_size=1, max_size=4))
+    # The same again is looked at less closely, and may go out in a run.
+    sent = [packet for packet in drawn for _ in range(data.draw(st.sampled_from([1, 1, 2, 12])))]
     octets = b"".join(encode(packet, version) for packet in sent)
     topics = {packet.topic.encode() for packet in sent if isinstance(packet, Publish)}
     assert delivered(octets, topics, version, plain=False, size=len(octets)) == delivered(
@@ -249,6 +251,17 @@ def test_the_topics_of_aliases_are_counted_and_given_back() -> None:
     ledger = client.ledger
     del client
     assert ledger.used == 0
+
+
+@pytest.mark.parametrize("wrong", [b"\x01\2", b"\x26\0\1a", b"\x03\0\1\xff", b"\x02\0\0\0\1\x02\0\0\0\1"])
+def test_properties_behind_the_same_and_behind_others_are_refused_if_they_are_wrong(wrong: bytes) -> None:
+    """4.8 and 2.2.2: what was sound in the packet before is not looked at again, and nothing else is taken for it."""
+    right = {2: b"\x01\1", 4: b"\x03\0\1a", 10: b"\x26\0\1a\0\4text"}
+    for before in (b"", *right.values(), wrong[:-1] + b"\0"):
+        client = Client(V5)
+        client.route(b"t")
+        client.inbox.feed(publish(b"t", properties=before) * 2 + publish(b"t", properties=wrong) * 2)
+        assert client.lane.advance(0.0) == lane.FAULT
 
 
 @pytest.mark.parametrize("indicator", [0, 1])
