@@ -1,7 +1,7 @@
 """The documentation is true: its links lead somewhere, its commands and names exist, its examples run.
 
 A fenced block below the line `<!-- run -->` is executed, Python and shell alike, against a broker: FANLIGHT_URL
-names it, and the default address is replaced by its own. Every other Python block must at least compile.
+names it, and the default addresses are replaced by its own. Every other Python block must at least compile.
 Commands are looked for in code only, so prose may say "make sure".
 """
 
@@ -23,6 +23,7 @@ from broker.config import keys
 from broker.config.load import OTHER_VARIABLES
 from fanlight import DEFAULT_URL
 
+DEFAULT_MQTT = "//127.0.0.1:1883"
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -141,6 +142,10 @@ def invocations(page: Path) -> Iterator[tuple[str, str, list[str]]]:
             words = rest.split()
             if not words:
                 continue  # the program's name alone
+            if program == "fanlight" and words[0] == "bench":
+                program, words = "python -m bench", words[1:]  # which it hands over to
+                if not words:
+                    continue
             subcommand = words[0] if re.fullmatch(r"[a-z][a-z-]*", words[0]) else ""
             yield program, subcommand, [word.split("=")[0] for word in words if re.match(r"--\w", word)]
 
@@ -183,7 +188,9 @@ def test_there_are_examples_that_run() -> None:
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.runs], ids=name)
 def test_examples_run(block: Block, module_broker: Broker, tmp_path: Path) -> None:
     file = tmp_path / f"example.{block.language}"
-    file.write_text(block.text.replace(DEFAULT_URL, module_broker.url), encoding="utf-8")
+    text = block.text.replace(DEFAULT_URL, module_broker.url)
+    text = text.replace(DEFAULT_MQTT, f"//127.0.0.1:{module_broker.mqtt_port}")
+    file.write_text(text, encoding="utf-8")
     interpreter = {"python": [sys.executable, "-W", "error"], "sh": ["sh", "-eu"]}[block.language]
     environment = {
         **os.environ,

@@ -54,7 +54,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
             if new is None:
                 continue
             figure = figures.TITLES[name]
-            noise = max(_noise(figure, old), _noise(figure, new))
+            noise = _noise(figure, old, new)
             found.append(Change(case, figure, statistics.median(old), statistics.median(new), noise, same))
     if not found:
         raise ValueError("no scenario is in both runs")
@@ -81,16 +81,17 @@ def _values(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     return values
 
 
-def _noise(figure: Figure, values: Sequence[float]) -> float:
-    """What the runs of one side differ by; a single one says nothing of that."""
-    if len(values) < 3:
+def _noise(figure: Figure, before: Sequence[float], now: Sequence[float]) -> float:
+    """What the runs of both sides differ by among themselves; a single one says nothing of that."""
+    if min(len(before), len(now)) < 3:
         return figure.noise
-    return max((max(values) - min(values)) / statistics.median(values), figure.noise / 4)
+    spread = sum((max(values) - min(values)) / statistics.median(values) for values in (before, now))
+    return max(spread, figure.noise / 4)
 
 
 def table(changes: Sequence[Change]) -> list[str]:
     """A line for each change, in the order of the scenarios."""
-    width = max(len(change.figure.title) for change in changes)
+    width = max(max(len(change.figure.title), len(change.case) - 2) for change in changes)
     lines = []
     case = ""
     for change in changes:

@@ -50,6 +50,8 @@ EXTRA = (
     Figure("broker_us_per_round_trip", "broker CPU us/round trip", False, 0.08, 2),
     Figure("behind_seconds", "s behind the recording at its end", False, 0.5, 3),
 )
+# Of how many one must be the share, or the growth of the process for other reasons is most of it.
+LEAST = {"bytes_per_connection": ("connections", 1_000), "bytes_per_subscription": ("subscriptions", 10_000)}
 TITLES = {figure.name: figure for figure in (*STREAM, *EXTRA)}
 
 
@@ -60,6 +62,9 @@ def of(result: Mapping[str, Any]) -> Iterator[tuple[Figure, float]]:
     paced = bool(result.get("parameters", {}).get("rate"))
     for figure in TITLES.values():
         value = found.get(figure.name)
+        kind, least = LEAST.get(figure.name, ("", 0))
+        if result.get(kind, 0) < least:
+            continue
         if value and value > 0 and not (paced and figure.name == "delivered_per_second"):
             yield figure, float(value)
 

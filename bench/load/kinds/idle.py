@@ -33,15 +33,17 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         watch.begin("draining")
         watch.faults["lost"] = options.connections - made + storm.all_answer(plan.drain)
         idle = spent(first.broker, last.broker)
+        apiece = each(spent(watch.memory["before"], watch.memory["connected"]), made)
         return watch.result(
             connecting,
             connected,
             connections=made,
             connect_seconds=seconds,
             latency_us=latency,
-            bytes_per_connection=each(spent(watch.memory["before"], watch.memory["connected"]), made),
+            bytes_per_connection=apiece,
             complaint=storm.complaint,
             figures={
+                "bytes_per_connection": apiece,
                 "connects_per_second": made / seconds,
                 "broker_us_per_connect": each(spent(connecting.broker, connected.broker), made, 1e6),
                 "idle_broker_busy": idle / (last.wall - first.wall) if idle is not None else None,

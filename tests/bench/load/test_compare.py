@@ -61,6 +61,13 @@ def test_a_rate_that_was_set_is_no_figure() -> None:
     assert "delivered_per_second" not in verdicts(paced, paced)
 
 
+def test_what_one_of_a_few_connections_takes_is_no_figure() -> None:
+    few = a_run(1.0, connections=10, bytes_per_connection=40_000.0)
+    many = a_run(1.0, connections=10_000, bytes_per_connection=4_000.0)
+    assert "bytes_per_connection" not in verdicts(few, few)
+    assert "bytes_per_connection" in verdicts(many, many)
+
+
 def test_the_table_tells_by_how_much_and_worst_the_largest_loss() -> None:
     changes = compare.changes(a_run(1_000.0), a_run(600.0))
     assert any("-40.0%" in line and "WORSE" in line for line in compare.table(changes))
