@@ -178,7 +178,7 @@ class Part:
     def _add_streams(self, streams: Streams, at: dict[int, int]) -> None:
         """All streams; `at`: the generator's numbers of this part's subscribers and background connections."""
         scenario = self.scenario
-        topics = [spelling.expand(scenario.topic, index) for index in range(scenario.topics)]
+        topics = list(map(spelling.Expander(scenario.topic), range(scenario.topics)))
         audience = list(self._audience(topics))
         fan_out = [0] * scenario.topics
         reach = [0] * scenario.topics
