@@ -116,3 +116,68 @@ def test_without_an_archive_pyarrow_is_not_loaded() -> None:
     program = "import sys, broker.app; print('pyarrow' in sys.modules or 'archive' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"
+
+
+async def test_a_replay_and_what_is_published_meanwhile_come_without_a_gap_or_a_duplicate(tmp_path: Path) -> None:
+    """Replays begin while a publisher goes on; each gets everything, once, in order."""
+    with Broker(archive=tmp_path, archive_batch_messages_max=100) as broker:
+        async with await fanlight.connect(broker.url) as publisher, await fanlight.connect(broker.url) as reader:
+            last = 6_000
+
+            async def publish() -> None:
+                for number in range(last):
+                    await publisher.publish("stock.A", b"%d" % number)
+                    if number % 200 == 199:
+                        await publisher.flush()
+
+            async def replay() -> list[int]:
+                found: list[int] = []
+                async with reader.replay("stock.#") as messages:
+                    async for message in messages:
+                        assert message.offset in (None, len(found))
+                        found.append(int(message.payload))
+                        if found[-1] == last - 1:
+                            assert messages.live or message.offset is not None
+                            return found
+                return found
+
+            publishing = asyncio.create_task(publish())
+            await publisher.flush()
+            every = await asyncio.gather(replay(), replay(), replay())
+            await publishing
+            assert [numbers == list(range(last)) for numbers in every] == [True] * 3
+
+
+def test_sub_since_prints_what_was_archived(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("fanlight"))]
+    with Broker(archive=tmp_path) as broker:
+        for payload in ("one", "two"):
+            subprocess.run([*command, "pub", "--url", broker.url, "stock.A", payload], check=True, timeout=60)
+        done = subprocess.run(
+            [*command, "sub", "--url", broker.url, "stock.#", "--since", "1h", "--count", "2", "--json"],
+            check=True, timeout=60, capture_output=True, text=True,
+        )  # fmt: skip
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["payload"], line["offset"]) for line in lines] == [("one", 0), ("two", 1)]
+    assert lines[0]["timestamp"].startswith("20")
+
+
+async def test_a_replay_where_there_is_no_archive_says_so() -> None:
+    with Broker() as broker:
+        async with await fanlight.connect(broker.url) as client:
+            with pytest.raises(fanlight.Unsupported, match="no archive"):
+                await client.replay("stock.#")
+
+
+async def test_a_replay_of_the_past_ends_and_knows_where_it_stood(tmp_path: Path) -> None:
+    with Broker(archive=tmp_path) as broker:
+        async with await fanlight.connect(broker.url) as client:
+            for number in range(10):
+                await client.publish("stock.A", b"%d" % number, receipt=True)
+            past = await client.replay("stock.#", past_only=True)
+            assert [int(message.payload) async for message in past] == list(range(10))
+            assert (past.next_offset, past.epoch) == (10, 1)
+            rest = await client.replay("stock.#", offset=7, epoch=1, past_only=True)
+            assert [message.offset async for message in rest] == [7, 8, 9]
+            with pytest.raises(fanlight.MessagesGone):
+                await client.replay("stock.#", offset=11, epoch=1)

@@ -27,6 +27,7 @@ may differ in bytes, but not in the `fields` that are given."""
 
 HELLO, WELCOME, PUBLISH, MESSAGE, RECEIPT, SUBSCRIBE, OK = 1, 2, 3, 4, 5, 6, 7
 UNSUBSCRIBE, ENDED, CREDIT, PING, PONG, ERROR, GOODBYE = 8, 9, 10, 11, 12, 13, 14
+REPLAY, REPLAY_END = 48, 49
 NAMES = (
     "", "HELLO", "WELCOME", "PUBLISH", "MESSAGE", "RECEIPT", "SUBSCRIBE", "OK", "UNSUBSCRIBE", "ENDED", "CREDIT",
     "PING", "PONG", "ERROR", "GOODBYE",
@@ -148,14 +149,14 @@ FRAMES: list[dict[str, Any]] = []
 
 
 def vector(name: str, kind: int, data: bytes, note: str = "", canonical: bool = False, **fields: Any) -> None:
-    direction = "client" if kind in (HELLO, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, CREDIT) else "broker"
+    direction = "client" if kind in (HELLO, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, CREDIT, REPLAY) else "broker"
     directions = ("client", "broker") if kind in (PING, PONG, GOODBYE) else (direction,)
     FRAMES.extend(
         {
             "name": name if len(directions) == 1 else f"{name}_from_{each}",
             "direction": each,
             "type": kind,
-            "type_name": NAMES[kind],
+            "type_name": {REPLAY: "REPLAY", REPLAY_END: "REPLAY_END"}.get(kind) or NAMES[kind],
             "fields": {key: hexed(value) if isinstance(value, bytes) else value for key, value in fields.items()},
             "bytes": data.hex(),
             "canonical": canonical,
@@ -278,9 +279,19 @@ def well_formed() -> None:
     vector("message_publishers_encoding", MESSAGE,
            frame(fixint(4), uint32(7), str32("forex.eur"), bin32(b"hi"), NIL, uint16(0)),
            "from the topic on, the encoding is the publisher's", **message)
-    vector("message_trailing_unknown_fields", MESSAGE,
+    vector("message_replayed", MESSAGE,
            frame(fixint(4), uint32(7), topic, hi, NIL, NIL, NIL, uint64(12345), uint64(1700000000000000)),
-           "offset and timestamp of a later version, ignored", **message)
+           "with the offset and timestamp of an archived one (3.7)",
+           **{**message, "offset": 12345, "timestamp": 1700000000000000})
+    vector("message_trailing_unknown_fields", MESSAGE,
+           frame(fixint(4), uint32(7), topic, hi, NIL, NIL, NIL, NIL, NIL, text("later")),
+           "fields of a later version, ignored", **message)
+    vector("replay", REPLAY,
+           frame(fixint(48), fixint(1), fixint(7), text("forex.#"), options(offset=fixint(5), epoch=fixint(1))),
+           "from offset 5 on, if it still names what it named in epoch 1", True, request=1, subscription=7,
+           filter="forex.#", options={"offset": 5, "epoch": 1})
+    vector("replay_end", REPLAY_END, frame(fixint(49), fixint(7), fixint(5), fixint(1)),
+           "what follows to subscription 7 is published now", True, subscription=7, offset=5, epoch=1)
     vector("message_empty_topic", MESSAGE, frame(fixint(4), uint32(7), text(""), octets(b"")), "",
            **{**message, "topic": "", "payload": b""})
 
@@ -406,10 +417,12 @@ def malformed() -> None:
     invalid("type_negative", framed(b"\x91\xff"))
     invalid("type_in_two_bytes", framed(b"\x91\xcc\x0b"), note="PING, but not in the one-byte form")
     invalid("type_above_127", framed(b"\x91\xcc\x80"))
-    for number in (0, 15, 31, 32, 40, 48, 127):
+    for number in (0, 15, 31, 32, 40, 50, 127):
         reserved = " (reserved)" if 32 <= number < 56 else ""
         invalid(f"unknown_type_{number}", frame(fixint(number), fixint(1)), "unsupported", False,
                 f"a type not known to version 1{reserved}; the connection goes on", request=None)
+    invalid("replay_without_archive", frame(fixint(48), fixint(1)), "unsupported", False,
+            "a type that only brokers with an archive know (3.7); the connection goes on", request=None)
     # Nesting and extensions
     invalid("nested_nine_levels", publish(NIL, topic, hi, NIL, NIL, NIL, nested(8)),
             note="in a field that would be ignored; the frame's own array is the first level")

@@ -12,12 +12,12 @@ from typing import Any
 
 import fanlight
 
-from .make_vectors import fixint, frame, num, octets, options, text, uint32
+from .make_vectors import array, fixint, frame, num, octets, options, text, uint32
 
 INBOX = "$inbox.0a"
 
 
-def welcome(frame_bytes: int = 1048576, inbox: str = INBOX) -> bytes:
+def welcome(frame_bytes: int = 1048576, inbox: str = INBOX, features: tuple[str, ...] = ()) -> bytes:
     return frame(
         fixint(2),
         fixint(1),
@@ -26,6 +26,7 @@ def welcome(frame_bytes: int = 1048576, inbox: str = INBOX) -> bytes:
             connection=num(1),
             client=text("me"),
             inbox=text(inbox),
+            features=array(*(text(feature) for feature in features)),
             slow_policy=text("pause"),
             idle_seconds=num(60),
             limits=options(frame_bytes=num(frame_bytes)),
@@ -79,11 +80,13 @@ class Connection:
         self.writer.write(b"".join(frames))
         await self.writer.drain()
 
-    async def greet(self, frame_bytes: int = 1048576, inbox: str = INBOX) -> bytes:
+    async def greet(
+        self, frame_bytes: int = 1048576, inbox: str = INBOX, features: tuple[str, ...] = ()
+    ) -> bytes:
         """Take HELLO, answer WELCOME; returns HELLO's body."""
         hello = await self.frame()
         assert hello[1] == 1
-        await self.say(welcome(frame_bytes, inbox))
+        await self.say(welcome(frame_bytes, inbox, features))
         return hello
 
     async def at_end(self) -> None:

@@ -74,10 +74,17 @@ def test_it_has_the_names_of_the_asyncio_client() -> None:
     assert public(fanlight.sync) == public(fanlight) - {"Connecting"}
     assert all(hasattr(fanlight.sync, name) for name in fanlight.sync.__all__)
     # What the parts of the asyncio client call in each other is no program's business.
-    internal = {"content", "delivery_received", "ended_received", "link_failed", "reconnected", "resume"}
+    internal = {
+        "content", "delivery_received", "ended_received", "link_failed", "reconnected", "replay_ended_received",
+        "resume",
+    }  # fmt: skip
     assert public(fanlight.Client) - internal == public(fanlight.sync.Client) - {"options"}
-    internal = {"begin", "leave", "deliver", "finish", "finish_ended", "take_queued", "wire_options"}
+    internal = {
+        "answered", "begin", "leave", "deliver", "finish", "finish_ended", "request_frame", "take_queued",
+        "wire_options",
+    }  # fmt: skip
     assert public(fanlight.Subscription) - internal <= public(fanlight.sync.Subscription)
+    assert public(fanlight.Replay) - internal - {"gone_live"} <= public(fanlight.sync.Replay)
     assert public(fanlight.Message) == public(fanlight.sync.Message)
 
 

@@ -27,6 +27,12 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
+# What users see has the shorter names.
+OTHER_NAMES = {
+    "Delivery": "MESSAGE", "Replayed": "MESSAGE", "ReplayRequest": "REPLAY", "ReplayEnd": "REPLAY_END",
+}  # fmt: skip
+
+
 def fields_of(frame: Frame) -> dict[str, Any]:
     fields: dict[str, Any] = plain(frame._asdict())
     return fields
@@ -55,7 +61,8 @@ def test_every_frame_type_has_a_vector() -> None:
 def test_a_frame_means_what_its_vector_says(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["bytes"])
     (frame,) = Decoder().feed(data)
-    assert type(frame).__name__.upper() in (vector["type_name"], "DELIVERY")
+    name = type(frame).__name__
+    assert OTHER_NAMES.get(name, name.upper()) == vector["type_name"]
     assert fields_of(frame) == meant(vector)
 
 

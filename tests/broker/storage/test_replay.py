@@ -1,6 +1,8 @@
 """REPLAY: what is in the archive, then what is published, without a gap (docs/native-protocol.md, section 3.7)."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +206,25 @@ def test_what_cannot_be_replayed_is_answered_with_an_error(
     answer = until(archived, peer, OK if code is None else ERROR)[0]
     assert answer[1] == 1
     assert code is None or answer[2] == code
+
+
+def test_the_bytes_are_those_of_the_vectors(archived: Archived) -> None:
+    vectors = json.loads(Path("docs/native-protocol-vectors.json").read_text(encoding="utf-8"))
+    found = {vector["name"]: bytes.fromhex(vector["bytes"]) for vector in vectors["frames"]}
+    fill(archived, 0, 8, "forex.eur")
+    peer = archived.world.connect()
+    peer.send(found["replay"])
+    end = found["replay_end"][:6] + b"\x07\x08\x01"  # of subscription 7, at offset 8, in epoch 1
+
+    def ended() -> bool:
+        archived.world.turn()
+        return peer.received.endswith(end)
+
+    archived.loop.run_until(ended)
+    # Type, subscription in its fixed form, and topic; then offset and timestamp in theirs.
+    assert peer.received.count(found["message_replayed"][4:21]) == 3
+    assert peer.received.count(b"\xc0\xc0\xc0\xcf" + bytes(7) + b"\x05\xcf") == 1
+    assert payloads(peer.frames()) == [5, 6, 7]
 
 
 def test_there_are_only_so_many_replays_at_once(build: Build) -> None:

@@ -27,12 +27,14 @@ from .errors import (
     InvalidTopic,
     InvalidURL,
     LimitExceeded,
+    MessagesGone,
     NoResponders,
     NoSuchSubscription,
     NotPermitted,
     ProtocolError,
     ProtocolViolation,
     ReadingPaused,
+    ReplayFailed,
     RequestTimeout,
     SerializationError,
     SubscriptionEnded,
@@ -42,6 +44,7 @@ from .errors import (
     UnsupportedVersion,
 )
 from .message import Message
+from .replay import Replay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import Subscription
@@ -69,12 +72,15 @@ __all__ = [
     "InvalidURL",
     "LimitExceeded",
     "Message",
+    "MessagesGone",
     "NoResponders",
     "NoSuchSubscription",
     "NotPermitted",
     "ProtocolError",
     "ProtocolViolation",
     "ReadingPaused",
+    "Replay",
+    "ReplayFailed",
     "RequestTimeout",
     "SerializationError",
     "Serializer",

@@ -13,6 +13,7 @@ and may be made again.
 
 import asyncio
 from collections.abc import AsyncIterable, Iterable
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
@@ -25,11 +26,12 @@ from .errors import (
     ReadingPaused,
     SubscriptionEnded,
 )
-from .frames import Delivery, Ended, Headers
+from .frames import Delivery, Ended, Headers, Replayed, ReplayEnd
 from .inbox import Inbox
 from .link import Link, State
 from .message import Message
 from .options import Options, Overflow
+from .replay import Replay
 from .serializers import BYTES, Serializer
 from .stats import Stats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES, Subscription
@@ -263,6 +265,35 @@ class Client:
             overflow=overflow,
         )
 
+    def replay(
+        self,
+        filter: Topic,
+        *,
+        offset: int | None = None,
+        epoch: int | None = None,
+        since: datetime | float | None = None,
+        past_only: bool = False,
+        syntax: Syntax = "amqp",
+        pending_messages: int = PENDING_MESSAGES,
+        pending_bytes: int = PENDING_BYTES,
+        overflow: Overflow = "pause",
+    ) -> Replay:
+        """A subscription that begins with what the broker has archived, and goes on with what is published: no gap
+        between the two, and nothing twice. To be used as `subscribe`.
+
+        offset, epoch: begin with this one; `epoch` makes sure that it still names the message that it named.
+        since: begin with what came then, or later: a datetime with a time zone, or seconds since 1970 UTC.
+            With neither, with the oldest message there is.
+        past_only: end with what was archived when it was asked for.
+
+        Raises ValueError here; when entered or awaited as `subscribe`, and Unsupported where there is no archive,
+        MessagesGone where what is asked for is not kept any more.
+        """
+        return Replay(
+            self, self._subscriptions, filter, offset=offset, epoch=epoch, since=since, past_only=past_only,
+            syntax=syntax, pending_messages=pending_messages, pending_bytes=pending_bytes, overflow=overflow,
+        )  # fmt: skip
+
     # Waiting and ending.
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -311,10 +342,13 @@ class Client:
 
     # Called by the link and by subscriptions.
 
-    def delivery_received(self, frame: Delivery, size: int) -> None:
+    def delivery_received(self, frame: Delivery | Replayed, size: int) -> None:
         self.link.stats.delivered += 1
         if not self._subscriptions.delivered(frame, size) and not self._inbox.delivered(frame, size):
             self.link.stats.unclaimed += 1
+
+    def replay_ended_received(self, frame: ReplayEnd) -> None:
+        self._subscriptions.replay_ended(frame)
 
     def ended_received(self, frame: Ended) -> None:
         self._subscriptions.ended(frame)

@@ -172,6 +172,18 @@ class Unsupported(BrokerError):
     default_code = "unsupported"
 
 
+class MessagesGone(BrokerError):
+    """What a replay asks for is not in the archive any more. `details`: `first`, `end`, offsets."""
+
+    default_code = "messages_gone"
+
+
+class ReplayFailed(BrokerError):
+    """The broker cannot read its archive."""
+
+    default_code = "replay_failed"
+
+
 BROKER_ERRORS: dict[str, type[BrokerError]] = {
     cls.default_code: cls
     for cls in (
@@ -186,6 +198,8 @@ BROKER_ERRORS: dict[str, type[BrokerError]] = {
         NoSuchSubscription,
         LimitExceeded,
         Unsupported,
+        MessagesGone,
+        ReplayFailed,
     )
 }
 

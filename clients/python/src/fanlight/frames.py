@@ -35,6 +35,8 @@ class FrameType(IntEnum):
     PONG = 12
     ERROR = 13
     GOODBYE = 14
+    REPLAY = 48
+    REPLAY_END = 49
 
 
 class Hello(NamedTuple):
@@ -65,6 +67,34 @@ class Delivery(NamedTuple):
     headers: dict[str, Any] | None
     syntax: int
     reply: Topic | None
+
+
+class ReplayRequest(NamedTuple):
+    """REPLAY; the name Replay is the one that users see."""
+
+    request: int | None
+    subscription: int
+    filter: Topic
+    options: dict[str, Any] | None
+
+
+class Replayed(NamedTuple):
+    """MESSAGE with the fields that only an archived one has (3.7)."""
+
+    subscription: int
+    topic: Topic
+    payload: bytes
+    headers: dict[str, Any] | None
+    syntax: int
+    reply: Topic | None
+    offset: int
+    timestamp: int
+
+
+class ReplayEnd(NamedTuple):
+    subscription: int
+    offset: int
+    epoch: int
 
 
 class Receipt(NamedTuple):
@@ -124,7 +154,8 @@ class Goodbye(NamedTuple):
 
 Frame = (
     Hello | Welcome | Publish | Delivery | Receipt | Subscribe | Ok | Unsubscribe
-    | Ended | Credit | Ping | Pong | Error | Goodbye
+    | Ended | Credit | Ping | Pong | Error | Goodbye | Replayed | ReplayRequest
+    | ReplayEnd
 )  # fmt: skip
 
 
@@ -230,5 +261,10 @@ SPECS: dict[int, Spec] = {
         Error,
         (_OPTIONAL_REQUEST, Field("code", is_str), Field("text", is_str), Field("details", is_map, None)),
     ),
+    FrameType.REPLAY: Spec(
+        ReplayRequest,
+        (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None)),
+    ),
+    FrameType.REPLAY_END: Spec(ReplayEnd, (_SUBSCRIPTION, Field("offset", is_u64), Field("epoch", is_u32))),
     FrameType.GOODBYE: Spec(Goodbye, (Field("reason", is_str), Field("text", is_str, None))),
 }

@@ -26,7 +26,7 @@ from .errors import (
     RequestTimeout,
     from_broker,
 )
-from .frames import Delivery, Ended, Error, Frame, Goodbye, Ok, Ping, Pong, Receipt, Welcome
+from .frames import Delivery, Ended, Error, Frame, Goodbye, Ok, Ping, Pong, Receipt, Replayed, ReplayEnd, Welcome
 from .handshake import open_wire
 from .heartbeat import TOKEN, Heartbeat
 from .options import Options
@@ -48,7 +48,9 @@ class State(Enum):
 
 
 class LinkUser(Protocol):
-    def delivery_received(self, frame: Delivery, size: int) -> None: ...
+    def delivery_received(self, frame: Delivery | Replayed, size: int) -> None: ...
+
+    def replay_ended_received(self, frame: ReplayEnd) -> None: ...
 
     def ended_received(self, frame: Ended) -> None: ...
 
@@ -315,7 +317,7 @@ class Link:
     # Receiving.
 
     def frame_received(self, frame: Frame, size: int) -> None:
-        if type(frame) is Delivery:
+        if type(frame) is Delivery or type(frame) is Replayed:
             self._deliver(frame, size)
         elif isinstance(frame, Receipt):
             self.answers.resolve(frame.request, frame.routed)
@@ -328,6 +330,8 @@ class Link:
                 self.answers.resolve(frame.token, None)
         elif isinstance(frame, Ping):
             self.post(self.encoder.pong(frame.token))
+        elif isinstance(frame, ReplayEnd):
+            self._user.replay_ended_received(frame)
         elif isinstance(frame, Ended):
             self._user.ended_received(frame)
         elif isinstance(frame, Error):

@@ -1,11 +1,12 @@
 """A message as a subscriber gets it: a view of the MESSAGE frame, taken apart only where it is asked."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from . import topics
 from .errors import FanlightError
-from .frames import Delivery, Headers
+from .frames import Delivery, Headers, Replayed
 from .serializers import BYTES, Serializer, for_content_type
 from .topics import Topic
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .subscription import Subscription
 
 CORRELATION = "correlation-id"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_HEADERS: dict[str, Any] = {}
 
 
@@ -21,7 +23,7 @@ class BaseMessage:
 
     __slots__ = ("_frame", "_source", "size")
 
-    def __init__(self, frame: Delivery, source: Any, size: int) -> None:
+    def __init__(self, frame: Delivery | Replayed, source: Any, size: int) -> None:
         self._frame = frame
         self._source = source
         self.size = size
@@ -55,6 +57,16 @@ class BaseMessage:
     def reply(self) -> Topic | None:
         """Where an answer is awaited, in the same spelling as the topic; None where none is."""
         return self._frame.reply
+
+    @property
+    def offset(self) -> int | None:
+        """Where it stands in the broker's archive, if it was replayed from there; else None."""
+        return self._frame.offset if type(self._frame) is Replayed else None
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """When the broker got it, UTC, if it was replayed; else None."""
+        return _EPOCH + timedelta(microseconds=self._frame.timestamp) if type(self._frame) is Replayed else None
 
     @property
     def value(self) -> Any:

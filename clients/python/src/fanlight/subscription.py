@@ -28,13 +28,14 @@ from .errors import (
     SubscriptionEnded,
     SubscriptionOverflow,
 )
-from .frames import Delivery, Ended
+from .frames import Delivery, Ended, Replayed
 from .message import Message
 from .options import Overflow
 from .stats import SubscriptionStats
 
 if TYPE_CHECKING:
     from .client import Client
+    from .codec import Encoder
     from .subscriptions import Subscriptions
 
 PENDING_MESSAGES = 65_536
@@ -250,7 +251,7 @@ class Subscription:
 
     # Called by the client.
 
-    def deliver(self, frame: Delivery, size: int) -> None:
+    def deliver(self, frame: Delivery | Replayed, size: int) -> None:
         self.stats.delivered += 1
         if self._leaving:
             self._table.count_unclaimed()
@@ -295,6 +296,13 @@ class Subscription:
         if self._holding:
             self._holding = False
             self._table.release(self)
+
+    def request_frame(self, encoder: "Encoder", request: int, number: int) -> bytes:
+        """What puts it in force on a connection. Raises BrokerError if this broker cannot."""
+        return encoder.subscribe(request, number, self.filter, self.wire_options() or {})
+
+    def answered(self, result: dict[str, Any]) -> None:
+        """OK has come, with this."""
 
     def wire_options(self) -> dict[str, Any] | None:
         """What SUBSCRIBE says, now; None when it had all its messages before."""

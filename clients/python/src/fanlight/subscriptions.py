@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .errors import BrokerError, ConnectionLost, FanlightError, NoSuchSubscription, ReadingPaused, SubscriptionEnded
-from .frames import Delivery, Ended
+from .frames import Delivery, Ended, Replayed, ReplayEnd
 from .link import Link, State
+from .replay import Replay
 from .subscription import Subscription
 
 
@@ -55,11 +56,15 @@ class Subscriptions:
                     raise
 
     def _ask(self, number: int, subscription: Subscription, *, first: bool = False) -> "asyncio.Future[Any]":
-        options = subscription.wire_options() or {}
         encoder = self._link.encoder
-        return self._link.ask(
-            lambda request: encoder.subscribe(request, number, subscription.filter, options), first=first
-        )
+        asked = self._link.ask(lambda request: subscription.request_frame(encoder, request, number), first=first)
+        asked.add_done_callback(lambda answer: self._answered(subscription, answer))
+        return asked
+
+    @staticmethod
+    def _answered(subscription: Subscription, answer: "asyncio.Future[Any]") -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            subscription.answered(answer.result() or {})
 
     async def resume(self) -> None:
         """Subscribe again on a new connection. What is refused now ends with that error.
@@ -73,8 +78,12 @@ class Subscriptions:
             if subscription.wire_options() is None:
                 self.forget(subscription)
             else:
-                # Before what waits in the outbox, which may be for this very subscription.
-                asked.append((subscription, self._ask(number, subscription, first=True)))
+                try:
+                    # Before what waits in the outbox, which may be for this very subscription.
+                    asked.append((subscription, self._ask(number, subscription, first=True)))
+                except BrokerError as refusal:  # it is another broker, which cannot
+                    self._by_number.pop(number, None)
+                    subscription.finish(refusal)
         if not asked:
             return
         await asyncio.wait([answer for _, answer in asked], timeout=self._link.options.timeout)
@@ -152,13 +161,18 @@ class Subscriptions:
     def count_unclaimed(self) -> None:
         self._link.stats.unclaimed += 1
 
-    def delivered(self, frame: Delivery, size: int) -> bool:
+    def delivered(self, frame: Delivery | Replayed, size: int) -> bool:
         """Whether it was for one of them."""
         subscription = self._by_number.get(frame.subscription)
         if subscription is None:
             return False
         subscription.deliver(frame, size)
         return True
+
+    def replay_ended(self, frame: ReplayEnd) -> None:
+        subscription = self._by_number.get(frame.subscription)
+        if isinstance(subscription, Replay):
+            subscription.gone_live(frame)
 
     def ended(self, frame: Ended) -> None:
         subscription = self._by_number.pop(frame.subscription, None)

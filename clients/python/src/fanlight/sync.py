@@ -17,6 +17,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 from weakref import WeakValueDictionary
@@ -41,12 +42,14 @@ from .errors import (
     InvalidTopic,
     InvalidURL,
     LimitExceeded,
+    MessagesGone,
     NoResponders,
     NoSuchSubscription,
     NotPermitted,
     ProtocolError,
     ProtocolViolation,
     ReadingPaused,
+    ReplayFailed,
     RequestTimeout,
     SerializationError,
     SubscriptionEnded,
@@ -60,6 +63,7 @@ from .handoff import Handoff
 from .message import BaseMessage
 from .message import Message as AsyncMessage
 from .options import Overflow, SlowPolicy
+from .replay import Replay as AsyncReplay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES
@@ -71,11 +75,11 @@ from .url import Address
 __all__ = [
     "BYTES", "DEFAULT_URL", "JSON", "MSGPACK", "AuthenticationFailed", "Backoff", "BrokerError", "Client",
     "ConnectError", "ConnectionClosed", "ConnectionLost", "DrainTimeout", "FanlightError", "FrameTooLarge",
-    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Message", "NoResponders",
-    "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
-    "RequestTimeout", "SerializationError", "Serializer", "Stats", "Subscription", "SubscriptionEnded",
-    "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported", "UnsupportedVersion",
-    "connect",
+    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Message", "MessagesGone",
+    "NoResponders", "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
+    "Replay", "ReplayFailed", "RequestTimeout", "SerializationError", "Serializer", "Stats", "Subscription",
+    "SubscriptionEnded", "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported",
+    "UnsupportedVersion", "connect",
 ]  # fmt: skip
 
 # Messages fetched from the loop's thread in one trip, where they wait already. Not with credit: there, what
@@ -220,7 +224,8 @@ class Client:
         with self._naming:
             known = self._subscriptions.get(subscription)
             if known is None:  # a new one, or one that its maker has let go of
-                known = self._subscriptions[subscription] = Subscription(self, self._thread, subscription)
+                kind = Replay if isinstance(subscription, AsyncReplay) else Subscription
+                known = self._subscriptions[subscription] = kind(self, self._thread, subscription)
             return known
 
     @property
@@ -348,6 +353,25 @@ class Client:
         self._thread.run(subscription.begin())
         return self._blocking(subscription)
 
+    def replay(
+        self,
+        filter: Topic,
+        *,
+        offset: int | None = None,
+        epoch: int | None = None,
+        since: datetime | float | None = None,
+        past_only: bool = False,
+        syntax: Syntax = "amqp",
+    ) -> "Replay":
+        """As `fanlight.Client.replay`, begun when this returns."""
+        replay = self._inner.replay(
+            filter, offset=offset, epoch=epoch, since=since, past_only=past_only, syntax=syntax
+        )
+        self._thread.run(replay.begin())
+        found = self._blocking(replay)
+        assert isinstance(found, Replay)
+        return found
+
     def flush(self, timeout: float | None = None) -> None:
         """As `fanlight.Client.flush`."""
         self._thread.run(self._inner.flush(timeout))
@@ -451,3 +475,21 @@ class Subscription:
 
     def __repr__(self) -> str:
         return f"<fanlight.sync.Subscription {self.filter!r}>"
+
+
+class Replay(Subscription):
+    """Made by `Client.replay`: what the broker has archived, then what is published."""
+
+    _inner: AsyncReplay
+
+    @property
+    def live(self) -> bool:
+        return self._inner.live
+
+    @property
+    def next_offset(self) -> int | None:
+        return self._inner.next_offset
+
+    @property
+    def epoch(self) -> int | None:
+        return self._inner.epoch

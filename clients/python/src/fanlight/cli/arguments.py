@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import time
+from datetime import datetime
 from typing import NoReturn, TypeAlias
 
 from .. import __version__
@@ -51,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+AGO = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 Verbs: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
@@ -94,14 +97,20 @@ def _sub(verbs: Verbs) -> None:
         "  fanlight sub 'stock.nyse.#' 'stock.nasdaq.#'\n"
         "  fanlight sub --syntax mqtt 'site/+/temp' --json | jq .payload\n"
         "  fanlight sub jobs --group workers              each message to one of the workers\n"
-        "  fanlight sub 'stock.#' --count 10 --timeout 5\n",
+        "  fanlight sub 'stock.#' --count 10 --timeout 5\n"
+        "  fanlight sub 'stock.#' --since 10m             what was archived in the last 10 minutes, then what comes\n",
     )
     verb.add_argument("filters", metavar="FILTER", nargs="+", help="a message comes once for each that matches")
     _broker(verb)
     _syntax(verb)
     verb.add_argument("--count", type=_count, metavar="N", help="exit after N messages")
     verb.add_argument("--json", action="store_true", help="write JSON: topic, syntax, payload, headers, reply")
-    verb.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
+    whose = verb.add_mutually_exclusive_group()
+    whose.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
+    whose.add_argument(
+        "--since", type=_since, metavar="WHEN",
+        help="begin with what the broker has archived: 90s, 10m, 2h or 1d ago, 2026-01-31T12:00, or all",
+    )
     verb.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="exit with 4 when nothing came for so long")
     _ready(verb)
 
@@ -226,6 +235,18 @@ def _count(word: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def _since(word: str) -> datetime | float:
+    """A time, or how long ago."""
+    if word == "all":
+        return 0.0
+    if word[-1:] in AGO and word[:-1].replace(".", "", 1).isdigit():
+        return time.time() - float(word[:-1]) * AGO[word[-1]]
+    try:
+        return datetime.fromisoformat(word).astimezone()  # without a zone, as the clock on the wall has it
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be like 10m (s, m, h, d), 2026-01-31T12:00, or all") from None
 
 
 def _seconds(word: str) -> float:

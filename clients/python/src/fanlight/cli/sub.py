@@ -45,16 +45,7 @@ async def run(options: argparse.Namespace) -> int:
         on_disconnect=_say, on_reconnect=_say_again,
     ) as client:
         printing = _Printing(options)
-        subscriptions = [
-            await client.subscribe(
-                text.topic(filter),
-                syntax=options.syntax,
-                group=options.group,
-                # Neither side sends more than is printed; more than one filter can share a count.
-                after=options.count if len(options.filters) == 1 else None,
-            )
-            for filter in options.filters
-        ]
+        subscriptions = [await _begun(client, filter, options) for filter in options.filters]
         if options.ready:
             print("fanlight sub: subscribed", file=sys.stderr, flush=True)
         tasks = {asyncio.create_task(printing.all_of(subscription)) for subscription in subscriptions}
@@ -65,6 +56,18 @@ async def run(options: argparse.Namespace) -> int:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             sys.stdout.flush()
+
+
+async def _begun(client: Client, filter: str, options: argparse.Namespace) -> Subscription:
+    if options.since is not None:
+        return await client.replay(text.topic(filter), since=options.since, syntax=options.syntax)
+    return await client.subscribe(
+        text.topic(filter),
+        syntax=options.syntax,
+        group=options.group,
+        # Neither side sends more than is printed; more than one filter can share a count.
+        after=options.count if len(options.filters) == 1 else None,
+    )
 
 
 async def _until_done(printing: _Printing, tasks: set["asyncio.Task[None]"], silence: float | None) -> int:

@@ -47,6 +47,8 @@ def as_json(message: Message) -> str:
         "headers": plain(dict(message.headers)),
         "reply": plain(message.reply),
     }
+    if message.timestamp is not None:  # it was replayed
+        document |= {"offset": message.offset, "timestamp": message.timestamp.isoformat()}
     return json.dumps(document, ensure_ascii=False)
 
 
