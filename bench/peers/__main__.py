@@ -71,7 +71,8 @@ def _compare(options: argparse.Namespace) -> int:
     _tell(f"written {path}")
     for letter, about in report["scenarios"].items():
         print("\n".join([f"\n{letter}: {about['title']}", *tables.aligned(tables.scenario(report, letter))]))
-    _bars([bar for bar in bars(report) if bar.reached is not None])
+    if measured := [bar for bar in bars(report) if bar.reached is not None]:
+        _bars(measured)
     everything = report["complete"] and len(asked) == len(ASKED) and len(chosen) == len(CONTENDERS)
     if everything or options.publish:
         return _report(report, options)

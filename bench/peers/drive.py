@@ -4,11 +4,10 @@ from bench import procfs
 from bench.load import scenario as scenarios
 from bench.load.run import run
 from bench.peers.plan import Asked
-from bench.peers.results import Row
+from bench.peers.results import FIGURES, Row
 
 SUBSCRIPTIONS_MIN = 10_000  # below that what a subscription takes is lost in the growth of the process
 CONNECTIONS_MIN = 1_000
-KINDS = ("connects_per_second", "broker_us_per_connect", "throughput_kept")  # of scenarios that are not one stream
 
 
 def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> Row:
@@ -39,4 +38,5 @@ def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> R
         row["subscribe_cpu_seconds"] = result.subscribe_broker_seconds
     if result.connections >= CONNECTIONS_MIN:
         row["bytes_per_connection"] = result.bytes_per_connection
-    return row | {name: value for name, value in result.figures.items() if name in KINDS}
+    # What scenarios have that are not one stream of messages.
+    return row | {name: value for name, value in result.figures.items() if name in FIGURES}

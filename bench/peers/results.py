@@ -29,7 +29,8 @@ FIGURES = (
     "deliveries_per_second", "messages_per_second", "us_per_delivery", "us_per_message", "broker_busy",
     "generator_busy", "others_busy", "p50_us", "p90_us", "p99_us", "p999_us", "resident_bytes",
     "bytes_per_connection", "bytes_per_subscription", "subscribe_cpu_seconds", "connects_per_second",
-    "broker_us_per_connect", "throughput_kept",
+    "broker_us_per_connect", "throughput_kept", "round_trips_per_second", "broker_us_per_round_trip",
+    "stored_per_second", "broker_us_per_stored", "bytes_per_stored", "last_ms_p50", "last_ms_p99",
 )  # fmt: skip
 
 
