@@ -106,8 +106,9 @@ class Storm:
                     if self._receive(clients[number]):
                         missing.discard(number)
                 except (Refused, Damaged, OSError) as error:
-                    epoll.unregister(number)
                     missing.discard(number)
+                    self.standing.remove(clients[number])
+                    clients[number].socket.close()  # which takes it out of the epoll, too
                     self._fault("closed", error)
             self._tick()
 

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -260,7 +261,31 @@ def test_a_churner_sees_a_delivery_that_it_should_not_get_and_one_that_does_not_
     theirs.close()
 
 
-def test_a_broker_that_closes_is_a_fault_and_not_the_end() -> None:
+@pytest.mark.parametrize(("silent", "fault"), [(True, "lost"), (False, "closed")])
+def test_a_connection_that_does_not_answer_at_the_end_is_lost_and_one_that_ends_is_closed(
+    silent: bool, fault: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def welcome_and_no_more() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1_000)
+                connection.sendall(b"\x20\x02\0\0")
+                if silent:
+                    while connection.recv(1_000):
+                        pass
+
+        served = pool.submit(welcome_and_no_more)
+        scenario = scenarios.load("idle-connections").with_changes(options={"connections": 1})
+        url = f"mqtt://127.0.0.1:{server.getsockname()[1]}"
+        result = run(scenario, url, duration=0.2, warmup=0.0, drain=0.1)
+        served.result(10)
+    assert {name: count for name, count in result.faults.items() if count} == {fault: 1}
+    assert bool(result.complaint) == (not silent)
+
+
+def test_a_broker_that_is_gone_is_a_fault_and_not_the_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         port = server.getsockname()[1]
