@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 
 from bench import null_server
 from bench.launch import Broker, LaunchError
-from bench.load import compare, figures
+from bench.load import compare, figures, kinds
 from bench.load import scenario as scenarios
 from bench.load import target as targets
 from bench.load.kinds import STREAM
@@ -113,6 +114,10 @@ def _compared(before: Any, now: dict[str, Any], fail_above: float | None) -> boo
 def _chosen(name: str, options: argparse.Namespace) -> Scenario:
     changes = {key: getattr(options, key) for key in CHANGES if getattr(options, key) is not None}
     scenario = scenarios.load(name).with_changes(**changes)
+    if unused := kinds.ignored(scenario.kind, changes):
+        flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in unused)
+        known = ", ".join(dataclasses.asdict(scenario.choices))
+        raise BadScenario(f"{name} does not look at {flags}; there is --set with {known}")
     if not options.set:
         return scenario
     given = dict(word.partition("=")[::2] for word in options.set)

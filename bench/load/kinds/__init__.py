@@ -5,7 +5,7 @@ kind is measured by the module of its name in this folder, all with the same cal
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,17 @@ class Replay:
 KINDS: dict[str, type[Any]] = {
     "connects": Connects, "idle": Idle, "churn": Churn, "retained": Retained, "requests": Requests, "replay": Replay,
 }  # fmt: skip
+
+# What else of a scenario a kind looks at. Of a stream, and of churn beside one, that is everything.
+LOOKED_AT: dict[str, set[str]] = {
+    "connects": set(), "idle": set(), "retained": {"payload_bytes"}, "requests": {"payload_bytes"},
+    "replay": {"publishers", "subscribers", "window"},
+}  # fmt: skip
+
+
+def ignored(kind: str, fields: Iterable[str]) -> list[str]:
+    """Those of a scenario's fields that a kind does not look at."""
+    return [name for name in fields if kind in LOOKED_AT and name not in LOOKED_AT[kind]]
 
 
 def options(kind: str, given: Mapping[str, Any]) -> Any:

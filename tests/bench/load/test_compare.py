@@ -122,6 +122,8 @@ def test_options_of_a_kind_are_set_on_the_command_line(capsys: pytest.CaptureFix
     assert json.loads(captured.out)["results"][0]["connections"] == 7
     assert "connects/s" in captured.err
     assert main(["load", "idle-connections", "--set", "clients=7"]) == BAD_COMMAND
+    assert main(["load", "idle-connections", "--publishers", "7"]) == BAD_COMMAND
+    assert "does not look at --publishers; there is --set with connections, at_once" in capsys.readouterr().err
 
 
 class Terminal(io.StringIO):
