@@ -107,18 +107,18 @@ class Connection(asyncio.BufferedProtocol):
         """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
         self._transport = cast(asyncio.Transport, socket)
         self.address = socket.address
-        self._open(self._transport, socket.fd)
+        self._open(self._transport, socket.fd, waits=True)
         if self._protocol is not None:
             self._socket = socket
             socket.attach(self, self._protocol)
 
-    def _open(self, transport: asyncio.Transport, fd: int) -> None:
+    def _open(self, transport: asyncio.Transport, fd: int, *, waits: bool = False) -> None:
         self._protocol = self.home.opened(self)
         if self._protocol is None:
             transport.abort()
             return
         outbox = self._protocol.outbox
-        self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd)
+        self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd, waits)
 
     def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
         assert self._protocol is not None

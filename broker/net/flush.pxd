@@ -16,6 +16,7 @@ cdef class Sink:
         readonly object transport
         object on_drained
         readonly int fd                # -1: everything through the transport (TLS, or not a socket)
+        bint waits                     # the transport waits for room with nothing to send, too
         readonly bint full             # the transport has bytes that the socket would not take
         readonly bint closing          # end the stream when everything is out
         bint linger                    # with half of it only

@@ -39,13 +39,16 @@ cdef class Sink:
     transport  an asyncio transport, its write buffer limit set to 0, so that it says at once when the socket is full
     on_drained called with the outbox when it held publishers back and does no more, or when it wanted to be refilled
     fd         its socket's file descriptor, or -1
+    waits      whether the transport can wait for room with nothing to send (`wait_for_room`)
     """
 
-    def __cinit__(self, Outbox outbox not None, transport not None, on_drained not None, int fd=-1):
+    def __cinit__(self, Outbox outbox not None, transport not None, on_drained not None, int fd=-1,
+                  bint waits=False):
         self.outbox = outbox
         self.transport = transport
         self.on_drained = on_drained
         self.fd = fd
+        self.waits = waits
 
     def resumed(self):
         """The transport has got rid of everything (asyncio's resume_writing)."""
@@ -106,8 +109,12 @@ cdef class Sink:
             while sent < 0 and errno == EINTR:
                 sent = sendmsg(self.fd, &message, MSG_NOSIGNAL)
             if sent < 0:
+                if errno == EAGAIN and self.waits and not self.transport.is_closing():
+                    self.full = outbox.stuck = True
+                    self.transport.wait_for_room()
+                    break
                 if errno == EAGAIN:
-                    # The transport waits best while it has something to send: it gets the first frame.
+                    # This transport waits only while it has something to send: it gets the first frame.
                     self.through_transport(outbox.take(1))
                     continue
                 # The transport's read sees the error too and ends the connection in good order; this is only faster.

@@ -22,13 +22,14 @@ cdef class Socket(Watched):
         bytes rest                    # written, and not taken by the kernel yet, from `rest_at` on; None if there is none
         Py_ssize_t rest_at
         readonly object address       # the peer's, as text
+        bint full                     # it waits for room, for `rest` or for its owner's outbox
         bint paused                   # its owner wants to read nothing
         bint direct                   # bytes may go to the lane
         readonly bint closing         # it reads nothing any more, and is gone when `rest` is
         bint gone                     # `connection_lost` is on its way
 
     cdef int read(self, double now) except -1
-    cdef int write_rest(self) except -1
+    cdef int go_on(self) except -1
     cdef int listen(self) except -1
     cdef int lose(self, error) except -1
 

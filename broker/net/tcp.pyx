@@ -75,12 +75,12 @@ cdef class Socket(Watched):
     cdef int attend(self, uint32_t events, double now) except -1:
         if self.gone:
             return 0
-        if events & WRITABLE and self.rest is not None:
-            self.write_rest()
+        if events & WRITABLE and self.full:
+            self.go_on()
         if events & ~<uint32_t> WRITABLE:
             if self.paused or self.closing:
                 # It is told again when it is read from again: a reset, too, which is noticed here without being asked for.
-                self.poller.watch(self, WRITABLE if self.rest is not None else 0)
+                self.poller.watch(self, WRITABLE if self.full else 0)
             else:
                 self.read(now)
         return 0
@@ -113,23 +113,27 @@ cdef class Socket(Watched):
             self.reader.receive(now)
         return 0
 
-    cdef int write_rest(self) except -1:
-        """There is room for what waited."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(self.rest) - self.rest_at
-        cdef Py_ssize_t sent = send(self.fd, PyBytes_AS_STRING(self.rest) + self.rest_at, size, MSG_NOSIGNAL)
-        if sent < 0:
-            if errno != EAGAIN and errno != EINTR:
-                self.lose(OSError(errno, os.strerror(errno)))
-            return 0
-        self.rest_at += sent
-        if sent == size:
-            self.rest = None
-            self.rest_at = 0
-            self.listen()
-            if self.closing:
-                self.lose(None)
-            else:
-                self.owner.resume_writing()
+    cdef int go_on(self) except -1:
+        """There is room: for the rest first, then for what is in the outbox."""
+        cdef Py_ssize_t size, sent
+        if self.rest is not None:
+            size = PyBytes_GET_SIZE(self.rest) - self.rest_at
+            sent = send(self.fd, PyBytes_AS_STRING(self.rest) + self.rest_at, size, MSG_NOSIGNAL)
+            if sent < 0:
+                if errno != EAGAIN and errno != EINTR:
+                    self.lose(OSError(errno, os.strerror(errno)))
+                return 0
+            self.rest_at += sent
+            if sent < size:
+                return 0
+        self.rest = None
+        self.rest_at = 0
+        self.full = False
+        if self.closing:
+            self.lose(None)
+        else:
+            self.owner.resume_writing()
+            self.listen()    # for room no more, unless it is full again
         return 0
 
     cdef int listen(self) except -1:
@@ -137,7 +141,7 @@ cdef class Socket(Watched):
         cdef uint32_t events = 0
         if self.gone:
             return 0
-        if self.rest is not None:
+        if self.full:
             events |= WRITABLE
         if not self.closing and not self.paused:
             events |= READABLE
@@ -176,7 +180,13 @@ cdef class Socket(Watched):
             return
         self.rest = octets if self.rest is None else self.rest[self.rest_at:] + octets
         self.rest_at = 0
-        self.listen()
+        self.wait_for_room()
+
+    def wait_for_room(self):
+        """Call the owner's `resume_writing` when there is room."""
+        if not self.full:
+            self.full = True
+            self.listen()
 
     def get_write_buffer_size(self):
         return 0 if self.rest is None else PyBytes_GET_SIZE(self.rest) - self.rest_at
@@ -208,7 +218,7 @@ cdef class Socket(Watched):
             return
         self.closing = True
         if self.rest is None:
-            self.lose(None)
+            self.lose(None)    # what is still in the outbox is its owner's to give up
         else:
             self.listen()
 
