@@ -7,6 +7,7 @@ needless dependency shows.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -137,6 +138,22 @@ def test_the_broker_wheel_has_the_data_of_the_demonstration_with_its_licence(
 ) -> None:
     names = set(zipfile.ZipFile(distributions.broker_wheel).namelist())
     assert {"bench/data/sp500_sample.csv.gz", "bench/data/LICENSE-sp500.txt"} <= names
+
+
+def test_the_broker_wheel_has_the_scenarios_of_the_load_harness_and_its_verb(distributions: Distributions) -> None:
+    wheel = zipfile.ZipFile(distributions.broker_wheel)
+    assert {path for path in tracked(".toml") if path.startswith("bench/load/")} <= set(wheel.namelist())
+    (entries,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
+    assert "[fanlight.commands]\nbench = bench.__main__:main" in wheel.read(entries).decode()
+
+
+def test_what_the_image_is_built_from_is_not_ignored() -> None:
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = {source for sources in copied for source in sources.split()}
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = [line.removeprefix("!") for line in ignored if line.startswith("!")]
+    assert wanted >= {"matchcore", "archive", "pyproject.toml"}
+    assert not [path for path in wanted if not any(f"{path}/".startswith(f"{each}/") for each in let_in)]
 
 
 def environment(folder: Path, wheel: Path, libraries: set[str]) -> tuple[Path, Path]:
