@@ -6,6 +6,7 @@ asked: a script lets the broker come to rest first.
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from broker.auth import Credentials, PasswordAuthenticator
 from broker.core.broker import Broker
 from broker.core.limits import Limits, SlowPolicy
 from broker.net.clock import monotonic
-from broker.net.connection import Connection
+from broker.net.connection import Connection, ProtocolConnection
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.net.poller import Poller
@@ -34,11 +35,18 @@ WAYS = ("poller", "uvloop")
 
 
 class Recorder(Listener):
-    """A listener that remembers how connections ended."""
+    """A listener that remembers how connections ended, and whose sockets are soon full."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.ends: list[tuple[str, str, str | None]] = []
+
+    def opened(self, connection: Connection) -> ProtocolConnection | None:
+        transport: Any = connection._transport
+        plain = transport.get_extra_info("socket")
+        with socket.socket(fileno=os.dup(transport.fd if plain is None else plain.fileno())) as opened:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+        return super().opened(connection)
 
     def closed(self, connection: Connection) -> None:
         client = connection.protocol.client
