@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
 
-Encode = Callable[[int, int, Content], bytes]  # offset, microseconds UTC, what the message says
+# Offset, microseconds UTC, topic, number of its syntax, payload; and all of what it says, if that is more than these.
+Encode = Callable[[int, int, bytes, int, bytes, Content | None], bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A tap: the messages of some routes, copied into columns as they pass, some 50 ns each.
+"""A tap: the messages of some routes, copied into columns as they pass, some 40 ns each.
 
 A batch is handed over when it has `rows_max` messages or `batch_bytes_max` bytes, and when somebody calls `flush`. What
 was handed over counts against `bytes_max` until it is settled; what does not fit is dropped here, and counted.

@@ -4,10 +4,13 @@ A field left out and a nil field are the same. Fields behind those known are ign
 the compiled lane handles them (lane.pyx).
 """
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
+
+import msgpack  # type: ignore[import-untyped]
 
 from broker.core.errors import ProtocolError, Unsupported
 from broker.core.limits import SlowPolicy
@@ -19,6 +22,10 @@ NAME_BYTES_MAX: Final = 64
 GROUP_BYTES_MAX: Final = 255
 U32_MAX: Final = 2**32 - 1
 U64_MAX: Final = 2**64 - 1
+TOPICS: Final = msgpack.Packer(use_bin_type=True)  # for the one thread that reads for replays, and for no other
+REPLAYED_HEAD: Final = struct.Struct(">I3sI")  # length; header, type and form of the number; subscription
+REPLAYED_TAIL: Final = struct.Struct(">3sBQBQ")  # headers, syntax and reply; offset; timestamp
+REPLAYED_MARK: Final = b"\x99\x04\xce"
 REPLAYED_FIELDS: Final = 9  # of a MESSAGE that is replayed, its type included
 
 
@@ -305,6 +312,23 @@ def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes
 
 def replay_end(subscription: int, offset: int, epoch: int) -> bytes:
     return encode(Type.REPLAY_END, subscription, offset, epoch)
+
+
+def replayed_plainly(
+    subscription: int, topic: bytes, syntax: int, payload: bytes, offset: int, timestamp: int
+) -> bytes:
+    """`replayed`, of a message without headers or reply topic."""
+    packed = TOPICS.pack(topic.decode())  # the archive's topics are UTF-8
+    size = len(payload)
+    if size < 1 << 8:
+        kind = b"\xc4" + size.to_bytes(1)
+    else:
+        kind = b"\xc5" + size.to_bytes(2) if size < 1 << 16 else b"\xc6" + size.to_bytes(4)
+    head = REPLAYED_HEAD.pack(7 + len(packed) + len(kind) + size + 21, REPLAYED_MARK, subscription)
+    return b"".join(
+        (head, packed, kind, payload, REPLAYED_TAIL.pack(b"\xc0\x01\xc0" if syntax else b"\xc0\xc0\xc0",
+         0xCF, offset, 0xCF, timestamp))
+    )
 
 
 def replayed(subscription: int, message: Message, offset: int, timestamp: int) -> bytes:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from broker.core import replay as replays
+from broker.core.content import Content
+from broker.protocols.native import convert, frames
+from broker.protocols.native.format import FORMAT
 from broker.storage import replays as reading
 from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
 from tests.broker.storage.archived import Archived
@@ -225,6 +228,18 @@ def test_the_bytes_are_those_of_the_vectors(archived: Archived) -> None:
     assert peer.received.count(found["message_replayed"][4:21]) == 3
     assert peer.received.count(b"\xc0\xc0\xc0\xcf" + bytes(7) + b"\x05\xcf") == 1
     assert payloads(peer.frames()) == [5, 6, 7]
+
+
+@pytest.mark.parametrize(("topic", "syntax", "payload"), [
+    ("a.b", 0, b"x"), ("a/ü" * 30, 1, b""), ("a", 0, bytes(300)), ("a", 0, bytes(70_000)),
+])  # fmt: skip
+def test_the_quick_way_to_write_a_replayed_message_gives_the_bytes_of_the_other(
+    topic: str, syntax: int, payload: bytes
+) -> None:
+    content = Content(topic=topic.encode(), syntax=syntax, payload=payload)
+    message = convert.write(FORMAT, content)
+    assert message is not None
+    assert frames.replayed_plainly(7, topic.encode(), syntax, payload, 5, 6) == frames.replayed(7, message, 5, 6)
 
 
 def test_there_are_only_so_many_replays_at_once(build: Build) -> None:
