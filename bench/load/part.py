@@ -20,7 +20,9 @@ from bench.load.streams import Streams
 from bench.load.target import Target
 
 SLOW_RECEIVE_BYTES = 4_096  # of a slow subscriber's receive buffer: so that the broker soon feels it
-SUBSCRIPTION_MIN = 1_000    # numbers of subscriptions: no small ones, so that one that was not patched shows
+# Subscriptions are numbered from here on each connection, as clients do, who do not know of each other. No small
+# numbers, so that one that was not patched shows.
+SUBSCRIPTION_MIN = 1_000
 
 
 class Part:
@@ -58,7 +60,7 @@ class Part:
         """Subscribe all; how many subscriptions."""
         count = 0
         for number, connection in self._subscribers.items():
-            connection.say(self._speaker.subscribe([(SUBSCRIPTION_MIN + number, self._spelled(self._filter(number)))]))
+            connection.say(self._speaker.subscribe([(SUBSCRIPTION_MIN, self._spelled(self._filter(number)))]))
             count += 1
         for number, connection in self._background.items():
             connection.say(self._speaker.subscribe(self._background_filters(number)))
@@ -223,7 +225,7 @@ class Part:
         audience = spelling.Audience(topics, templates, parent=self._speaker.parent)
         for subscriber, pattern in enumerate(spelling.filters(scenario.filters, scenario.subscribers)):
             for topic in audience.topics(pattern):
-                yield subscriber, SUBSCRIPTION_MIN + subscriber, topic
+                yield subscriber, SUBSCRIPTION_MIN, topic
         background = scenario.background
         patterns = spelling.filters(background.filters, background.subscriptions)
         for number, pattern in enumerate(patterns if background.subscriptions else ()):

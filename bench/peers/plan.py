@@ -2,8 +2,8 @@
 
 A scenario is one of bench/load, named here by the letter that the tables have. Runs are interleaved: a round of a
 scenario has one run of each contender, then comes the next round, so that what else the machine does falls on all
-alike. A contender that would not come to an end in sensible time is left out by declaration, with the reason, which the
-report repeats.
+alike; a contender that a run or two tell apart takes part in some of them only. One that would not come to an end in
+sensible time is left out by declaration, with the reason, which the report repeats.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +120,8 @@ def steps(asked: Sequence[Asked], contenders: Sequence[Contender], rounds: int) 
         ]
         for number in range(rounds):
             for contender, scheme in taking_part:
-                yield Step(one, contender, scheme, number)
+                if number % contender.every == 0:
+                    yield Step(one, contender, scheme, number)
 
 
 def left_out(asked: Sequence[Asked], contenders: Sequence[Contender]) -> list[dict[str, str]]:
