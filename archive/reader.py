@@ -20,6 +20,7 @@ from archive.manifest import Manifest, Span
 from archive.segment import Segment, first_of, name_of
 
 Where = Callable[[Any], Any]  # a batch in; a boolean array out, or None for all of it
+TIME_MAX = (1 << 63) - 1  # that a timestamp can be
 ATTEMPTS = 10  # a segment that is renamed or removed while it is looked for is looked for again
 
 
@@ -87,6 +88,8 @@ class Archive:
 
     def offset_at(self, time: int) -> int:
         """The first offset whose message is as late as `time` (microseconds UTC); the end if none is."""
+        if time > TIME_MAX:
+            return self.end
         for span in self.spans:
             if span.latest >= time:
                 segment = self._segment(span)

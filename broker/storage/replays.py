@@ -2,7 +2,8 @@
 
 A part is some 32 KiB of whole frames, made by the protocol's `encode` in the thread: reading, filtering and encoding
 take nothing of the loop but the GIL, which the thread gives back every few milliseconds. A replay asks for its next
-part when the one before is out, so what is read ahead is one batch for each.
+part when the one before is out, so what is read ahead is one batch for each. A part also ends, with less or nothing in
+it, when it has looked at so many batches: a filter that matches little holds up neither other replays nor a stop.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+import structlog
 
 from archive import Archive as Reader
 from archive import ArchiveError, Gone
@@ -20,6 +23,9 @@ from broker.core.recording import Selection
 from broker.core.replay import Encode, Part, Wanted
 from broker.core.topics import SYNTAXES
 
+log: Final = structlog.stdlib.get_logger("archive")
+
+BATCHES_MAX: Final = 32  # looked at for a part
 PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: a client that is replayed to can still ask
 NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
 ROWS: Final = 256  # made into Python objects together
@@ -52,8 +58,11 @@ class Reading:
         self._replays, self._wanted, self._encode = replays, wanted, encode
         self._selection = Selection([(wanted.filter, wanted.syntax)])
         self._reader: Reader | None = None
-        self._frames: Iterator[tuple[int, bytes]] | None = None
+        self._batches: Iterator[Any] | None = None
+        self._frames: Iterator[tuple[int, bytes]] | None = None  # of the present batch
+        self._until = 0  # where those end
         self._next = 0  # offset of what comes next
+        self._epoch = 0  # of that offset
         self._closed = False
         replays.running += 1
 
@@ -69,7 +78,7 @@ class Reading:
     # -- in the thread ------------------------------------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        self._frames = None
+        self._batches = self._frames = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -85,6 +94,9 @@ class Reading:
             part = Part(error=error)
         except (ArchiveError, OSError) as error:
             part = Part(error=ReplayFailed(f"the archive cannot be read: {error}"))
+        except Exception as error:  # whatever it is, somebody waits for an answer
+            log.exception("replay_failed", wanted=self._wanted)
+            part = Part(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
         self._replays.messages += part.messages
         self._replays.loop.call_soon_threadsafe(then, part)
 
@@ -92,16 +104,27 @@ class Reading:
         reader = self._reader
         if reader is None:
             reader = self._reader = Reader(self._replays.folder)
-            self._next = self._first(reader)
+            self._next, self._epoch = self._first(reader), reader.epoch
         octets: list[bytes] = []
-        size = 0
+        size = looked_at = 0
         while True:
-            if self._frames is None:
+            if self._frames is None and self._batches is None:
                 reader.refresh()
+                if reader.epoch != self._epoch:
+                    reader.check(self._epoch, self._next)  # what was read may have been taken back
+                    self._epoch = reader.epoch
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
                     return Part(b"".join(octets), len(octets), self._next, reader.epoch, True)
-                self._frames = self._rows(reader, self._next, until)
+                self._batches, self._until = reader.read(self._next, until), until
+            if self._frames is None:
+                assert self._batches is not None
+                batch = next(self._batches, None)
+                if batch is None:
+                    self._batches, self._next = None, self._until  # offsets without a message are passed over
+                    continue
+                looked_at += 1
+                self._frames = self._rows(batch)
             for offset, frame in self._frames:
                 self._next = offset + 1
                 octets.append(frame)
@@ -109,12 +132,13 @@ class Reading:
                 if size >= PART_BYTES:
                     return Part(b"".join(octets), len(octets), self._next, reader.epoch)
             self._frames = None
+            if looked_at >= BATCHES_MAX:
+                return Part(b"".join(octets), len(octets), self._next, reader.epoch)
 
     def _first(self, reader: Reader) -> int:
         wanted = self._wanted
         if wanted.offset is not None:
-            if wanted.epoch is not None:
-                reader.check(wanted.epoch, wanted.offset)
+            reader.check(reader.epoch if wanted.epoch is None else wanted.epoch, wanted.offset)
             if wanted.offset < reader.start:
                 raise Gone(wanted.offset, reader.start, "retention has removed them")
             return wanted.offset
@@ -122,25 +146,27 @@ class Reading:
             return reader.offset_at(wanted.since)
         return reader.start
 
-    def _rows(self, reader: Reader, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """(offset, frame) of the messages that are wanted."""
-        for batch in reader.read(start, end, where=self._mask):
-            for at in range(0, batch.num_rows, ROWS):
-                part = batch.slice(at, ROWS)
-                columns = [_values(part, name) for name in ANSWER]
-                for offset, time, topic, value, headers, syntax, kind, reply, correlation in zip(*columns, strict=True):
-                    number = NUMBERS[syntax]
-                    content = None
-                    if headers or kind or reply or correlation:
-                        content = Content(
-                            topic, number, value, tuple((one["key"], _shown(one["value"])) for one in headers or ()),
-                            content_type=kind.decode() if kind else None, correlation=correlation, reply=reply or None,
-                        )  # fmt: skip
-                    yield offset, self._encode(offset, time, topic, number, value, content)
+    def _rows(self, batch: Any) -> Iterator[tuple[int, bytes]]:
+        """(offset, frame) of the messages of a batch that are wanted."""
+        end = _values(batch.slice(batch.num_rows - 1), "offset")[0] + 1
+        mask = self._mask(batch)
+        batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
+        for at in range(0, batch.num_rows, ROWS):
+            part = batch.slice(at, ROWS)
+            columns = [_values(part, name) for name in ANSWER]
+            for offset, time, topic, value, headers, syntax, kind, reply, correlation in zip(*columns, strict=True):
+                number = NUMBERS[syntax]
+                content = None
+                if headers or kind or reply or correlation:
+                    content = Content(
+                        topic, number, value, tuple((one["key"], _shown(one["value"])) for one in headers or ()),
+                        content_type=kind.decode() if kind else None, correlation=correlation, reply=reply or None,
+                    )  # fmt: skip
+                yield offset, self._encode(offset, time, topic, number, value, content)
         self._next = end  # also past what was not wanted
 
     def _mask(self, batch: Any) -> Any:
-        """Which rows of a batch are wanted: each topic is asked for once."""
+        """Which rows of a batch are wanted, None for no one: each topic is asked for once."""
         found = None
         for syntax in SYNTAXES:
             column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()

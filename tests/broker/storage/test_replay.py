@@ -9,6 +9,7 @@ import pytest
 
 from broker.core import replay as replays
 from broker.core.content import Content
+from broker.core.limits import Durability
 from broker.protocols.native import convert, frames
 from broker.protocols.native.format import FORMAT
 from broker.storage import replays as reading
@@ -73,6 +74,7 @@ def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(a
     ({"offset": 5}, []),
     ({"since": 0}, [0, 1, 2, 3, 4]),
     ({"since": 2**62}, []),
+    ({"since": 2**64 - 1}, []),
 ])  # fmt: skip
 def test_a_replay_begins_at_an_offset_or_a_time(
     archived: Archived, options: dict[str, int], expected: list[int]
@@ -198,6 +200,7 @@ def test_a_replay_that_is_unsubscribed_or_whose_client_goes_ends_at_once(archive
     ((7, "+/x#", {"syntax": 1}), "invalid_filter"),
     ((7, "#", {"syntax": 9}), "unsupported"),
     ((7, "#", {"offset": 9, "epoch": 1}), "messages_gone"),
+    ((7, "#", {"offset": 2**64 - 1}), "messages_gone"),
     ((7, "#", {"offset": 0, "epoch": 5}), "replay_failed"),
 ])  # fmt: skip
 def test_what_cannot_be_replayed_is_answered_with_an_error(
@@ -209,6 +212,67 @@ def test_what_cannot_be_replayed_is_answered_with_an_error(
     answer = until(archived, peer, OK if code is None else ERROR)[0]
     assert answer[1] == 1
     assert code is None or answer[2] == code
+
+
+def test_an_error_that_nobody_thought_of_is_answered_and_lets_go(
+    archived: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("unheard of")
+
+    fill(archived, 0, 1)
+    monkeypatch.setattr(reading.Reading, "_mask", broken)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", {})
+    answer = until(archived, peer, ERROR)[0]
+    assert answer[2] == "replay_failed"
+    assert archived.archive.replays.running == 0
+
+
+def test_a_filter_that_matches_nothing_holds_up_no_other_replay(
+    archived: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is one thread for all: it takes turns."""
+    monkeypatch.setattr(reading, "BATCHES_MAX", 1)
+    for number in range(5):
+        fill(archived, number, number + 1)  # a batch each
+    turns: list[int] = []
+    gather = reading.Reading._gather
+
+    def counted(self: reading.Reading, end: int | None) -> replays.Part:
+        part = gather(self, end)
+        turns.append(part.offset)
+        return part
+
+    monkeypatch.setattr(reading.Reading, "_gather", counted)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "forex.#", {})
+    frames = until(archived, peer, REPLAY_END)
+    assert turns == [1, 2, 3, 4, 5, 5, 5]  # each batch, the end, and the end once it is known where it goes live
+    assert payloads(frames) == []
+
+
+def test_a_replay_of_what_a_failed_sync_took_back_is_broken_off(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its offsets may name other messages now."""
+    archived = build(world=World, durability=Durability.NONE)
+    fill(archived, 0, 5)
+    monkeypatch.setattr(replays.Replay, "_join", lambda replay: held.append(replay))
+    held: list[replays.Replay] = []
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", {})
+    archived.loop.run_until(lambda: held)
+    archived.world.turn()
+    assert payloads(peer.frames()) == [0, 1, 2, 3, 4]
+    monkeypatch.undo()
+    writer = archived.archive.scribe.writer
+    archived.disk.rotten = True
+    with pytest.raises(OSError, match="Input/output error"):
+        writer.sync()
+    archived.disk.rotten = False
+    fill(archived, 5, 6)
+    assert (writer.epoch, writer.end) == (2, 1)
+    held[0]._ask()
+    assert until(archived, peer, ENDED)[-1][:3] == [ENDED, 7, "messages_gone"]
 
 
 def test_the_bytes_are_those_of_the_vectors(archived: Archived) -> None:
