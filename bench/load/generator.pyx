@@ -35,6 +35,7 @@ cdef enum:
     SLOW_TICK_NS = 10000000         # how often subscribers that are slow on purpose are read
     EVENTS = 512
     COMPLAINT_BYTES = 512
+    UNSENT_BYTES = 4194304          # of a connection, beyond which nothing is added to them
     PARTS_MAX = 64
 
 
@@ -333,8 +334,12 @@ cdef class Generator:
             if now > next_due and now - next_due > self.schedule_lag_ns:
                 self.schedule_lag_ns = now - next_due
             peer = &self.peers[self.publishers[self.scheduled % self.n_publishers]]
+            # The protocol forbids more, or the broker reads nothing: what is late is seen in the latency. Without a
+            # timer, which would be over: an acknowledgement wakes us, or room in the socket.
             if self.inflight and peer.requested - peer.acknowledged >= self.inflight:
-                break                # the protocol forbids more: what is late is seen in the latency
+                return
+            if peer.out_end - peer.out_start > UNSENT_BYTES:
+                return
             self.scheduled += 1
             if not peer.closed:
                 self._publish(peer, 1, next_due)

@@ -3,11 +3,13 @@
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
+from libc.string cimport memmove
 
 from bench.sockets cimport MSG_NOSIGNAL, send
 
 cdef enum:
     NOBODY = 0xffffffff             # the index of a connection that is no subscriber
+    COMPACT_BYTES = 65536           # that were sent, at least, before what is unsent is moved to the front
 
 
 cdef struct Peer:
@@ -56,4 +58,8 @@ cdef inline bint send_out(Peer* peer) noexcept nogil:
             return False
     if peer.out_start == peer.out_end:
         peer.out_start = peer.out_end = 0
+    elif peer.out_start > COMPACT_BYTES and peer.out_start > peer.out_end // 2:  # else a slow reader's grows for ever
+        peer.out_end -= peer.out_start
+        memmove(peer.out, peer.out + peer.out_start, peer.out_end)
+        peer.out_start = 0
     return True

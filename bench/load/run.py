@@ -112,10 +112,13 @@ class _Run:
         last, then = usage(self.pids, self.load.pids), self.load.board.totals()
         memory["after"] = resident_bytes(self.pids)
         self._begin("draining")
-        outcomes = self.load.outcomes()  # before the drain, whose deliveries are late for other reasons
+        measured = self.load.outcomes()
         self.load.drain(drain)
-        totals = self.load.board.totals()
-        complaints = [outcome["complaint"] for outcome in self.load.outcomes() if outcome["complaint"]]
+        totals, drained = self.load.board.totals(), self.load.outcomes()
+        complaints = [outcome["complaint"] for outcome in drained if outcome["complaint"]]
+        # What was due in the measured time and came after it waited longest, and counts. Without a rate nothing was
+        # due, and a window that empties is not the load that is measured.
+        outcomes = drained if self.scenario.rate else measured
         latency = Histogram()
         for outcome in outcomes:
             latency.merge(Histogram.of(outcome["latency"]["steps"], outcome["latency"]["highest"]))
@@ -146,7 +149,7 @@ class _Run:
             broker_us_per_publish=each(broker, published, 1e6),
             broker_busy=broker / seconds if broker is not None else None,
             generator_busy=busiest,
-            generator_bound=busiest > GENERATOR_BUSY and not self.scenario.rate,
+            generator_bound=busiest > GENERATOR_BUSY,
             others_busy=others(first, last, broker),
             latency_us=percentiles(latency, lag) if delivered else {},
             connections=connections,

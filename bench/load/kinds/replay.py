@@ -34,6 +34,7 @@ from bench.load.target import Target
 
 HEADER = 12
 READ_BYTES = 262_144
+UNSENT_BYTES = 1 << 22  # of a connection: a broker that reads nothing is not written to beyond that
 PIECE = 200           # messages of a turn, after which deliveries are read
 IDLE_SECONDS = 0.005
 TICK_SECONDS = 0.1
@@ -153,6 +154,8 @@ class Player:
 
     def _due(self, now: int, started: int, speed: float) -> int:
         """Up to which number messages are due, at most PIECE further than now."""
+        if any(len(unsent) > UNSENT_BYTES for unsent in self._unsent):
+            return self.published  # what is late is seen in the latency
         most = min(len(self._events), self.published + PIECE)
         if not speed:
             return most if self.expected - self.received < self._watch.scenario.window else self.published

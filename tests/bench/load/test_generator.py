@@ -323,6 +323,21 @@ def test_a_paced_message_carries_the_time_it_was_due_and_not_the_time_it_was_sen
     assert gaps == {1.0}
 
 
+def test_a_paced_load_is_not_piled_up_for_a_broker_that_does_not_read(wire: Wire, pairs: Pairs) -> None:
+    bench = make(wire, pairs)
+    before = -1
+    while bench.counters()["published"] > before:
+        before = bench.counters()["published"]
+        bench.generator.run(0.2, rate=1e6)
+    begun = time.thread_time()
+    bench.generator.run(0.2, rate=1e6)
+    assert time.thread_time() - begun < 0.1  # it waits, and does not ask all the time
+    size = len(bench.published()[0])
+    assert before * size < 8 << 20
+    while bench.counters()["published"] == before:  # there is room again
+        bench.generator.run(0.02, rate=1e6)
+
+
 def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(wire: Wire, pairs: Pairs) -> None:
     bench = make(wire, pairs, slow=True)
     fill(bench)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -42,6 +44,24 @@ def test_a_brokers_mistake_is_in_the_result(mistake: Mistake | None, faults: dic
     assert {name: count for name, count in result.faults.items() if count} == faults
     assert result.ok == (not faults)
     assert result.checked > 3
+
+
+def test_at_a_rate_what_a_broker_holds_back_until_the_end_counts_in_the_latency() -> None:
+    """Coordinated omission: what comes in the drain was due long before, and is what the run is about."""
+    draining = threading.Event()
+
+    def hold(_: mistakes.FaultyBroker, subscriber: socket.socket, packet: bytes) -> None:
+        draining.wait(10)
+        subscriber.sendall(packet)
+
+    def tell(progress: Progress) -> None:
+        if progress.phase == "draining":
+            draining.set()
+
+    with faulty(hold) as url:
+        result = run(dataclasses.replace(PAIRS, rate=100.0), url, duration=0.3, warmup=0.0, drain=10, progress=tell)
+    assert result.ok, result.faults
+    assert result.latency_us["max"] > 200_000
 
 
 def test_a_broker_that_hangs_up_ends_the_run(progress: list[Progress]) -> None:
