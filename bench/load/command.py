@@ -20,14 +20,16 @@ from bench.load.live import Live
 from bench.load.result import Result
 from bench.load.run import run
 from bench.load.scenario import BadScenario, Scenario
-from bench.load.speaker import Refused
+from bench.load.speaker import Refused, speaker
 from bench.load.table import NULL, Run, medians, table
 from bench.load.target import PORTS, BadUrl
+from bench.machine import machine
 
-OK, FAULTY, BAD_COMMAND, NO_SERVER = 0, 1, 2, 3
+OK, FAULTY, BAD_COMMAND, NO_SERVER, INTERRUPTED = 0, 1, 2, 3, 130
 EXITS = """\
 exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, a connection was closed, or
---fail-above was exceeded; 2 the command line or a file is wrong; 3 the broker is not there, or refused the load
+--fail-above was exceeded; 2 the command line or a file is wrong; 3 the broker is not there, or refused the load;
+130 it was interrupted. What was measured before the end is printed whatever the code is
 """
 CHANGES = {
     "publishers": int, "subscribers": int, "topics": int, "payload_bytes": int, "window": int, "batch": int,
@@ -70,19 +72,38 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name:<18} {scenarios.load(name).title}")
         return OK
     try:
-        chosen = [_chosen(name, options) for name in options.scenarios or EVERYDAY]
+        chosen = _can([_chosen(name, options) for name in options.scenarios or EVERYDAY], options)
+        if options.fail_above is not None and not options.against:
+            raise ValueError("--fail-above needs a run to compare with: --against FILE")
         before = json.loads(Path(options.against).read_text(encoding="utf-8")) if options.against else None
+    except Refused as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return NO_SERVER
     except (BadScenario, ValueError, OSError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return BAD_COMMAND
+    runs: list[Run] = []
+    code = OK
     try:
-        runs = list(_runs(chosen, options))
+        for each in _runs(chosen, options):
+            runs.append(each)  # noqa: PERF402 -- kept when the next one raises
     except (BadScenario, BadUrl) as error:
         print(f"bench: {error}", file=sys.stderr)
-        return BAD_COMMAND
+        code = BAD_COMMAND
     except (OSError, Refused, LaunchError) as error:
         print(f"bench: {error}", file=sys.stderr)
-        return NO_SERVER
+        code = NO_SERVER
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    if not runs:
+        return code
+    told = _told(runs, before, options)  # what was measured is told, although the rest could not be
+    return code or told
+
+
+def _told(runs: Sequence[Run], before: Any, options: argparse.Namespace) -> int:
+    """Print and save what came of the runs; the exit code."""
     lines = medians(runs)
     results = [{"server": each.server, **each.result.as_json()} for each in runs]
     print("\n".join([*table(lines), *figures.lines(results)]), file=sys.stderr)
@@ -122,6 +143,22 @@ def _chosen(name: str, options: argparse.Namespace) -> Scenario:
         return scenario
     given = dict(word.partition("=")[::2] for word in options.set)
     return scenario.with_changes(options=given)
+
+
+def _can(chosen: list[Scenario], options: argparse.Namespace) -> list[Scenario]:
+    """Those that the protocol can do. Raises Refused at once when one that was named is not among them; BadUrl."""
+    target = targets.parse(options.url or f"{options.protocol}://127.0.0.1")
+    kept = []
+    for scenario in chosen:
+        try:
+            speaker(target, scenario)
+        except Refused as error:
+            if options.scenarios:
+                raise
+            print(f"bench: {scenario.name} is left out: {error}", file=sys.stderr)
+        else:
+            kept.append(scenario)
+    return kept
 
 
 def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[Run]:
@@ -191,9 +228,3 @@ def _null_can(scenario: Scenario, url: str) -> bool:
     if scenario.kind != STREAM:
         return False
     return not scenario.slow and not scenario.aliases and (scenario.qos == 0 or url.startswith("fanlight:"))
-
-
-def machine() -> dict[str, object]:
-    """What the figures were measured on."""
-    name = os.uname()
-    return {"processors": os.cpu_count(), "system": f"{name.sysname} {name.release}", "machine": name.machine}

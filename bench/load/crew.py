@@ -94,7 +94,10 @@ class Alone(Crew):
         self._part.begin()
 
     def drain(self, seconds: float) -> None:
-        self._part.drain(seconds)
+        end = time.monotonic() + seconds
+        while not self._part.drain(max(0.0, min(end - time.monotonic(), SLICE_SECONDS))):
+            if time.monotonic() >= end or self.board.totals()["closed"]:
+                return
 
     def outcomes(self) -> list[dict[str, Any]]:
         return [self._part.outcome()]

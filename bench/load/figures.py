@@ -73,7 +73,10 @@ def lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a table of streams has no column for: a line for each figure, the median of the runs of a scenario."""
     found: dict[str, dict[str, list[float]]] = {}
     for result in results:
-        for name, value in result.get("figures", {}).items():
+        memory = {name: result.get(name) for name, (kind, least) in LEAST.items() if result.get(kind, 0) >= least}
+        for name, value in {**memory, **result.get("figures", {})}.items():
+            if value is None:
+                continue
             case = f"{result['scenario']}, {result['protocol']}"
             found.setdefault(case, {}).setdefault(name, []).append(value)
     told = []

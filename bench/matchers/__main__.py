@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.machine import machine
 from bench.matchers import against, bars, collect, document, tables
 from bench.matchers.measure import QUICK, Effort, compare
 from bench.matchers.registry import CONTENDERS
@@ -62,7 +63,7 @@ def _tables(options: argparse.Namespace, effort: Effort) -> int:
         rows = compare(work, chosen, effort)
         figures += rows
         _tell(tables.workload(rows))
-    report: dict[str, Any] = {"machine": collect.machine(), "workloads": [dataclasses.asdict(row) for row in figures]}
+    report: dict[str, Any] = {"machine": machine(), "workloads": [dataclasses.asdict(row) for row in figures]}
     if options.literature:
         report |= collect.collect_literature(effort)
         for made in ("published", "goal", "conventional", "treat", "threads", "beside"):

@@ -15,13 +15,12 @@ many filters. Figures are rounded to a tenth of a nanosecond, so that the commit
 """
 
 import dataclasses
-import os
-import platform
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from bench.machine import machine
 from bench.matchers import aside, literature, threads
 from bench.matchers.measure import QUICK, Effort, compare
 from bench.matchers.registry import ALL, CONTENDERS, Contender
@@ -78,23 +77,6 @@ THREADS = (1, 2, 4, 8)
 # Of 1,000 operations the matches: half, nine in ten, and matchbox's 1:3 of inserts to look-ups; its 1:1 is the half.
 READS = (500, 750, 900)
 FOR_THREADS = ("fanlight", "mutex", "matchbox")
-
-
-def machine() -> dict[str, object]:
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "processor": _processor(),
-        "processors": os.cpu_count(),
-        "system": platform.system(),
-    }
-
-
-def _processor() -> str:
-    """Its name, where the system tells."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
 
 
 def collect_workloads(plan: Iterable[Asked], effort: Effort) -> list[dict[str, Any]]:

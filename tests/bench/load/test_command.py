@@ -9,14 +9,17 @@ import pytest
 
 pytest.importorskip("bench.load.generator", reason="needs epoll")
 from bench.__main__ import main
-from bench.load.command import BAD_COMMAND, FAULTY, NO_SERVER, OK
+from bench.load.command import BAD_COMMAND, FAULTY, INTERRUPTED, NO_SERVER, OK
 from bench.load.result import FAULTS, Result
+from bench.load.run import run as measure
 from bench.load.table import NULL, Run, medians, table
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import faulty
 
 SHORT = ["--duration", "0.05", "--warmup", "0.02", "--drain", "0.2"]
 ONE = ["--publishers", "2", "--subscribers", "2", "--topics", "2", "--window", "8", "--batch", "1"]
+MINE = 'title = "mine"\ntopic = "dev/{i}"\npublishers = 2\ntopics = 2\nwindow = 8\nbatch = 1\n'
+GONE = 'title = "gone"\nkind = "replay"\ntopic = "gone"\n[options]\nfile = "/nowhere/recorded.json"\n'
 
 
 def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,8 +28,7 @@ def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_broker_is_measured_beside_the_null_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["load", "pairs", "acknowledged", "--null", "--protocol", "mqtt", "--repeats", "2", *ONE, *SHORT]
-    assert main(command) == OK
+    assert main(["load", "pairs", "acknowledged", "--null", "--protocol", "mqtt", "--repeats", "2", *ONE, *SHORT]) == OK
     captured = capsys.readouterr()
     printed = json.loads(captured.out)
     ran = [(run["scenario"], run["server"]) for run in printed["results"]]
@@ -61,6 +63,7 @@ def test_no_server_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["fan-outs"], "no scenario fan-outs"),
         (["pairs", "--batch", "0"], "batch is 0"),
+        (["pairs", "--fail-above", "10"], "--against FILE"),
         (["pairs", "--url", "http://host"], "begin with one of"),
         (["pairs", "--protocol", "nats"], "must be there already"),
         (["pairs", "--null", "--url", "nats://127.0.0.1:1"], "does not speak NATS"),
@@ -73,7 +76,7 @@ def test_a_wrong_command_is_told(arguments: list[str], why: str, capsys: pytest.
 
 def test_a_scenario_of_ones_own_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('title = "mine"\ntopic = "dev/{i}"\npublishers = 2\ntopics = 2\nwindow = 8\nbatch = 1\n')
+    path.write_text(MINE)
     with faulty(None) as url:
         assert main(["load", str(path), "--url", url, *SHORT]) == OK
     assert json.loads(capsys.readouterr().out)["results"][0]["scenario"] == "mine"
@@ -95,3 +98,41 @@ def test_figures_are_medians_and_ratios_to_the_null_broker() -> None:
     assert lines[1]["ratio_to_null"]["delivered_per_second"] == pytest.approx(0.5)
     assert lines[1]["ratio_to_null"]["broker_us_per_delivery"] == pytest.approx(3.0)
     assert "95%*" in "\n".join(table(lines))
+
+
+def test_what_the_protocol_cannot_do_is_refused_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    with faulty(None) as url:
+        assert main(["load", "pairs", "mqtt5-aliases", "--url", url, *ONE, *SHORT]) == NO_SERVER
+    captured = capsys.readouterr()
+    assert "mqtt5-aliases needs topic aliases" in captured.err
+    assert captured.out == ""
+
+
+def test_what_was_measured_is_printed_although_a_later_scenario_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "gone.toml").write_text(GONE)
+    with faulty(None) as url:
+        files = [str(tmp_path / "mine.toml"), str(tmp_path / "gone.toml")]
+        assert main(["load", *files, "--url", url, *SHORT]) == NO_SERVER
+    captured = capsys.readouterr()
+    assert "/nowhere/recorded.json" in captured.err
+    assert [run["scenario"] for run in json.loads(captured.out)["results"]] == ["mine"]
+
+
+def test_what_was_measured_is_printed_when_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs: list[Result] = []
+
+    def once(*arguments: Any, **options: Any) -> Result:
+        if runs:
+            raise KeyboardInterrupt
+        runs.append(measure(*arguments, **options))
+        return runs[0]
+
+    monkeypatch.setattr("bench.load.command.run", once)
+    with faulty(None) as url:
+        assert main(["load", "pairs", "--repeats", "3", "--url", url, *ONE, *SHORT]) == INTERRUPTED
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 1
