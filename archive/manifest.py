@@ -69,11 +69,15 @@ class Manifest:
 
     def epoch_end(self, number: int) -> int | None:
         """Where an epoch ended; None if it is the present one. Raises KeyError if there was none of that number."""
-        numbers = [epoch.number for epoch in self.epochs]
-        at = numbers.index(number) if number in numbers else -1
-        if at < 0:
+        if not 0 < number <= self.epoch:
             raise KeyError(number)
-        return self.epochs[at + 1].first if at + 1 < len(self.epochs) else None
+        return next((epoch.first for epoch in self.epochs if epoch.number > number), None)
+
+    def begin_epoch(self, number: int, first: int) -> None:
+        """One of which no message is left is not kept: it ended where it began, which is where the next one begins."""
+        if self.epochs and self.epochs[-1].first == first:
+            self.epochs.pop()
+        self.epochs.append(Epoch(number, first))
 
     def take(self, line: dict[str, Any]) -> None:
         """What a line says, in the order of the file."""

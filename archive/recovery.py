@@ -23,7 +23,7 @@ from typing import Final
 from archive import frames
 from archive.errors import Corrupt
 from archive.files import Files
-from archive.manifest import ASIDE, NAME, Epoch, Manifest, Span, parse
+from archive.manifest import ASIDE, NAME, Manifest, Span, parse
 from archive.segment import Segment, first_of, name_of
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -87,7 +87,7 @@ def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False) ->
     done.end = max(newest, manifest.end)
     if done.created or doubtful or rebuilt or newest < known:
         last = max([manifest.epoch, *(span.epoch for span in manifest.spans.values())])
-        manifest.epochs.append(Epoch(last + 1, done.end))
+        manifest.begin_epoch(last + 1, done.end)
         done.new_epoch = not done.created
     manifest.boot, manifest.closed = boot, None
     write(manifest, files)

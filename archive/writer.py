@@ -223,7 +223,14 @@ class Writer:
         self.broken = True
         if self._doubtful:
             self._cut_to_durable()
-        done = recover(self.folder, self.files, boot=self.boot, doubtful=self._doubtful)
+        try:
+            done = recover(self.folder, self.files, boot=self.boot, doubtful=self._doubtful)
+        except OSError:
+            if not self._doubtful and self.durable < self.end:
+                self._doubt()  # the sync of the open segment may be what failed: a second one would prove nothing
+            raise
+        if self._doubtful:
+            self.lost -= min(max(done.end - self.durable, 0), self.end - self.durable)  # they are there after all
         self.manifest = done.manifest
         self._log = self.files.open(manifest.NAME)
         self.end = self.durable = done.end

@@ -2,8 +2,8 @@
 
     Columns --inbox--> append --> (sync) --> Progress --> the loop: memory is free, receipts may go
 
-An error of the disk is no end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and
-meanwhile the archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
+No error is an end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and meanwhile the
+archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
 takes back what was written, and they are written again.
 """
 
@@ -15,10 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from archive import Writer
+import structlog
+
+from archive import ArchiveError, Writer
 from broker.core.limits import Durability, Limits
 from broker.storage.tables import batch_of
 from broker.wire.tap import Columns
+
+log: Final = structlog.stdlib.get_logger("archive")
 
 RETRY_SECONDS: Final = 0.5
 RETENTION_SECONDS: Final = 5.0
@@ -67,6 +71,7 @@ class Scribe(threading.Thread):
         self._sequence = self._written = 0
         self._messages = self._lost = self._removed = 0
         self._sync_at = self._retain_at = time.monotonic()
+        self._retry_at: float | None = None  # after an error
         self._stop_by: float | None = None
         self._trouble: str | None = None
 
@@ -89,9 +94,10 @@ class Scribe(threading.Thread):
                 pass  # something is due
             if came and columns is None:
                 self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
+                self._retry_at = None
             if columns is not None:
                 self._take(columns)
-            done = self._work()
+            done = self._may_work() and self._work()
             self._tell(self.progress())
             if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
                 break
@@ -100,17 +106,20 @@ class Scribe(threading.Thread):
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _patience(self) -> float | None:
+    def _patience(self) -> float:
         """How long there is nothing to do, in seconds, if nothing comes."""
-        now = time.monotonic()
-        if self._waiting:
-            return RETRY_SECONDS
-        if self._stop_by is not None:
-            return 0.0
         due = self._retain_at
-        if self._unsynced:
+        if self._retry_at is not None:
+            due = self._retry_at
+        elif self._unsynced:
             due = min(due, self._sync_at)
-        return max(due - now, 0.0)
+        if self._stop_by is not None:
+            due = min(due, self._stop_by)
+        return max(due - time.monotonic(), 0.0)
+
+    def _may_work(self) -> bool:
+        """After an error all things wait, whatever comes: each attempt may sync, and begin an epoch."""
+        return self._retry_at is None or time.monotonic() >= self._retry_at
 
     def _take(self, columns: Columns) -> None:
         try:
@@ -118,24 +127,32 @@ class Scribe(threading.Thread):
         except Exception as error:  # one batch that cannot be told is no reason to keep none of the others
             batch = None
             self._lost += columns.rows
-            self._trouble = f"a batch of {columns.rows} messages was not archived: {error!r}"
+            log.error("archive_batch_lost", messages=columns.rows, exc_info=error)
         self._waiting.append((columns, batch))
 
     def _work(self) -> bool:
         """Do what there is to do. True if nothing is left of it."""
-        try:
-            if self.writer.broken:
-                self._reopen()
-            self._append()
-            if self._unsynced and self._must_sync():
-                self._sync()
-            self._keep_up()
-        except OSError as error:
-            self._trouble = f"{error.strerror or error}: {self.writer.folder}"
-            return False
-        if self._trouble is not None and not self._waiting:
-            self._trouble = None
-        return True
+        trouble: str | None = None
+        # Retention although nothing can be written: it may be what makes room.
+        for step in (self._write, self._keep_up):
+            try:
+                step()
+            except OSError as error:
+                trouble = trouble or f"{error.strerror or error}: {self.writer.folder}"
+            except Exception as error:  # a thread that ends would leave everybody waiting
+                trouble = trouble or f"{error!r}: {self.writer.folder}"
+                if not isinstance(error, ArchiveError) and self._trouble is None:
+                    log.error("archive_failed", exc_info=error)
+        self._trouble = trouble
+        self._retry_at = None if trouble is None else time.monotonic() + RETRY_SECONDS
+        return trouble is None
+
+    def _write(self) -> None:
+        if self.writer.broken:
+            self._reopen()
+        self._append()
+        if self._unsynced and self._must_sync():
+            self._sync()
 
     def _append(self) -> None:
         while self._waiting:
@@ -152,6 +169,9 @@ class Scribe(threading.Thread):
                 self._unsynced_octets += columns.octets
                 if self._durability is Durability.BATCH:
                     self._sync()
+            if self._waiting:
+                # Word of each batch: `end` and `written` belong together where a batch ends, and replays go live there.
+                self._tell(self.progress())
 
     def _must_sync(self) -> bool:
         if self._stop_by is not None:
@@ -180,6 +200,7 @@ class Scribe(threading.Thread):
             columns, batch, _ = self._unsynced.pop()
             self._unsynced_octets -= columns.octets
             self._messages -= columns.rows
+            self._written = columns.first
             self._waiting.appendleft((columns, batch))
             self.writer.lost -= columns.rows
 
@@ -192,16 +213,16 @@ class Scribe(threading.Thread):
         limits = self._limits()
         self.writer.segment_bytes = limits.archive_segment_bytes_max
         self.writer.segment_seconds = limits.archive_segment_seconds_max
-        self.writer.roll_if_due()
         since = None
         if limits.archive_seconds_max:
             since = int((time.time() - limits.archive_seconds_max) * 1e6)
         self._removed += len(self.writer.retain(size=limits.archive_bytes_max or None, since=since))
+        self.writer.roll_if_due()
 
     def _close(self) -> None:
         for columns, _ in self._waiting:
             self._lost += columns.rows
         try:
             self.writer.close()
-        except OSError as error:
-            self._trouble = f"{error.strerror or error}: {self.writer.folder}"
+        except (OSError, ArchiveError) as error:
+            self._trouble = f"{error}: {self.writer.folder}"

@@ -1,5 +1,6 @@
 """Opening after a crash: docs/archive-format.md, "Recovery"."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,64 @@ def test_a_batch_that_a_full_disk_refused_leaves_nothing_and_is_appended_when_th
     with Archive(folder) as archive:
         assert numbers_of(archive.read()) == list(range(20))
         assert archive.epoch == 1
+
+
+def test_epochs_of_which_nothing_is_left_are_not_kept_and_their_positions_are_still_judged(folder: Path) -> None:
+    """A disk that stays rotten is tried again for hours: the manifest must not grow by each attempt."""
+    folder.mkdir()
+    disk = FailingDisk(folder)
+    writer = Writer(folder, files=disk)
+    writer.append(batch(0, 10))
+    writer.sync()
+    for _ in range(5):
+        writer.append(batch(10, 10))
+        disk.rotten = True
+        with pytest.raises(OSError, match="Input/output error"):
+            writer.sync()
+        disk.rotten = False
+        writer.recover()
+    assert [(epoch.number, epoch.first) for epoch in writer.manifest.epochs] == [(1, 0), (6, 10)]
+    writer.append(batch(10, 10))
+    writer.close()
+    with Archive(folder) as archive:
+        for epoch in range(1, 6):
+            archive.check(epoch, 10)
+            with pytest.raises(Gone):
+                archive.check(epoch, 20)
+        archive.check(6, 20)
+        for epoch in (0, 7):
+            with pytest.raises(ArchiveError, match=f"epoch {epoch}"):
+                archive.check(epoch, 0)
+
+
+def test_a_sync_that_fails_while_the_archive_is_opened_again_is_not_believed_the_second_time(folder: Path) -> None:
+    folder.mkdir()
+    disk = FailingDisk(folder)
+    writer = Writer(folder, files=disk)
+    writer.append(batch(0, 10))
+    writer._break()  # as a write does that cannot be taken back
+    disk.rotten = True
+    with pytest.raises(OSError, match="Input/output error"):
+        writer.recover()
+    disk.rotten = False
+    writer.recover()
+    assert (writer.end, writer.epoch, writer.lost) == (0, 2, 10)
+    writer.close()
+
+
+def test_what_is_found_after_an_error_is_not_counted_as_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    writer = Writer(folder)
+    writer.append(batch(0, 10))
+    writer._break()
+
+    def full(name: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer.files, "create", full)  # the segment is closed by then, and the manifest is not written
+        with pytest.raises(OSError, match="No space left"):
+            writer.recover()
+    writer.recover()
+    assert (writer.end, writer.lost) == (10, 0)
+    writer.close()

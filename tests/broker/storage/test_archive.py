@@ -1,5 +1,6 @@
 """The archive of a broker: what passes is written, and receipts wait for it (docs/archive.md)."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,69 @@ def test_a_sync_that_fails_takes_back_what_was_written_and_it_is_written_again_i
     assert [row["value"] for row in archived.rows()] == [b"1", b"2"]
     assert archived.archive.state.epoch == 2
     assert archived.archive.counters()["archive_lost"] == 0
+
+
+def test_a_disk_that_stays_rotten_is_tried_again_at_its_time_and_not_with_each_batch(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.storage.scribe.RETRY_SECONDS", 3_600.0)
+    archived = build(durability=Durability.INTERVAL)
+    peer, archive = archived.world.connect("p"), archived.archive
+    archived.disk.rotten = True
+    peer.publish("a", b"0", 0)
+    archive.tap.flush()
+    archived.loop.run_until(lambda: archive.trouble is not None)
+    syncs, heard = archived.disk.syncs, []
+    hear = archive._heard
+    monkeypatch.setattr(archive, "_heard", lambda progress: (heard.append(progress), hear(progress)))
+    for number in range(1, 6):
+        peer.publish("a", b"%d" % number, 0)
+        archive.tap.flush()
+        archived.loop.run_until(lambda number=number: len(heard) >= number)
+    assert archived.disk.syncs == syncs
+    assert archive.state.epoch == 1
+    archived.disk.rotten = False
+    archive.stop()
+    assert [row["value"] for row in archived.rows()] == [b"%d" % number for number in range(6)]
+
+
+def test_an_error_that_nobody_thought_of_makes_the_archive_unwell_and_does_not_end_it(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived = build()
+
+    def broken(batch: Any) -> int:
+        raise RuntimeError("unheard of")
+
+    peer = archived.world.connect("p")
+    with monkeypatch.context() as patch:
+        patch.setattr(archived.archive.scribe.writer, "append", broken)
+        peer.publish("a", b"x", 0)
+        archived.archive.tap.flush()
+        archived.loop.run_until(lambda: archived.archive.trouble is not None)
+    assert "unheard of" in archived.archive.trouble
+    archived.settled()
+    assert [row["value"] for row in archived.rows()] == [b"x"]
+
+
+def test_retention_goes_on_while_nothing_can_be_written_for_it_may_make_room(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.storage.scribe.RETENTION_SECONDS", 0.0)
+    archived = build()
+    writer, retained = archived.archive.scribe.writer, []
+
+    def full(batch: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "append", full)
+        patch.setattr(writer, "retain", lambda **_: retained.append(archived.archive.trouble) or [])
+        archived.world.connect("p").publish("a", b"x", 0)
+        archived.archive.tap.flush()
+        archived.loop.run_until(lambda: any(retained))
+    assert any(retained)
+    archived.settled()
 
 
 def test_stopping_writes_what_was_taken_and_closes_the_archive(tmp_path: Path) -> None:

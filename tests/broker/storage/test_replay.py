@@ -214,6 +214,29 @@ def test_what_cannot_be_replayed_is_answered_with_an_error(
     assert code is None or answer[2] == code
 
 
+def test_a_replay_goes_live_where_it_should_when_the_disk_had_been_full(archived: Archived) -> None:
+    """Several batches are written together then: it is live behind the first of them."""
+    fill(archived, 0, 3)
+    peer, other = archived.world.connect(), archived.world.connect()
+    archived.disk.full = True
+    other.send(publish("stock.A", b"3"))
+    peer.say(REPLAY, 1, 7, "#", {})
+    replay, _ = peer.protocol.replays._running[7]
+
+    def joining() -> bool:
+        archived.world.turn()
+        return replay.state is replays.State.JOINING
+
+    archived.loop.run_until(joining)
+    for number in (4, 5):
+        other.send(publish("stock.A", b"%d" % number))
+        archived.archive.tap.flush()
+    archived.disk.full = False
+    frames = until(archived, peer, REPLAY_END)
+    archived.world.turn()
+    assert payloads(frames + peer.frames()) == [0, 1, 2, 3, 4, 5]
+
+
 def test_an_error_that_nobody_thought_of_is_answered_and_lets_go(
     archived: Archived, monkeypatch: pytest.MonkeyPatch
 ) -> None:
