@@ -85,6 +85,13 @@ $(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
 	  echo 'make: npm could not install MQTT.js; what tests with it is skipped'; \
 	else echo 'make: no npm; what tests with MQTT.js is skipped'; fi
 
+# PySpark, where there is a Java for it to start (tests/pipeline); elsewhere those tests are skipped, with the reason.
+$(STAMPS)/spark: pyproject.toml constraints.txt $(STAMPS)/tools
+	@if command -v java > /dev/null; then \
+	  echo 'make: installing PySpark into $(VENV) (500 MB, two minutes)'; \
+	  $(PIP) install -c constraints.txt --group spark && touch $@; \
+	else echo 'make: no java; what tests with Spark is skipped'; fi
+
 $(STAMPS)/fuzz: pyproject.toml constraints.txt $(STAMPS)/tools
 	@$(PIP) install -c constraints.txt --group fuzz
 	@touch $@
@@ -118,7 +125,7 @@ bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
-test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm
+test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/spark
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
@@ -151,7 +158,7 @@ dist: same-python $(STAMPS)/tools
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find matchcore broker bench clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find matchcore broker bench archive pipeline clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find matchcore broker bench -name '*.so' -exec rm -f {} +
 	find matchcore broker bench -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
 	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/npm

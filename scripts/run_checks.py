@@ -34,13 +34,15 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "mypy": (*PYTHON, "mypy"),
     "tests": (*PYTHON, "pytest"),
     "sdk": (*PYTHON, "pytest"),
+    "spark": (*PYTHON, "pytest"),
 }
 # Each worker is handed whole files, in order: what a file starts is started once. Many workers would starve the
 # brokers and generators that the tests start beside them.
 WORKERS_MAX = 4
 SIDE_BY_SIDE = ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", "--dist=loadfile", "--no-loadscope-reorder")
-# Two runs: the SDK is a distribution of its own, and so are its tests.
-FOLDERS = {"tests": "tests", "sdk": "clients/python/tests"}
+# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share one Spark, which
+# would take both processors from the brokers beside it.
+FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,25 @@ def run(name: str, command: Sequence[str], *, selected: bool = False) -> Outcome
     return Outcome(name, time.monotonic() - started, passed=passed, note="" if passed else f"exit status {status}")
 
 
+def check_of(path: str) -> str:
+    """The run that a test file or a folder of tests belongs to."""
+    if path.startswith("clients/"):
+        return "sdk"
+    return "spark" if f"{path.partition('::')[0]}/".startswith(f"{FOLDERS['spark']}/") else "tests"
+
+
 def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | None]:
     """Run the tests of one folder, or those of the files that `arguments` name there."""
     paths = [argument for argument in arguments if (ROOT / argument.partition("::")[0]).exists()]
     rest = [argument for argument in arguments if argument not in paths]
-    sdk = [path for path in paths if path.startswith("clients/")]
-    ours = sdk if name == "sdk" else [path for path in paths if path not in sdk]
+    ours = [path for path in paths if check_of(path) == name]
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     if paths and not ours:
         return Outcome(name, 0.0, passed=True, note="not asked for"), None
     workers = SIDE_BY_SIDE if name == "tests" and not ours else ()
-    command = (*CHECKS[name], *workers, f"--junitxml={report}", *(ours or [FOLDERS[name]]), *rest)
+    others = (f"--ignore={FOLDERS['spark']}",) if name == "tests" else ()
+    command = (*CHECKS[name], *workers, f"--junitxml={report}", *others, *(ours or [FOLDERS[name]]), *rest)
     outcome = run(name, command, selected=bool(arguments))
     if not report.exists():
         return outcome, None

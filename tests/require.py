@@ -6,6 +6,7 @@ counts it with the reason; under FANLIGHT_REQUIRE_ALL=1 that is a failure (see t
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,10 @@ def data_folder() -> Path:
         if folder and named:
             raise ValueError(f"FANLIGHT_DATA={named} has no folder market; unset it to use the samples of tests/data")
     return SAMPLES
+
+
+def spark() -> None:
+    """Skip unless PySpark can start: it needs the extra `[spark]`, and a Java."""
+    if find_spec("pyspark") is None or find_spec("pandas") is None:
+        pytest.skip("needs pyspark (pip install 'fanlight-broker[spark]')")
+    command("java", package="default-jre-headless")

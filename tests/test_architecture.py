@@ -214,7 +214,7 @@ def test_compiler_flags_are_portable() -> None:
 
 
 def test_no_file_grows_past_what_one_reads_in_a_sitting() -> None:
-    folders = ("matchcore", "broker", "bench", "archive", "clients", "tests", "scripts")
+    folders = ("matchcore", "broker", "bench", "archive", "pipeline", "clients", "tests", "scripts")
     lengths = {
         name(path): path.read_text(encoding="utf-8").count("\n")
         for path in sources(*folders, suffixes=(".py", ".pyx", ".pxd", ".pyi", ".sh"))

@@ -91,8 +91,8 @@ def names_in(archive: Path) -> set[str]:
 
 def tracked(*suffixes: str) -> set[str]:
     """Our own files with these endings, as paths in the checkout."""
-    folders = (ROOT / folder for folder in ("matchcore", "broker", "bench", "archive", "docs", "tests", "scripts"))
-    paths = {path for folder in folders for path in folder.rglob("*") if path.name.endswith(suffixes)}
+    folders = ("matchcore", "broker", "bench", "archive", "pipeline", "docs", "tests", "scripts")
+    paths = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.name.endswith(suffixes)}
     return {path.relative_to(ROOT).as_posix() for path in paths if "results" not in path.parts}
 
 
@@ -117,7 +117,7 @@ def test_the_wheels_are_typed_and_carry_their_licence(distributions: Distributio
         assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
         tops = {name.split("/")[0] for name in names if ".dist-info" not in name}
         sdk = wheel == distributions.sdk_wheel
-        assert tops == ({"fanlight"} if sdk else {"broker", "matchcore", "bench", "archive"})
+        assert tops == ({"fanlight"} if sdk else {"broker", "matchcore", "bench", "archive", "pipeline"})
         typed = {top for top in tops if f"{top}/py.typed" in names}
         assert typed >= tops - {"bench"}
         assert not [name for name in names if name.endswith((".c", ".pyc"))]

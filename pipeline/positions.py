@@ -1,0 +1,151 @@
+"""Positions in an archive, and how a range of messages is divided among tasks.
+
+A position is an epoch and the offset of the next message, with the archive's identity: what a query writes into its
+checkpoint. `Bounds` turns a position, which may be old, into an offset of the archive as it is now, or says what is
+gone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from archive import Archive, ArchiveError, Gone
+
+EARLIEST, LATEST = "earliest", "latest"
+ROWS_PER_PARTITION: Final = 262_144  # some 0.3 s of reading: enough tasks for a few processors, few enough to plan
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Before the message with this offset. Raises ValueError where it is read from something that is none."""
+
+    archive: str
+    epoch: int
+    offset: int
+
+    def json(self) -> dict[str, Any]:
+        return {"archive": self.archive, "epoch": self.epoch, "offset": self.offset}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Position":
+        try:
+            return cls(str(told["archive"]), int(told["epoch"]), int(told["offset"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{told!r} is no position: it needs archive, epoch and offset") from error
+
+
+def position_at(archive: Archive, offset: int) -> Position:
+    """The position of an offset that the archive has, or of its end."""
+    epochs = [epoch.number for epoch in archive.manifest.epochs if epoch.first <= offset]
+    return Position(archive.id, epochs[-1] if epochs else archive.epoch, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How to understand positions. fail_on_loss: whether messages that are gone are an error (as in Kafka's source)."""
+
+    fail_on_loss: bool = True
+
+    def offset_of(self, archive: Archive, position: Position) -> int:
+        """The offset in the archive as it is. Raises Gone, ArchiveError.
+
+        Where a crash has taken what was before the position, and that is no error: where its epoch ended, so that
+        nothing is left out of what came after.
+        """
+        if position.archive != archive.id:
+            raise ArchiveError(
+                f"a position in archive {position.archive}, and {archive.folder} is {archive.id}: start a query for "
+                "another archive with a new checkpoint"
+            )
+        try:
+            archive.check(position.epoch, position.offset)
+        except Gone as gone:
+            if self.fail_on_loss:
+                raise
+            return gone.first
+        return position.offset
+
+    def range_of(self, archive: Archive, start: Position, end: Position) -> tuple[int, int]:
+        """The offsets from one position to another. Raises Gone, ArchiveError."""
+        first, last = self.offset_of(archive, start), self.offset_of(archive, end)
+        if first < min(archive.start, last):
+            if self.fail_on_loss:
+                raise Gone(first, min(archive.start, last), "retention has removed them (option failOnDataLoss)")
+            first = archive.start
+        return min(first, last), last
+
+
+def starting(archive: Archive, options: Mapping[str, str], default: str) -> Position:
+    """Where the options say to begin: `startingTimestamp`, else `startingOffsets`. Raises ValueError."""
+    time = options.get("startingTimestamp")
+    if time is None:
+        return offset_option(archive, "startingOffsets", options.get("startingOffsets", default))
+    if "startingOffsets" in options:
+        raise ValueError("startingTimestamp and startingOffsets are two beginnings: give one of them")
+    return position_at(archive, archive.offset_at(microseconds("startingTimestamp", time)))
+
+
+def offset_option(archive: Archive, name: str, text: str) -> Position:
+    """`earliest`, `latest`, an offset, or a position in JSON, as a query's progress shows it. Raises ValueError."""
+    if text.lower() == EARLIEST:
+        return position_at(archive, archive.start)
+    if text.lower() == LATEST:
+        return position_at(archive, archive.end)
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        return Position.of({"archive": archive.id, **told})
+    if not isinstance(told, int) or told < 0:
+        raise ValueError(f"{name}={text!r}: give earliest, latest, an offset or a position in JSON")
+    return position_at(archive, told)
+
+
+def microseconds(name: str, text: str) -> int:
+    """A time as ISO 8601 has it, with its zone, or in milliseconds since 1970, as Kafka's source wants it."""
+    if text.isascii() and text.isdigit():
+        return int(text) * 1000
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{name}={text!r}: give 2026-11-21T20:00:00Z, or milliseconds since 1970") from error
+    if time.tzinfo is None:
+        raise ValueError(f"{name}={text!r} has no time zone: add Z, or +02:00")
+    return round(time.timestamp() * 1_000_000)
+
+
+def divide(
+    archive: Archive, start: int, end: int, rows: int, since: int | None = None, until: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Ranges of some `rows` messages from `start` to before `end`, cut between batches, so that none is decoded twice.
+
+    Segments without a message in the time from `since` to before `until` (microseconds) are left out.
+    """
+    first = at = start
+    for low, high in _stretches(archive, start, end, since, until):
+        for begin, stop in archive.places(low, high):
+            if begin != at or at - first >= rows:
+                if at > first:
+                    yield first, at
+                first = begin
+            at = stop
+    if at > first:
+        yield first, at
+
+
+def _stretches(
+    archive: Archive, start: int, end: int, since: int | None, until: int | None
+) -> Iterator[tuple[int, int]]:
+    """What of a range may have messages of that time, a segment each."""
+    at = start
+    for span in archive.spans:
+        if span.end <= start or span.first >= end:
+            continue
+        at = min(span.end, end)
+        if (since is None or span.latest >= since) and (until is None or span.earliest < until):
+            yield max(span.first, start), at
+    if at < end:  # the open segment, whose times nobody has written down
+        yield at, end

@@ -1,0 +1,50 @@
+"""One Spark for all tests of the pipeline, and archives for it to read.
+
+A test module imports from pyspark, and from what imports it, inside its tests only: so it is collected where Spark is
+not installed, and each test that asks for `spark` is skipped with the reason.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive import Writer
+from tests import require
+from tests.archive.messages import batch
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The SparkSession of all tests: quick to start, two cores, and all that it writes below pytest's folder."""
+    require.spark()
+    from pipeline.session import local_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
+    session = local_session("tests", cores=2, quick=True, settings=settings)
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of an archive with 1,000 messages in ten batches and three segments, the last of them open."""
+    path = tmp_path / "archive"
+    fill(path, 0, 1_000, roll=400)
+    return path
+
+
+def fill(folder: Path, first: int, rows: int, *, size: int = 100, roll: int = 0, topic: str = "stock.AAPL") -> None:
+    """Append messages that tell their number, a second each, in batches of `size`, and leave as a killed broker does.
+
+    roll: close the segment after so many messages; 0 never.
+    """
+    writer = Writer(folder)
+    for at in range(first, first + rows, size):
+        if roll and at > first and (at - first) % roll == 0:
+            writer.roll()
+        writer.append(batch(at, min(size, first + rows - at), topic=topic))
+    writer.abandon()

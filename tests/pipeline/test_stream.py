@@ -1,0 +1,166 @@
+"""The source `fanlight` as a stream: every message once, over triggers, restarts, epochs and kills."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive import Archive, Writer
+from tests.archive.messages import batch
+from tests.pipeline.conftest import fill
+
+
+class Query:
+    """A stream from an archive into Parquet, run as far as there is something to read."""
+
+    def __init__(self, spark: Any, archive: Path, work: Path, **options: object) -> None:
+        self.spark, self.archive, self.work = spark, archive, work
+        self.options = {"startingOffsets": "earliest", **options}
+
+    def run(self) -> list[tuple[int, int]]:
+        """Read all there is. Returns the offsets from which to which each batch went."""
+        frame = self.spark.readStream.format("fanlight").options(**self.options).load(str(self.archive))
+        query = (
+            frame.writeStream.format("parquet")
+            .option("checkpointLocation", str(self.work / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(self.work / "out"))
+        )
+        query.awaitTermination()
+        sources = [one.sources[0] for one in query.recentProgress if one.numInputRows]
+        steps = [(json.loads(source.startOffset or "null"), json.loads(source.endOffset)) for source in sources]
+        # The first batch of a query has no beginning there: it is that of the options.
+        return [(start["offset"] if start else 0, end["offset"]) for start, end in steps]
+
+    def offsets(self) -> list[int]:
+        return sorted(row.offset for row in self.spark.read.parquet(str(self.work / "out")).collect())
+
+
+def test_available_now_reads_what_is_there_in_steps_of_the_limit(spark: Any, folder: Path, tmp_path: Path) -> None:
+    query = Query(spark, folder, tmp_path, maxOffsetsPerTrigger=300)
+    assert query.run() == [(0, 300), (300, 600), (600, 900), (900, 1000)]
+    assert query.offsets() == list(range(1000))
+
+
+def test_a_query_goes_on_where_it_was(spark: Any, folder: Path, tmp_path: Path) -> None:
+    query = Query(spark, folder, tmp_path)
+    assert query.run() == [(0, 1000)]
+    assert query.run() == []
+    fill(folder, 1000, 250)
+    assert query.run() == [(1000, 1250)]
+    assert query.offsets() == list(range(1250))
+
+
+def test_a_stream_begins_with_what_comes_unless_it_is_told_otherwise(spark: Any, folder: Path, tmp_path: Path) -> None:
+    query = Query(spark, folder, tmp_path)
+    del query.options["startingOffsets"]
+    assert query.run() == []
+    fill(folder, 1000, 10)
+    assert query.run() == [(1000, 1010)]
+
+
+def test_a_filter_leaves_out_rows_and_no_offsets(spark: Any, folder: Path, tmp_path: Path) -> None:
+    query = Query(spark, folder, tmp_path, filter="#.2")
+    query.run()
+    assert query.offsets() == list(range(2, 1000, 3))
+
+
+def lose_the_tail(folder: Path, keep: int) -> None:
+    """As a machine that goes down does: of the open segment `keep` batches are left; then another boot."""
+    with Archive(folder) as archive:
+        assert archive._tail is not None
+        place, path = archive._tail.places[keep], archive._tail.path
+    os.truncate(path, place.at)
+    writer = Writer(folder, boot="another")
+    writer.append(batch(5000, 100))
+    writer.abandon()
+
+
+def test_offsets_that_a_crash_gives_anew_are_not_taken_for_those_that_were_read(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    """The open segment has 800 to 999; after the crash 900 to 999 are other messages, in another epoch."""
+    query = Query(spark, folder, tmp_path)
+    query.run()
+    lose_the_tail(folder, keep=1)
+    with pytest.raises(Exception, match="messages 900 to 999 are gone"):
+        query.run()
+    query.options["failOnDataLoss"] = "false"
+    assert query.run() == [(1000, 1000)]
+    found = spark.read.parquet(str(tmp_path / "out")).selectExpr("int(string(value)) AS number").collect()
+    assert sorted(row.number for row in found) == [*range(1000), *range(5000, 5100)]
+
+
+def test_a_checkpoint_is_of_one_archive(spark: Any, folder: Path, tmp_path: Path) -> None:
+    Query(spark, folder, tmp_path).run()
+    fill(tmp_path / "other", 0, 2000)
+    with pytest.raises(Exception, match="start a query for another archive"):
+        Query(spark, tmp_path / "other", tmp_path).run()
+
+
+# A query that stops inside its second batch, when it has read some of it: it says so and then waits for its end.
+STUCK = """
+import sys, time
+from pipeline.session import local_session
+
+archive, work = sys.argv[1:]
+session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
+
+def wait(batches):
+    for batch in batches:
+        if 450 in batch.column("offset").to_pylist():
+            with open(work + "/reached", "w") as fifo:
+                fifo.write("reached")
+            time.sleep(600)
+        yield batch
+
+frame = (
+    session.readStream.format("fanlight")
+    .options(startingOffsets="earliest", maxOffsetsPerTrigger=350, maxRecordsPerPartition=100)
+    .load(archive)
+)
+query = (
+    frame.mapInArrow(wait, frame.schema)
+    .writeStream.format("parquet")
+    .option("checkpointLocation", work + "/checkpoint")
+    .trigger(availableNow=True)
+    .start(work + "/out")
+)
+query.awaitTermination()
+"""
+
+
+def test_a_query_that_is_killed_inside_a_batch_reads_the_same_again_and_nothing_twice(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL to the driver, its JVM and its workers. Between, more is written: the batch must not grow by it."""
+    os.mkfifo(tmp_path / "reached")
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", STUCK, str(folder), str(tmp_path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )  # fmt: skip
+    reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ready, _, _ = select.select([reached], [], [], 120)  # it ends, too, when the last writer has gone
+        assert ready, (tmp_path / "log").read_text(errors="replace")[-4000:]
+        assert os.read(reached, 100) == b"reached"
+    finally:
+        os.close(reached)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    written = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
+    assert [path.name for path in written] == ["0", "1"]  # the second batch was begun,
+    assert [path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")] == ["0"]  # and not ended
+
+    fill(folder, 1000, 200)
+    query = Query(spark, folder, tmp_path, maxOffsetsPerTrigger=1000)
+    assert query.run() == [(350, 700), (700, 1200)]
+    assert query.offsets() == list(range(1200))
