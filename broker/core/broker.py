@@ -220,3 +220,4 @@ class Broker:
         self.retained.sweep(now)
         if self.system_topics is not None:
             self.system_topics.sweep(now)
+        self.finish()  # wills and $SYS may have been somebody's last message, or one too many

@@ -39,13 +39,20 @@ class Endings:
             self._go_on()
 
     def _go_on(self) -> None:
+        try:
+            self._end_some()
+        finally:  # a fault in one must not keep all that go later
+            if self._waiting and self._next_turn is not None:
+                self._next_turn(self._go_on)
+
+    def _end_some(self) -> None:
         left = SLICE
         while self._waiting and (left or self._next_turn is None):
             oldest = self._waiting[0]
             while oldest and (left or self._next_turn is None):
-                self._broker.end_subscription(oldest.pop())
+                subscription = oldest.pop()
+                if subscription in subscription.client.subscriptions:  # else it had its last message: Broker.finish
+                    self._broker.end_subscription(subscription)
                 left -= 1
             if not oldest:
                 self._waiting.popleft()
-        if self._waiting and self._next_turn is not None:
-            self._next_turn(self._go_on)

@@ -11,6 +11,7 @@ from broker.core.errors import (
 )
 from broker.core.topics import syntax_of
 from tests.broker.core.parts import broker_with, connect, subscribe
+from tests.broker.core.sessions import World
 from tests.broker.wire.publisher import Publisher
 
 
@@ -105,6 +106,18 @@ def test_names_numbers_and_inboxes() -> None:
     inboxes = {broker.new_inbox() for _ in range(50)}
     assert len(inboxes) == 50
     assert all(len(inbox) == len("$inbox.") + 32 for inbox in inboxes)
+
+
+def test_a_client_hears_of_its_last_message_from_the_next_sweep_if_nobody_was_read_from() -> None:
+    """A will's, say: whoever sent it is gone."""
+    world = World()
+    client, told = connect(world.broker)
+    subscribe(world.broker, client, 1, b"a", "mqtt", after=1)
+    assert world.publish("a") == 1
+    assert told.told == []
+    world.broker.sweep(world.now)
+    assert told.told == [("ended", 1, "after", 1, 0)]
+    assert len(world.broker.router) == 0
 
 
 def test_syntaxes_by_their_numbers() -> None:

@@ -7,6 +7,7 @@ import pytest
 from broker.core.broker import Broker
 from broker.core.endings import SLICE
 from broker.core.limits import Limits
+from broker.core.subscription import Subscription
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import World
 
@@ -88,3 +89,48 @@ def test_without_turns_all_ends_at_once() -> None:
         peer.subscribe(f"a/{number}")
     peer.leave()
     assert (len(world.broker.router), len(world.broker.endings)) == (0, 0)
+
+
+def test_one_that_had_its_last_message_as_its_client_went_keeps_none_of_the_others() -> None:
+    turns = Turns()
+    broker = Broker(Limits(), lambda: None, turns.append)
+    client, _ = connect(broker)
+    subscriptions = [subscribe(broker, client, number, b"a.%d" % number, after=1) for number in range(2 * SLICE)]
+    for subscription in subscriptions:
+        subscription.end()  # as its last message does; who published it has not called `finish` yet
+    broker.disconnect(client, "gone")
+    assert len(broker.endings) == SLICE
+    broker.finish()
+    other, _ = connect(broker)
+    subscribe(broker, other, 1, b"b")
+    broker.disconnect(other, "gone")
+    while turns:
+        turns.run()
+    assert (len(broker.router), len(broker.endings)) == (0, 0)
+    assert broker.unsubscribes == 2 * SLICE + 1
+
+
+def test_a_fault_in_one_keeps_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns()
+    broker = Broker(Limits(), lambda: None, turns.append)
+    client, _ = connect(broker)
+    faulty, *_ = [subscribe(broker, client, number, b"a.%d" % number) for number in range(2 * SLICE)]
+    end = broker.end_subscription
+
+    def end_or_fail(subscription: Subscription) -> None:
+        if subscription is faulty:
+            raise RuntimeError("out of order")
+        end(subscription)
+
+    monkeypatch.setattr(broker, "end_subscription", end_or_fail)
+    faults = 0
+    try:
+        broker.disconnect(client, "gone")
+    except RuntimeError:
+        faults += 1
+    while turns:
+        try:
+            turns.run()
+        except RuntimeError:
+            faults += 1
+    assert (faults, list(broker.router.subscriptions()), len(broker.endings)) == (1, [faulty], 0)
