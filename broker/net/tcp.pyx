@@ -154,6 +154,7 @@ cdef class Socket(Watched):
         if self.gone:
             return 0
         self.gone = self.closing = True
+        self.full = False    # else `attend` would have it watched once more
         self.rest = None
         self.poller.watch(self, 0)
         self.poller.loop.call_soon(self._lost, error)

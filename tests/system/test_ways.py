@@ -215,6 +215,27 @@ def test_who_is_reset_while_it_is_held_back_is_heard_of_when_it_is_read_from_aga
     run(main())
 
 
+def test_who_is_reset_in_the_middle_of_a_frame_is_not_attended_to_any_more() -> None:
+    """A socket that is over must not be ready for ever: the poller would go round until its turn is over."""
+
+    async def main() -> None:
+        limits = {"outbox_bytes_max": 512 * KIB, "frame_bytes_max": 96 * KIB, "slow_policy": SlowPolicy.DROP_NEWEST}
+        async with listening("poller", **limits) as (port, listener):
+            poller: Any = listener._poller
+            async with await Peer.connect(port) as publisher:
+                for _ in range(5):
+                    deaf = await Peer.connect(port, receive_buffer=SMALL_BUFFER)
+                    await deaf.subscribe(1, "flood")
+                    await publisher.send(*[publish("flood", bytes(70_000))] * 20)
+                    await publisher.settle()
+                    before, ended = poller.rounds, len(listener.ends)
+                    deaf.reset()
+                    await until(lambda ended=ended: len(listener.ends) > ended)
+                    assert poller.rounds - before < 20
+
+    run(main())
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_among_many_that_get_little_each_none_is_forgotten(way: str) -> None:
     """More outboxes than are flushed at once when each has little to write."""
