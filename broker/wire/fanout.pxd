@@ -93,6 +93,7 @@ cdef class Route:
     cdef:
         readonly bytes key
         readonly list targets, groups
+        readonly bint is_text             # the topic is UTF-8; not all protocols ask for that
         public uint64_t hits
         public object slot                # the core's number for it
         public Tap tap                    # who keeps what passes here, or None

@@ -75,6 +75,7 @@ class Route:
     key: bytes
     targets: list[Target]
     groups: list[Group]
+    is_text: bool
     hits: int
     slot: Any
     tap: Tap | None

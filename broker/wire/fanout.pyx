@@ -16,6 +16,7 @@ from libc.string cimport memcpy
 from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
+from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox
 from broker.wire.window cimport Flight, Queue, Source, Window
 
@@ -399,6 +400,7 @@ cdef class Route:
         self.key = key
         self.targets = targets
         self.groups = groups
+        self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     def __len__(self):
         return len(self.targets) + len(self.groups)

@@ -77,7 +77,8 @@ cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has
                      PublishBody* body) noexcept:
     """False if anything is wrong with it.
 
-    last  a route of this protocol's syntax, or of another, or None: its topic need not be checked a second time
+    last  a route of this protocol's syntax, or of another, or None: its topic need not be checked a second time, but for
+          UTF-8, which other protocols that publish in this syntax do not ask for
     body  of the packet before, if its bytes are still there (else with properties_size 0): properties that are the same
           again need not be, either
     """
@@ -87,7 +88,7 @@ cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has
     body.topic_size = field(at, size)
     if body.topic_size < 0:
         return False
-    body.again = last is not None and PyBytes_GET_SIZE(last.key) == body.topic_size + 1 \
+    body.again = last is not None and last.is_text and PyBytes_GET_SIZE(last.key) == body.topic_size + 1 \
         and PyBytes_AS_STRING(last.key)[0] == MQTT_SYNTAX \
         and memcmp(PyBytes_AS_STRING(last.key) + 1, at + 2, body.topic_size) == 0
     if not body.again and not is_name(at + 2, body.topic_size):

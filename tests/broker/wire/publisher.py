@@ -24,10 +24,10 @@ def native_target(outbox: Outbox, number: int, **options: Any) -> Target:
 class Publisher:
     """Its own outbox, for receipts and no-echo, is `outbox`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, routes: RouteCache | None = None) -> None:
         self.ledger = ledger
         self.outbox = Outbox(ledger, 1 << 30, "drop_newest")
-        self.routes = RouteCache(1_000)
+        self.routes = RouteCache(1_000) if routes is None else routes
         self.inbox = Inbox(ReceiveBuffer(), ledger)
         self.lane = lane.Lane(
             self.inbox, self.outbox, self.routes, ledger, frame_max=1 << 24, control_max=1 << 24

@@ -17,6 +17,8 @@ from broker.wire.message import RETAIN_AS_PUBLISHED
 from tests.broker.protocols.mqtt.corpus import CORPUS
 from tests.broker.protocols.mqtt.laned import Client, cut, split
 from tests.broker.protocols.mqtt.packets import packets
+from tests.broker.wire.publisher import Publisher
+from tests.system.wire import frame
 
 VERSIONS = st.sampled_from([V3, V5])
 PUBLISHES = [entry for entry in CORPUS if isinstance(entry.packet, Publish)]
@@ -262,6 +264,18 @@ def test_properties_behind_the_same_and_behind_others_are_refused_if_they_are_wr
         client.route(b"t")
         client.inbox.feed(publish(b"t", properties=before) * 2 + publish(b"t", properties=wrong) * 2)
         assert client.lane.advance(0.0) == lane.FAULT
+
+
+def test_a_topic_that_another_protocol_publishes_on_is_no_more_utf_8_for_that() -> None:
+    """1.5.4-1: a native client may send octets, in MQTT's syntax, too."""
+    client, subscriber = Client(V5), Client(V5)
+    route = client.route(b"\xff", subscriber.target())
+    native = Publisher(client.ledger, client.routes)
+    assert native.send(frame(3, None, b"\xff", b"", None, 1))
+    assert route.hits == 1
+    client.inbox.feed(publish(b"\xff"))
+    assert client.lane.advance(0.0) == lane.FAULT
+    assert (route.hits, subscriber.got()) == (1, b"")
 
 
 @pytest.mark.parametrize("indicator", [0, 1])
