@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.run_checks import read_report
+from scripts.run_checks import check_of, read_report
 from tests import require
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,3 +97,18 @@ def test_data_are_the_whole_where_it_is_and_else_the_sample(
         require.data("market")
     (tmp_path / "elsewhere" / "market").mkdir(parents=True)
     assert require.data("market") == tmp_path / "elsewhere" / "market"
+
+
+@pytest.mark.parametrize(
+    ("path", "check"),
+    [
+        ("tests/test_runner.py", "tests"),
+        ("tests", "tests"),
+        ("tests/pipeline", "spark"),
+        ("tests/pipeline/test_source.py::test_one", "spark"),
+        ("tests/pipelines", "tests"),
+        ("clients/python/tests/test_it.py", "sdk"),
+    ],
+)
+def test_a_file_that_is_asked_for_is_run_by_the_check_that_it_belongs_to(path: str, check: str) -> None:
+    assert check_of(path) == check
