@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(options.names) - set(BENCHES):
         _tell([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
         return WRONG
+    if options.fail_above is not None and not options.against:
+        _tell(["bench: --fail-above needs a run to compare with: --against FILE"])
+        return WRONG
     effort = Effort(
         QUICK_TURNS if options.quick else options.turns, options.quick, tuple(options.workload), options.size
     )

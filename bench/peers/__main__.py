@@ -58,7 +58,7 @@ def _compare(options: argparse.Namespace) -> int:
     if all(one.peer.program() is None for one in chosen):
         _tell("none of these brokers is there")
         return NOTHING
-    # So that brokers are stopped and folders removed when somebody ends this.
+    # So that brokers are stopped, folders removed and the runs so far kept when somebody ends this.
     before = signal.signal(signal.SIGTERM, _leave)
     try:
         report = compare.compare(
@@ -123,7 +123,7 @@ def _file(name: str, options: argparse.Namespace) -> Path:
 
 
 def _leave(number: int, frame: types.FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    raise KeyboardInterrupt
 
 
 def _tell(line: str) -> None:

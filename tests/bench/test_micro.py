@@ -154,6 +154,8 @@ def test_a_run_is_compared_with_an_earlier_one_and_may_fail(
 def test_a_bench_or_a_workload_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such"]) == WRONG
     assert "there are parse" in capsys.readouterr().err
+    assert main(["parse", "--fail-above", "20"]) == WRONG
+    assert "--against FILE" in capsys.readouterr().err
     assert main(["match", "--quick", "--workload", "W99"]) == WRONG
     assert "W99" in capsys.readouterr().err
 

@@ -1,14 +1,19 @@
 """The whole of it, with a real Mosquitto beside a real Fanlight: runs, file of results, bars, documents."""
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("bench.load.generator", reason="needs epoll")
 from bench.peers import document, results
 from bench.peers.__main__ import OK, WRONG, main
+from bench.peers.drive import drive
 from bench.peers.peer import PATH
+from bench.peers.plan import Asked
 from tests.require import command
 
 SHORT = ["--rounds", "2", "--duration", "0.1", "--warmup", "0.05"]
@@ -57,6 +62,22 @@ def test_mosquitto_and_fanlight_are_compared_in_turns_and_the_documents_made(
     assert line.endswith(("met", "met**"))
     assert main(["--report", *where]) == OK
     assert "is as it was" in capsys.readouterr().err
+
+
+def test_who_ends_it_keeps_what_was_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    def ended(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
+        if runs:
+            os.kill(os.getpid(), signal.SIGTERM)
+        runs.append(url)
+        return drive(asked, url, duration, warmup, pid)
+
+    monkeypatch.setattr("bench.peers.__main__.drive", ended)
+    where = ["--results", str(tmp_path / "results"), "--docs", str(tmp_path)]
+    assert main(["--scenarios", "B", "--only", "fanlight-mqtt", *SHORT, *where]) == OK
+    report = results.load(results.newest(tmp_path / "results"))
+    assert (len(report["runs"]), report["complete"]) == (1, False)
 
 
 def test_a_scenario_or_a_broker_that_nobody_knows_is_a_wrong_command_line(
