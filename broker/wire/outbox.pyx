@@ -322,7 +322,8 @@ cdef class Outbox:
                 size += self.shared_part(frame, nth, &body)
             if taken + size > at_most:
                 if frame.flags & RUN:
-                    size = (<Run> self.bodies[nth]).upto(frame.done, at_most - taken, False)
+                    # The frames before it may be more than enough by themselves.
+                    size = (<Run> self.bodies[nth]).upto(frame.done, max(at_most - taken, 0), False)
                     if taken == 0 and size == 0:
                         size = (<Run> self.bodies[nth]).upto(frame.done, 1, True)
                     parts.append(PyBytes_FromStringAndSize(body, size))

@@ -359,6 +359,29 @@ def test_a_slow_subscriber_takes_no_part_and_the_others_still_do() -> None:
     assert publisher.routes.collector.joined > 900
 
 
+@pytest.mark.parametrize("at_most", [1, 6, 7, 1_500])
+def test_behind_a_larger_frame_a_run_that_has_lost_messages_waits_its_turn(at_most: int) -> None:
+    """A transport without a socket takes whole frames, and the first whatever its size."""
+    ledger = Ledger(1 << 30, lambda: None)
+    publisher = Publisher(ledger)
+    outbox = Outbox(ledger, 128 * 1024, "drop_oldest")
+    publisher.route(b"t", [native_target(outbox, 1)])
+    outbox.write(b"answer")
+    sent = [bytes((n,)) * 1_000 for n in range(150)]
+    assert publisher.send(b"".join(publish(b"t", payload) for payload in sent[:60]))
+    for payload in sent[60:]:
+        assert publisher.publish(b"t", payload)
+    assert publisher.routes.collector.runs == 1
+    assert 2 < outbox.dropped < 60  # those before the run, and some of it
+    taken = []
+    while outbox.size:
+        taken.append(outbox.take(at_most))
+
+    left = sent[outbox.dropped :]
+    assert taken[0] == b"answer" + (message(1, b"t", left[0]) if at_most > 1_000 else b"")
+    assert b"".join(taken) == b"answer" + b"".join(message(1, b"t", payload) for payload in left)
+
+
 def test_single_messages_and_short_rows_are_copied() -> None:
     ledger = Ledger(1 << 30, lambda: None)
     publisher = Publisher(ledger)
