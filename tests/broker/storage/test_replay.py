@@ -225,7 +225,7 @@ def test_a_replay_goes_live_where_it_should_when_the_disk_had_been_full(archived
 
     def joining() -> bool:
         archived.world.turn()
-        return replay.state is replays.State.JOINING
+        return replay.state is replays.State.JOINING and archived.archive.trouble is not None
 
     archived.loop.run_until(joining)
     for number in (4, 5):
