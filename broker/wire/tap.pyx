@@ -21,9 +21,10 @@ cdef enum:
 
 
 cdef int more(Octets* octets, const char* at, Py_ssize_t size, Py_ssize_t row) except -1:
-    """Append the octets of one row."""
+    """Append the octets of one row; again, if the row was not finished for want of memory."""
     cdef Py_ssize_t capacity
     cdef char* data
+    octets.size = octets.ends[row]
     if octets.size + size > octets.capacity:
         capacity = max(octets.size + size, max(2 * octets.capacity, <Py_ssize_t> FIRST_OCTETS))
         data = <char*> realloc(octets.data, capacity)
@@ -138,13 +139,15 @@ cdef class Tap:
 
     cdef int take(self, Ledger ledger, Outbox publisher, Message message) except -1:
         """A message passes."""
-        cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size + message.fields_size
+        cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
         if self.bytes >= self.bytes_max:
             self.dropped += 1
             return 0
         if not is_utf8(<const unsigned char*> message.topic_at, message.topic_size):
             self.unspellable += 1    # Arrow's strings are UTF-8, and who reads them relies on it
             return 0
+        if message.format.says_more(message):
+            size += message.bytes_held() + message.payload_size  # it is kept whole, too
         if self.batch is None:
             self.batch = Columns(self.rows_max, self.taken)
             self.begun()
@@ -152,7 +155,7 @@ cdef class Tap:
         self.batch.octets += size
         self.taken += 1
         self.bytes += size
-        if self.batch.rows == self.rows_max or self.batch.size() >= self.batch_bytes_max:
+        if self.batch.rows == self.rows_max or self.batch.octets >= self.batch_bytes_max:
             self.hand_over()
         return 0
 

@@ -21,8 +21,8 @@ def made(tmp_path: Path) -> Iterator[list[Archived]]:
 
 @pytest.fixture
 def build(made: list[Archived], tmp_path: Path) -> Any:
-    def build(**options: Any) -> Archived:
-        made.append(Archived(tmp_path / "archive", **options))
+    def build(*, folder: str = "archive", **options: Any) -> Archived:
+        made.append(Archived(tmp_path / folder, **options))
         return made[-1]
 
     return build

@@ -10,6 +10,8 @@ from archive import Writer
 from broker.core.limits import Durability
 from broker.protocols.mqtt.packets import PubAck, Publish
 from broker.protocols.mqtt.version import V5
+from tests.broker.protocols.native.world import World as NativeWorld
+from tests.broker.protocols.native.world import publish
 from tests.broker.storage.archived import Archived
 
 
@@ -118,6 +120,13 @@ def test_a_full_disk_is_told_and_routing_goes_on(build: Any) -> None:
     archived.loop.run_until(lambda: archive.trouble is None)
     assert [row["value"] for row in archived.rows()] == [b"1", b"2"]
     assert archive.counters()["archive_lost"] == 0
+
+
+def test_a_plain_message_counts_with_its_topic_and_payload_once_in_either_protocol(build: Any) -> None:
+    mqtt, native = build(), build(world=NativeWorld, folder="native")
+    mqtt.world.connect("p").publish("a", bytes(200), 0)
+    native.world.connect().send(publish("a", bytes(200)))
+    assert mqtt.archive.tap.bytes == native.archive.tap.bytes < 300
 
 
 def test_while_the_buffer_is_full_messages_without_a_receipt_are_dropped_and_counted(build: Any) -> None:

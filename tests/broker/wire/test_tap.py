@@ -78,6 +78,14 @@ def test_a_batch_is_handed_over_when_it_has_so_many_messages_or_bytes() -> None:
     assert len(taken.batches) == 3
 
 
+def test_a_message_that_is_kept_whole_counts_for_a_batch_with_its_fields() -> None:
+    taken = Taken(rows_max=100, batch_bytes_max=5_000)
+    while not taken.batches:
+        taken.publish(b"a", b"", format=MQTT_5_0, fields=b"\x03" + bytes(1_000))
+    assert 1_000 * taken.tap.taken < taken.tap.bytes
+    assert taken.tap.taken <= 5
+
+
 def test_what_does_not_fit_is_dropped_and_counted_until_room_is_made() -> None:
     taken = Taken(bytes_max=1_000)
     for _ in range(4):
