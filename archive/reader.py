@@ -10,6 +10,7 @@ Readers do not lock anything; retention may take away what they have not read ye
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from archive import manifest as manifests
 from archive.arrow import pa, pc
 from archive.errors import ArchiveError, Corrupt, Gone
 from archive.manifest import Manifest, Span
-from archive.segment import Segment, first_of, name_of
+from archive.segment import Segment, first_of
 
 Where = Callable[[Any], Any]  # a batch in; a boolean array out, or None for all of it
 TIME_MAX = (1 << 63) - 1  # that a timestamp can be
@@ -92,9 +93,8 @@ class Archive:
             return self.end
         for span in self.spans:
             if span.latest >= time:
-                segment = self._segment(span)
-                found = _first_at(segment, time)
-                segment.close()
+                with closing(self._segment(span)) as segment:
+                    found = _first_at(segment, time)
                 if found is not None:
                     return found
         found = _first_at(self._tail, time) if self._tail is not None else None
@@ -124,11 +124,8 @@ class Archive:
         for span in spans:
             if (since is not None and span.latest < since) or (until is not None and span.earliest >= until):
                 continue
-            segment = self._segment(span)
-            try:
+            with closing(self._segment(span)) as segment:
                 yield from _rows(segment, at, end, since, until, where)
-            finally:
-                segment.close()
         if self._tail is not None:
             yield from _rows(self._tail, at, end, since, until, where)
 
@@ -137,9 +134,8 @@ class Archive:
         found: list[tuple[int, int]] = []
         for span in self.spans:
             if span.end > start and span.first < end:
-                segment = self._segment(span)
-                found += [(place.first, place.end) for place in segment.after(start)]
-                segment.close()
+                with closing(self._segment(span)) as segment:
+                    found += [(place.first, place.end) for place in segment.after(start)]
         if self._tail is not None:
             found += [(place.first, place.end) for place in self._tail.after(start)]
         return [(max(first, start), min(last, end)) for first, last in found if first < end]
@@ -148,24 +144,36 @@ class Archive:
 
     def _look(self, manifest: Manifest) -> None:
         known = {span.first: span for span in manifest.spans.values() if span.end > manifest.start}
-        tail: Segment | None = None
-        for found in sorted(first_of(path.name) or (-1, False) for path in self.folder.iterdir()):
-            first, is_open = found
+        unclosed: list[str] = []
+        for path in self.folder.iterdir():
+            first, is_open = first_of(path.name) or (-1, False)
             if first < 0 or (first in known and not is_open):
                 continue
             if first < manifest.start or any(span.first <= first < span.end for span in known.values()):
                 continue  # being removed; or renamed since the manifest was read
-            if tail is not None:
-                raise FileNotFoundError  # rolled, and the next one begun, between two looks
-            tail = self._tail
-            if tail is None or tail.first != first or tail.epoch != manifest.epoch:
-                tail = Segment(self.folder / name_of(first, is_open=is_open), first)
-        if tail is not None:
-            tail.extend(check=True)
+            unclosed.append(path.name)
+        if len(unclosed) > 1:
+            raise FileNotFoundError  # rolled, and the next one begun, between two looks
+        tail = self._tail_of(unclosed[0], manifest) if unclosed else None
         if self._tail is not None and self._tail is not tail:
             self._tail.close()
         self._tail, self.manifest = tail, manifest
         self.spans = [span for _, span in sorted(known.items())]
+
+    def _tail_of(self, name: str, manifest: Manifest) -> Segment:
+        """The segment that is being written, or was not entered yet, as far as it is whole."""
+        first, _ = first_of(name) or (0, False)
+        tail = self._tail
+        # By the file too: one that had no whole batch is removed by recovery, and made anew under the same name.
+        if tail is None or tail.first != first or tail.epoch != manifest.epoch or not tail.is_at(self.folder / name):
+            tail = Segment(self.folder / name, first)
+        try:
+            tail.extend(check=True)
+        except BaseException:
+            if tail is not self._tail:
+                tail.close()
+            raise
+        return tail
 
     def _segment(self, span: Span) -> Segment:
         """A closed segment, its batches found."""
@@ -173,10 +181,13 @@ class Archive:
             segment = Segment(self.folder / span.name, span.first)
         except FileNotFoundError:
             raise Gone(span.first, span.end, f"{span.name} is not there any more") from None
-        segment.extend(check=False)
-        if segment.end != span.end:
+        try:
+            segment.extend(check=False)
+            if segment.end != span.end:
+                raise Corrupt(f"{span.name} ends at {segment.end}, and the manifest says {span.end}")
+        except BaseException:
             segment.close()
-            raise Corrupt(f"{span.name} ends at {segment.end}, and the manifest says {span.end}")
+            raise
         return segment
 
 

@@ -69,6 +69,10 @@ class Segment:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def is_at(self, path: Path) -> bool:
+        """Is this the file that has the name now? Raises FileNotFoundError."""
+        return os.path.samestat(os.fstat(self._descriptor), os.stat(path))
+
     def extend(self, *, check: bool) -> None:
         """Find the batches that follow those that are known; with `check`, only such whose checksum is right."""
         if self.schema is None and not self._open_stream():

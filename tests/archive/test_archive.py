@@ -1,5 +1,6 @@
 """Writing and reading: docs/archive-format.md, "Reading"."""
 
+import os
 import struct
 from pathlib import Path
 
@@ -239,3 +240,35 @@ def test_a_head_of_any_bytes_is_refused_without_an_error() -> None:
             frames.frame(head[:at] + struct.pack("<I", value) + head[at + 4 :])  # returns, whatever it says
     assert frames.frame(b"") is None
     assert frames.frame(bytes(64)) is None
+
+
+def test_a_reader_goes_on_when_the_segment_that_it_looked_at_was_empty_and_is_made_anew(folder: Path) -> None:
+    """A writer that was killed before its first batch leaves one, and the next has the same name and the same epoch."""
+    writer = Writer(folder, boot="one")
+    writer._create()
+    writer.abandon()
+    with Archive(folder) as archive:
+        assert archive.end == 0
+        again = Writer(folder, boot="one")
+        again.append(batch(0, 10))
+        archive.refresh()
+        assert (archive.epoch, archive.end) == (1, 10)
+        again.close()
+
+
+def test_a_segment_that_cannot_be_read_leaves_no_descriptor_open(folder: Path) -> None:
+    writer = Writer(folder)
+    writer.append(batch(0, 50))
+    writer.close()
+    (path,) = folder.glob("*.arrows")
+    data = path.read_bytes()
+    changed = bytearray(data)
+    changed[-100] ^= 1
+    with Archive(folder) as archive:
+        before = len(os.listdir("/dev/fd"))
+        for content in (bytes(changed), data[:-40]):  # whole by its heads; and not
+            path.write_bytes(content)
+            for attempt in (lambda: archive.offset_at(0), lambda: list(archive.read())):
+                with pytest.raises(Corrupt):
+                    attempt()
+    assert len(os.listdir("/dev/fd")) == before
