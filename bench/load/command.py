@@ -73,6 +73,8 @@ def main(arguments: Sequence[str]) -> int:
         return OK
     try:
         chosen = _can([_chosen(name, options) for name in options.scenarios or EVERYDAY], options)
+        if not options.duration > 0 or options.repeats < 1:
+            raise ValueError("--duration must be more than 0, and --repeats at least 1")
         if options.fail_above is not None and not options.against:
             raise ValueError("--fail-above needs a run to compare with: --against FILE")
         before = json.loads(Path(options.against).read_text(encoding="utf-8")) if options.against else None

@@ -4,6 +4,7 @@ Each look-up is a subscription whose filter matches `per_filter` of the stored t
 unchanged, and no other. Timed are the first and the last message of each look-up.
 """
 
+import contextlib
 import select
 import struct
 import time
@@ -38,11 +39,13 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
     writer = Connection("bench-store")
     askers = [Asker(Connection(f"bench-ask-{number}"), says, store) for number in range(options.connections)]
     connections = [writer, *(asker.connection for asker in askers)]
+    left_there = False
     try:
         watch.begin("connecting")
         opening.talk(connections, speaker, watch.address())
         watch.remember("connected")
         before = watch.begin("storing")
+        left_there = True
         writer.say(_stored(store, says, watch))
         opening.talk([writer], says)
         stored = watch.now()
@@ -51,8 +54,8 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         looked_up = _look_up(askers, store, watch, plan)
         last = watch.now()
         watch.begin("draining")
-        writer.say(_forgotten(store, says))
-        opening.talk([writer], says)
+        left_there = False
+        _clear(writer, store, says)
         delivered = sum(asker.received for asker in askers)
         firsts, lasts = Histogram(), Histogram()
         for asker in askers:
@@ -79,6 +82,9 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             },
         )
     finally:
+        if left_there:  # it broke off, or was interrupted; somebody's broker is not left with all that
+            with contextlib.suppress(OSError, Refused):  # it has gone, and the error that is under way tells
+                _clear(writer, store, says)
         for connection in connections:
             connection.close(speaker.goodbye())
 
@@ -195,8 +201,14 @@ def _stored(store: Store, says: Acts, watch: Watch) -> Iterator[tuple[bytes, int
         watch.tick()
 
 
+def _clear(writer: Connection, store: Store, says: Acts) -> None:
+    """Leave the broker as it was found. Raises OSError, Refused."""
+    writer.say(_forgotten(store, says))
+    opening.talk([writer], says)
+
+
 def _forgotten(store: Store, says: Acts) -> Iterator[tuple[bytes, int]]:
-    """An empty retained message removes the one there was (MQTT 5, 3.3.1.3): the broker is left as it was found."""
+    """An empty retained message removes the one there was (MQTT 5, 3.3.1.3)."""
     for start in range(0, store.count, PIECE):
         numbers = range(start, min(store.count, start + PIECE))
         ping, answers = says.ping()

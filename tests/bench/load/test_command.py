@@ -64,6 +64,7 @@ def test_no_server_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         (["fan-outs"], "no scenario fan-outs"),
         (["pairs", "--batch", "0"], "batch is 0"),
         (["pairs", "--fail-above", "10"], "--against FILE"),
+        (["pairs", "--repeats", "0"], "at least 1"),
         (["pairs", "--url", "http://host"], "begin with one of"),
         (["pairs", "--protocol", "nats"], "must be there already"),
         (["pairs", "--null", "--url", "nats://127.0.0.1:1"], "does not speak NATS"),

@@ -1,6 +1,8 @@
 """Scenarios that are not one stream of messages, in short, against the real broker; and that they see faults."""
 
+import json
 import socket
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -89,6 +91,25 @@ def test_what_is_retained_is_found_and_forgotten_afterwards(broker: Broker, prot
         result = measured(broker, protocol, "retained")
         assert result.ok, result
         assert result.delivered == result.checked == result.subscriptions * 100 > 0
+
+
+def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> None:
+    def kept() -> int:
+        with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=10) as answer:
+            return int(json.load(answer)["retained_messages"])
+
+    before, found = kept(), list[int]()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.phase == "looking up":
+            found.append(kept())
+            raise KeyboardInterrupt
+
+    scenario = scenarios.load("retained").with_changes(options=SMALL["retained"])
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, f"mqtt://127.0.0.1:{broker.mqtt_port}", duration=60.0, progress=interrupt)
+    assert found[0] >= before + 600
+    assert kept() == before
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
