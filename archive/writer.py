@@ -65,6 +65,8 @@ class Writer:
         self._opened = 0.0  # when it was begun,
         self._size = self._durable_size = 0  # its bytes, and those that are on the disk,
         self._earliest, self._latest = 0, 0  # and its times
+        self._closed_size = 0  # of the closed segments: bytes,
+        self._closed_start: int | None = None  # and oldest offset; asked for with each batch
         self.lost = 0  # messages that were written, and not on the disk when a sync failed
         try:
             self.recovered = self.recover()
@@ -81,12 +83,14 @@ class Writer:
     @property
     def start(self) -> int:
         """The oldest offset that is kept."""
-        return min(self.manifest.spans, default=self._first if self._file is not None else self.end)
+        if self._closed_start is not None:
+            return self._closed_start
+        return self._first if self._file is not None else self.end
 
     @property
     def size(self) -> int:
         """Bytes of all segments."""
-        return sum(span.size for span in self.manifest.spans.values()) + self._size
+        return self._closed_size + self._size
 
     @property
     def segments(self) -> int:
@@ -161,6 +165,7 @@ class Writer:
             self.files.sync_names()
             self._size = 0
             self.manifest.take(span.line())
+            self._count_closed()
             self._say(span.line())
         except OSError:
             self._doubt()
@@ -190,6 +195,7 @@ class Writer:
             try:
                 self._say(line)
                 self.manifest.take(line)
+                self._count_closed()
                 for span in gone:
                     self.files.remove(span.name)
                 self.files.sync_names()
@@ -232,6 +238,7 @@ class Writer:
         if self._doubtful:
             self.lost -= min(max(done.end - self.durable, 0), self.end - self.durable)  # they are there after all
         self.manifest = done.manifest
+        self._count_closed()
         self._log = self.files.open(manifest.NAME)
         self.end = self.durable = done.end
         self._size = 0
@@ -239,6 +246,11 @@ class Writer:
         return done
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _count_closed(self) -> None:
+        spans = self.manifest.spans
+        self._closed_size = sum(span.size for span in spans.values())
+        self._closed_start = min(spans, default=None)
 
     def _must_be_sound(self) -> None:
         if self.broken:
