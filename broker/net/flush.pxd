@@ -22,6 +22,7 @@ cdef class Sink:
         bint linger                    # with half of it only
         readonly bint ended            # everything is out, and the stream ended
         readonly bint broken           # nothing more can be sent: ended, or the socket is gone
+        object fault                   # the exception that a flush outside of a turn raised: for the Flusher
 
     cdef int flush(self) except -1
     cdef int end(self) except -1

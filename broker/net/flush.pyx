@@ -60,8 +60,14 @@ cdef class Sink:
         self.full = self.outbox.stuck = True
 
     def flush_now(self):
-        """Flush outside a turn."""
-        self.flush()
+        """Flush outside a turn. If that raises it is for the turn's end: who asks is another client's publish."""
+        try:
+            self.flush()
+        except Exception as error:
+            self.fault = error
+            self.abort()
+            if not self.outbox.dirty:
+                self.outbox.mark_dirty()
 
     def close(self, bint linger=True):
         """End the stream when everything is out.
@@ -203,8 +209,11 @@ cdef class Flusher:
                 try:
                     sink.flush()
                 except Exception as error:
+                    sink.fault = error
+                if sink.fault is not None:
                     # It costs this connection; the others of this turn are flushed all the same.
                     sink.abort()
-                    self.on_fault(outbox, error)
+                    self.on_fault(outbox, sink.fault)
+                    sink.fault = None
                     sink.transport.abort()
         return 0

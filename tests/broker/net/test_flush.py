@@ -5,6 +5,7 @@ from typing import Any
 from broker.net.flush import Flusher, Sink
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
+from tests.broker.wire.publisher import Publisher, message, native_target
 
 
 class Transport:
@@ -48,3 +49,30 @@ def test_a_fault_costs_its_own_connection_and_the_others_are_flushed_in_the_same
     assert [transport.written for transport in transports] == [b"frame", b"", b"frame"]
     assert [transport.aborted for transport in transports] == [False, True, False]
     assert faults == [(outboxes[1], "out of order")]
+
+
+def test_a_fault_while_a_message_asks_for_room_is_not_its_publishers() -> None:
+    ledger = Ledger(1 << 20, lambda: None)
+    faults: list[tuple[Outbox, str]] = []
+    flusher = Flusher(ledger, lambda outbox, error: faults.append((outbox, str(error))))
+    transports = [Transport(broken=True), Transport(broken=False)]
+    outboxes = []
+    for transport in transports:
+        outbox = Outbox(ledger, 1_000, "drop_newest")
+        writable: Any = transport
+        outbox.sink = Sink(outbox, writable, lambda outbox: None)
+        outboxes.append(outbox)
+    publisher = Publisher(ledger)
+    publisher.route(b"t", [native_target(outbox, 1) for outbox in outboxes])
+    payloads = [bytes((n,)) * 600 for n in range(4)]
+
+    for payload in payloads:
+        assert publisher.publish(b"t", payload)
+    assert faults == []  # the end of the turn is the time for that
+    flusher.flush()
+    flusher.flush()
+
+    assert transports[1].written == b"".join(message(1, b"t", payload) for payload in payloads)
+    assert [transport.aborted for transport in transports] == [True, False]
+    assert faults == [(outboxes[0], "out of order")]
+    assert outboxes[0].closed
