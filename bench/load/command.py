@@ -5,7 +5,9 @@ import contextlib
 import dataclasses
 import json
 import os
+import signal
 import sys
+import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,7 @@ def main(arguments: Sequence[str]) -> int:
         return BAD_COMMAND
     runs: list[Run] = []
     code = OK
+    before_it = signal.signal(signal.SIGTERM, _interrupt)  # the broker that was started goes too
     try:
         for each in _runs(chosen, options):
             runs.append(each)  # noqa: PERF402 -- kept when the next one raises
@@ -98,10 +101,16 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         code = INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before_it)
     if not runs:
         return code
     told = _told(runs, before, options)  # what was measured is told, although the rest could not be
     return code or told
+
+
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _told(runs: Sequence[Run], before: Any, options: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
 """`python -m bench load`: its figures, its words and its exit codes."""
 
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -122,14 +124,15 @@ def test_what_was_measured_is_printed_although_a_later_scenario_fails(
     assert [run["scenario"] for run in json.loads(captured.out)["results"]] == ["mine"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_measured_is_printed_when_it_is_interrupted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs: list[Result] = []
 
     def once(*arguments: Any, **options: Any) -> Result:
         if runs:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), number)
         runs.append(measure(*arguments, **options))
         return runs[0]
 
