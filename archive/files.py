@@ -70,7 +70,9 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1  # if it fails, it is closed all the same
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class Disk:

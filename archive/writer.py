@@ -13,6 +13,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,9 +159,9 @@ class Writer:
             raise
         try:
             file.sync()
+            self.durable, self._durable_size = self.end, self._size
             file.close()
             self._file = None
-            self.durable, self._durable_size = self.end, self._size
             self.files.rename(name_of(self._first, is_open=True), span.name)
             self.files.sync_names()
             self._size = 0
@@ -311,10 +312,11 @@ class Writer:
             self._log = self.files.open(manifest.NAME)
 
     def _release(self) -> None:
-        for file in (self._file, self._log):
+        files, self._file, self._log = (self._file, self._log), None, None
+        for file in files:
             if file is not None:
-                file.close()
-        self._file = self._log = None
+                with suppress(OSError):  # what counts was synced; what was not is judged when the archive is opened
+                    file.close()
 
 
 def _with_offsets(batch: Any, first: int) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from archive import Archive, ArchiveError, Gone, Writer
+from archive.files import DiskFile
 from archive.manifest import NAME, parse
 from tests.archive.disks import FailingDisk
 from tests.archive.messages import batch, numbers_of, offsets_of
@@ -286,3 +287,25 @@ def test_what_is_found_after_an_error_is_not_counted_as_lost(folder: Path, monke
     writer.recover()
     assert (writer.end, writer.lost) == (10, 0)
     writer.close()
+
+
+def test_a_close_that_fails_is_an_error_like_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS has them: the descriptor is gone all the same."""
+    writer = Writer(folder)
+    writer.append(batch(0, 10))
+    close = DiskFile.close
+
+    def failing(file: DiskFile) -> None:
+        close(file)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DiskFile, "close", failing)
+        with pytest.raises(OSError, match="Input/output error"):
+            writer.roll()
+    writer.recover()
+    assert (writer.end, writer.lost) == (10, 0)
+    writer.append(batch(10, 10))
+    writer.close()
+    with Archive(folder) as archive:
+        assert numbers_of(archive.read()) == list(range(20))
