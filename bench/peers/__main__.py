@@ -2,6 +2,7 @@
 
     python -m bench peers                                  all scenarios, all brokers, five rounds: an hour or two
     python -m bench peers --scenarios A,B --only fanlight,nats --rounds 1 --duration 0.5
+    python -m bench peers --scenarios E --into FILE        these again, in place of those of a file of results
     python -m bench peers --list                           the scenarios and the brokers
     python -m bench peers --bars [FILE]                    every bar: reached, met or not
     python -m bench peers --report [FILE]                  the report and the chart anew, from a file of results
@@ -58,6 +59,10 @@ def _compare(options: argparse.Namespace) -> int:
     if all(one.peer.program() is None for one in chosen):
         _tell("none of these brokers is there")
         return NOTHING
+    into = None if options.into is None else _file(options.into, options)
+    if into is not None:  # before an hour is spent on it
+        present = [one.name for one in chosen if one.peer.program() is not None]
+        results.comparable(results.load(into), [one.letter for one in asked], present)
     # So that brokers are stopped, folders removed and the runs so far kept when somebody ends this.
     before = signal.signal(signal.SIGTERM, _leave)
     try:
@@ -67,15 +72,19 @@ def _compare(options: argparse.Namespace) -> int:
         )  # fmt: skip
     finally:
         signal.signal(signal.SIGTERM, before)
-    path = results.write(report, Path(options.results))
+    if into is not None and report["complete"]:
+        whole, path = results.replaced(results.load(into), report), into
+        path.write_text(results.text(whole), encoding="utf-8")
+    else:
+        whole, path = report, results.write(report, Path(options.results))
     _tell(f"written {path}")
     for letter, about in report["scenarios"].items():
         print("\n".join([f"\n{letter}: {about['title']}", *tables.aligned(tables.scenario(report, letter))]))
     if measured := [bar for bar in bars(report) if bar.reached is not None]:
         _bars(measured)
     everything = report["complete"] and len(asked) == len(ASKED) and len(chosen) == len(CONTENDERS)
-    if everything or options.publish:
-        return _report(report, options)
+    if everything or options.publish or path == into:
+        return _report(whole, options)
     return OK
 
 
@@ -142,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--warmup", type=float, default=0.5, metavar="SECONDS", help="before it (%(default)s)")
     add("--yes", action="store_true", help="install what is missing without asking")
     add("--publish", action="store_true", help="make the documents also from a comparison of only some")
+    add("--into", nargs="?", const=NEWEST, metavar="FILE", help="replace these scenarios in a file (the newest)")
     add("--list", action="store_true", help="the scenarios and the brokers, and nothing else")
     add("--bars", nargs="?", const=NEWEST, metavar="FILE", help="the bars of a file of results (the newest)")
     add("--report", nargs="?", const=NEWEST, metavar="FILE", help="documents anew from a file of results (the newest)")

@@ -72,8 +72,18 @@ def _machine(report: Report) -> list[str]:
         f"{machine['processors']} processors, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, "
         f"CPython {machine['python']}, loopback. "
         f"{effort['rounds']} interleaved round{'s' * (effort['rounds'] != 1)} of {effort['duration']:g} s, "
-        f"after {effort['warmup']:g} s that do not count.{_others(report)}"
+        f"after {effort['warmup']:g} s that do not count.{_others(report)}",
+        *_again(report),
     ]
+
+
+def _again(report: Report) -> list[str]:
+    """What was measured later than the rest."""
+    again: dict[str, list[str]] = {}
+    for letter, how in report.get("again", {}).items():
+        rounds = f"{how['rounds']} round{'s' * (how['rounds'] != 1)} of {how['duration']:g} s"
+        again.setdefault(f"{str(how['date'])[:16].replace('T', ' ')} UTC, {rounds}", []).append(letter)
+    return [f"Measured again, {when}: {', '.join(letters)}." for when, letters in again.items()]
 
 
 def _others(report: Report) -> str:

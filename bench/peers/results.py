@@ -8,6 +8,7 @@
     missing                    contenders whose broker is not installed
     runs                       a row a run: its figures, or `error`
     medians                    a row for each scenario and contender: figure -> [median, least, most]
+    again                      scenario -> date and effort, of what was measured again later
 
 A run with faults or an error has no part in the medians, but is counted. A line holds a row, so that two files can be
 compared by diff.
@@ -49,6 +50,30 @@ def medians(runs: Sequence[Row]) -> list[Row]:
                 row[name] = [median(values), values[0], values[-1]]
         rows.append(row)
     return rows
+
+
+def replaced(report: Report, later: Report) -> Report:
+    """The report with what `later` measured again in place of its own runs; `again` says which scenarios, and how.
+
+    ValueError: `later` was broken off, or what `comparable` raises.
+    """
+    fresh = later["scenarios"]
+    comparable(report, list(fresh), list(later["contenders"]))
+    if not later["complete"]:
+        raise ValueError("a comparison that was broken off cannot replace a whole one")
+    runs = [run for run in report["runs"] if run["scenario"] not in fresh] + later["runs"]
+    order = list(report["scenarios"])
+    runs.sort(key=lambda run: order.index(run["scenario"]))
+    again = {letter: {"date": later["date"], **later["effort"]} for letter in fresh}
+    return {**report, "runs": runs, "medians": medians(runs), "again": {**report.get("again", {}), **again}}
+
+
+def comparable(report: Report, scenarios: Sequence[str], contenders: Sequence[str]) -> None:
+    """ValueError: these cannot replace any of the report, for figures of two hours would stand side by side."""
+    if unknown := [letter for letter in scenarios if letter not in report["scenarios"]]:
+        raise ValueError(f"the file of results has no scenario {', '.join(unknown)}")
+    if list(contenders) != list(report["contenders"]):
+        raise ValueError("a scenario is measured again with the contenders of the file of results, all of them")
 
 
 def _complaint(run: Row) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import results, tables
+from bench.peers import document, results, tables
 from bench.peers.results import Figured, medians
 from tests.bench.peers.reports import report, run
 
@@ -72,3 +72,30 @@ def test_a_table_has_the_columns_that_its_scenario_has_figures_for() -> None:
     assert "CPU us/delivery" not in rows[0]
     assert rows[1][rows[0].index("connects/s")] == "9,000"
     assert "connects/s" not in tables.scenario(report([run("A", "nats")]), "A")[0]
+
+
+def test_what_is_measured_again_replaces_the_runs_of_its_scenarios_and_says_so() -> None:
+    first = report([run("A", "nats", us_per_delivery=9.0), run("B", "nats", us_per_delivery=2.0)])
+    later = report([run("A", "nats", us_per_delivery=1.0)])
+    later["scenarios"] = {"A": later["scenarios"]["A"]}
+    whole = results.replaced(first, later)
+    figured = Figured(whole)
+    assert figured("A", "nats", "us_per_delivery") == 1.0
+    assert figured("B", "nats", "us_per_delivery") == 2.0
+    assert [row["scenario"] for row in whole["medians"]] == ["A", "B"]
+    assert whole["again"] == {"A": {"date": later["date"], **later["effort"]}}
+    assert any("Measured again" in line and line.endswith(": A.") for line in document.BLOCKS["machine"](whole))
+    assert "again" not in first
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"complete": False}, "broken off"),
+        ({"contenders": {}}, "the contenders of the file"),
+        ({"scenarios": {"Z": {}}}, "no scenario Z"),
+    ],
+)
+def test_what_cannot_stand_beside_the_rest_does_not_replace_it(change: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        results.replaced(report(), {**report(), **change})
