@@ -68,7 +68,7 @@ def _scenarios(report: Report, figure: str) -> dict[str, tuple[str, str]]:
 
 
 def _cpu(axes: Any, report: Report) -> None:
-    what = "us of the broker's processor time a delivery; less is better"
+    what = "us of processor time a delivery; less is better"
     _dots(axes, report, _scenarios(report, "us_per_delivery"), what)
     axes.xaxis.set_major_formatter("{x:g}")
 
