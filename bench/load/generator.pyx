@@ -13,12 +13,12 @@ does not shorten the latency that is seen (coordinated omission).
 Not here: opening connections and naming topics (part.py), what to measure (scenario.py), processor time.
 """
 
-from libc.errno cimport EAGAIN, EINTR, errno
+from libc.errno cimport errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from bench.load.peer cimport NOBODY, Peer, reserve, send_out
+from bench.load.peer cimport NOBODY, OUT_OF_MEMORY, OVER, Peer, keep_tail, receive, reserve, send_out
 from bench.load.protocol cimport (
     ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame,
 )
@@ -26,7 +26,7 @@ from bench.load.streams cimport NO_STREAM, Stream, Streams, template
 
 from bench.sockets cimport (
     CLOCK_MONOTONIC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, TFD_NONBLOCK,
-    TFD_TIMER_ABSTIME, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, read, recv,
+    TFD_TIMER_ABSTIME, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, read,
     store_u32, timerfd_create, timerfd_settime, write,
 )
 
@@ -167,11 +167,8 @@ cdef class Generator:
         peer.index = NOBODY
         peer.stream = peer.acknowledged_stream = NO_STREAM
         self.n_peers += 1
-        if rest:
-            if not reserve(&peer.tail, &peer.tail_room, len(rest)):
-                raise MemoryError
-            memcpy(peer.tail, <const char*>rest, len(rest))
-            peer.tail_size = len(rest)
+        if not keep_tail(peer, <const uint8_t*><const char*>rest, len(rest)):
+            raise MemoryError
         return peer
 
     def start(self):
@@ -408,26 +405,19 @@ cdef class Generator:
     cdef void _receive(self, Peer* peer, size_t most) noexcept nogil:
         cdef size_t size, used
         cdef ssize_t n
-        if not reserve(&self.buffer, &self.buffer_room, peer.tail_size + most):
+        n = receive(peer, &self.buffer, &self.buffer_room, most)
+        if n == OUT_OF_MEMORY:
             self.out_of_memory = True
-            return
-        n = recv(peer.fd, self.buffer + peer.tail_size, most, 0)
+        elif n == OVER:
+            self._lose(peer)
         if n <= 0:
-            if n == 0 or (errno != EAGAIN and errno != EINTR):
-                self._lose(peer)
             return
-        if peer.tail_size:
-            memcpy(self.buffer, peer.tail, peer.tail_size)
-        size = peer.tail_size + <size_t>n
+        size = <size_t>n
         used = self._frames(peer, self.buffer, size)
         if peer.closed:
             return
-        peer.tail_size = size - used
-        if peer.tail_size:
-            if not reserve(&peer.tail, &peer.tail_room, peer.tail_size):
-                self.out_of_memory = True
-                return
-            memcpy(peer.tail, self.buffer + used, peer.tail_size)
+        if not keep_tail(peer, self.buffer + used, size - used):
+            self.out_of_memory = True
 
     cdef size_t _frames(self, Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
         """Handle the whole frames in data; how many bytes they took."""

@@ -1,13 +1,15 @@
-"""A connection of the generator's: its buffers, and sending what is in them."""
+"""A connection of a generator's: its buffers, sending what is in them, and receiving."""
 
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
-from bench.sockets cimport MSG_NOSIGNAL, send
+from bench.sockets cimport MSG_NOSIGNAL, recv, send
 
 cdef enum:
+    OVER = -1                       # what `receive` finds: the connection is at its end
+    OUT_OF_MEMORY = -2
     NOBODY = 0xffffffff             # the index of a connection that is no subscriber
     COMPACT_BYTES = 65536           # that were sent, at least, before what is unsent is moved to the front
 
@@ -62,4 +64,27 @@ cdef inline bint send_out(Peer* peer) noexcept nogil:
         peer.out_end -= peer.out_start
         memmove(peer.out, peer.out + peer.out_start, peer.out_end)
         peer.out_start = 0
+    return True
+
+
+cdef inline ssize_t receive(Peer* peer, uint8_t** buffer, size_t* room, size_t most) noexcept nogil:
+    """Into the buffer: the tail that was kept, and up to so many bytes behind it. How many; 0: nothing has come."""
+    cdef ssize_t n
+    if not reserve(buffer, room, peer.tail_size + most):
+        return OUT_OF_MEMORY
+    n = recv(peer.fd, buffer[0] + peer.tail_size, most, 0)
+    if n <= 0:
+        return OVER if n == 0 or (errno != EAGAIN and errno != EINTR) else 0
+    if peer.tail_size:
+        memcpy(buffer[0], peer.tail, peer.tail_size)
+    return <ssize_t>peer.tail_size + n
+
+
+cdef inline bint keep_tail(Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
+    """Keep the beginning of a frame until the rest comes. False when memory is out."""
+    peer.tail_size = size
+    if size:
+        if not reserve(&peer.tail, &peer.tail_room, size):
+            return False
+        memcpy(peer.tail, data, size)
     return True

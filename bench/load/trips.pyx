@@ -10,17 +10,17 @@ As in generator.pyx: sockets on which the handshake is done are given, and frame
 interpreter lock turns an epoll loop over them.
 """
 
-from libc.errno cimport EAGAIN, EINTR, errno
+from libc.errno cimport errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from bench.load.histogram cimport Histogram
-from bench.load.peer cimport NOBODY, Peer, reserve, send_out
+from bench.load.peer cimport NOBODY, OUT_OF_MEMORY, OVER, Peer, keep_tail, receive, reserve, send_out
 from bench.load.protocol cimport ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame
 from bench.sockets cimport (
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, close, epoll_create1, epoll_ctl,
-    epoll_event, epoll_wait, now_ns, recv,
+    epoll_event, epoll_wait, now_ns,
 )
 
 cdef enum:
@@ -146,11 +146,8 @@ cdef class Trips:
         peer.fd = fd
         peer.index = index
         self.n_peers += 1
-        if rest:
-            if not reserve(&peer.tail, &peer.tail_room, len(rest)):
-                raise MemoryError
-            memcpy(peer.tail, <const char*>rest, len(rest))
-            peer.tail_size = len(rest)
+        if not keep_tail(peer, <const uint8_t*><const char*>rest, len(rest)):
+            raise MemoryError
         return 0
 
     def start(self):
@@ -233,17 +230,14 @@ cdef class Trips:
         cdef ssize_t n
         cdef Frame frame
         cdef int state
-        if not reserve(&self.buffer, &self.buffer_room, peer.tail_size + READ_BYTES):
+        n = receive(peer, &self.buffer, &self.buffer_room, READ_BYTES)
+        if n == OUT_OF_MEMORY:
             self.out_of_memory = True
-            return
-        n = recv(peer.fd, self.buffer + peer.tail_size, READ_BYTES, 0)
+        elif n == OVER:
+            self._lose(peer)
         if n <= 0:
-            if n == 0 or (errno != EAGAIN and errno != EINTR):
-                self._lose(peer)
             return
-        if peer.tail_size:
-            memcpy(self.buffer, peer.tail, peer.tail_size)
-        size = peer.tail_size + <size_t>n
+        size = <size_t>n
         while used < size:
             state = self.dialect.next(self.buffer + used, self.buffer + size, &frame)
             if state == CUT_OFF:
@@ -256,12 +250,8 @@ cdef class Trips:
             used += frame.size
         if peer.out_end and not peer.watching_out:
             self._flush(peer)
-        peer.tail_size = size - used
-        if peer.tail_size:
-            if not reserve(&peer.tail, &peer.tail_room, peer.tail_size):
-                self.out_of_memory = True
-                return
-            memcpy(peer.tail, self.buffer + used, peer.tail_size)
+        if not keep_tail(peer, self.buffer + used, size - used):
+            self.out_of_memory = True
 
     cdef void _take(self, Peer* peer, const Frame* frame, const uint8_t* p) noexcept nogil:
         if frame.kind == DELIVERY:
