@@ -1,8 +1,8 @@
 """Run every check of the project and end with one summary: what `make test` does.
 
 The checks are independent commands; all of them run even when one fails, and the summary names each with its
-time. Skipped tests are counted there with their reasons, read from pytest's own report, so that nothing is
-left out silently. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a
+time. Tests that failed are named there again, and skipped ones counted with their reasons, both read from pytest's own
+report: nothing is left out silently, and the end of a long log says what to look for. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a
 failure (see the root conftest.py).
 
     run_checks.py [--only CHECK]... [arguments for pytest, such as -k WORD or paths of test files]
@@ -13,6 +13,7 @@ import os
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 from tests.require import SAMPLES, data_folder  # noqa: E402
 
 REPORTS = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.minor}"
+LINES_SHOWN = 12  # of what a failed test says, in the summary
 NOTHING_COLLECTED = 5  # pytest's exit status
 PYTHON = (sys.executable, "-m")
 
@@ -60,24 +62,28 @@ class Tests:
     """What pytest's JUnit report says."""
 
     passed: int
-    failed: int
+    failed: dict[str, str]  # test -> what it says, cut to a few lines
     skipped: Counter[str]  # reason -> how many
 
     @property
     def note(self) -> str:
         """The counts in words."""
         skipped = sum(self.skipped.values())
-        return f"{self.passed} passed, {self.failed} failed, {skipped} skipped"
+        return f"{self.passed} passed, {len(self.failed)} failed, {skipped} skipped"
 
 
 def read_report(path: Path) -> Tests:
     """Count the outcomes in a JUnit report; expected failures count as passed."""
-    passed = failed = 0
+    passed = 0
+    failed: dict[str, str] = {}
     skipped: Counter[str] = Counter()
     for case in ElementTree.parse(path).iter("testcase"):
         skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
+        wrong = [*case.findall("failure"), *case.findall("error")]
+        if wrong:
+            # A failed worker's message can be a page: the whole of it stands further up, in pytest's own output.
+            lines = (wrong[0].get("message") or wrong[0].text or "no message").splitlines()
+            failed[f"{case.get('classname')}::{case.get('name')}"] = "\n".join(lines[:LINES_SHOWN])
         elif skip is not None and skip.get("type") != "pytest.xfail":
             skipped[skip.get("message") or "no reason given"] += 1
         else:
@@ -130,6 +136,7 @@ def main() -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []
     skipped: Counter[str] = Counter()
+    wrong: dict[str, str] = {}
     for name in options.only or CHECKS:
         if name not in FOLDERS:
             outcomes.append(run(name, CHECKS[name]))
@@ -138,6 +145,7 @@ def main() -> int:
         outcomes.append(outcome)
         if tests:
             skipped += tests.skipped
+            wrong |= tests.failed
 
     print(f"\n=== summary (Python {sys.version.split()[0]})")
     for outcome in outcomes:
@@ -148,6 +156,8 @@ def main() -> int:
         print(f"{skipped.total()} skipped:")
         for reason, count in skipped.most_common():
             print(f"  {count:>4} x {reason}")
+    for test, says in wrong.items():
+        print(f"failed {test}\n{textwrap.indent(says, '    ')}")
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     strict = " (a skip counts as a failure)" if os.environ.get("FANLIGHT_REQUIRE_ALL") == "1" else ""
     print(f"failed: {', '.join(failed)}" if failed else "everything passed", strict, sep="")
