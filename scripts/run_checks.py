@@ -1,9 +1,9 @@
 """Run every check of the project and end with one summary: what `make test` does.
 
-The checks are independent commands; all of them run even when one fails, and the summary names each with its
-time. Tests that failed are named there again, and skipped ones counted with their reasons, both read from pytest's own
-report: nothing is left out silently, and the end of a long log says what to look for. The exit status is 0 only if every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a
-failure (see the root conftest.py).
+The checks are independent commands; all of them run even when one fails, and the summary names each with its time.
+Tests that failed are named there again, and skipped ones counted with their reasons, both read from pytest's own
+report: nothing is left out silently, and the end of a long log says what to look for. The exit status is 0 only if
+every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a failure (see the root conftest.py).
 
     run_checks.py [--only CHECK]... [arguments for pytest, such as -k WORD or paths of test files]
 """
