@@ -36,7 +36,7 @@ class Pipe:
         """All that was logged; ends the log."""
         logs.close()
         os.close(self.fd)
-        if not self._thread.is_alive():
+        if self._thread.ident is None:  # not begun; it may have begun and, with the pipe closed, be at its end
             self.read()
         self._thread.join(10)
         os.close(self._reader)
