@@ -12,6 +12,7 @@ import itertools
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import fanlight
 from bench.demo import quotes, screen
@@ -125,15 +126,19 @@ def main(arguments: list[str] | None = None) -> int:
     add("--speed", type=float, default=2.0, metavar="DAYS", help="a second (%(default)s); 0: all at once")
     add("--seconds", type=float, default=13.0, help="how long, at most 3600 (%(default)s)")
     add("--url", help="of a running broker; without it, one is started on free ports")
+    add("--archive", type=Path, metavar="DIR", help="keep what passes there, for docs/pipeline.md: needs pyarrow")
     add("--plain", action="store_true", help="lines, even on a terminal that could do better")
     options = parser.parse_args(arguments)
     if not (0 <= options.speed <= 1_000 and 0 < options.seconds <= 3_600):
         parser.error("--speed is 0 to 1000 days a second, --seconds up to 3600")
+    if options.archive is not None and options.url is not None:
+        parser.error("--archive is for the broker that is started here; start your own with fanlightd serve --archive")
     with contextlib.ExitStack() as stack:
         try:
             url = options.url
             if url is None:
-                broker = stack.enter_context(Broker())
+                kept = {} if options.archive is None else {"archive": options.archive}
+                broker = stack.enter_context(Broker(**kept))
                 url = broker.url
                 print(f"A broker listens at {url}; its views are at {broker.http_url}")
             ledger = asyncio.run(demo(url, speed=options.speed, seconds=options.seconds, plain=options.plain))
@@ -144,6 +149,8 @@ def main(arguments: list[str] | None = None) -> int:
             print("demo: interrupted", file=sys.stderr)
             return OK
     screen.summary(ledger)
+    if options.archive is not None:
+        print(f"What was published is in the archive {options.archive}: docs/pipeline.md goes on from here")
     return FAULTY if ledger.due or ledger.wrong else OK
 
 

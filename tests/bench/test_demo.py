@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from archive import Archive
 from bench.data import make_sample
 from bench.demo import quotes, screen
 from bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
@@ -80,6 +81,21 @@ def test_the_demo_replays_the_sample_and_loses_nothing(capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert "13,130 published" in said
     assert "nothing lost, nothing twice, all in order" in said
+
+
+def test_the_demo_keeps_all_of_it_in_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "archive"
+    assert main(["--speed", "0", "--plain", "--archive", str(folder)]) == OK
+    assert f"in the archive {folder}" in capsys.readouterr().out
+    with Archive(folder) as kept:
+        rows = [row for batch in kept.read() for row in batch.select(["topic", "syntax", "value"]).to_pylist()]
+    assert rows == [{"topic": q.topic, "syntax": q.syntax, "value": q.payload} for q in quotes.read()]
+
+
+def test_an_archive_is_not_asked_of_a_broker_that_is_running(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--archive", "somewhere", "--url", "fanlight://127.0.0.1:1"])
+    assert "fanlightd serve --archive" in capsys.readouterr().err
 
 
 def test_the_demo_uses_a_broker_that_is_running(broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
