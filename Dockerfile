@@ -1,5 +1,8 @@
 # Fanlight in a container: docs/docker.md says how to run it.
-# Two stages: the first has a compiler and builds wheels, the second has only what they install.
+# Stages with a compiler build wheels; the images have only what those install.
+#
+#   docker build -t fanlight .                          the broker
+#   docker build --target spark -t fanlight-spark .     the pipeline: a Java, PySpark, and the jobs over archives
 
 ARG PYTHON_IMAGE=python:3.12-slim-bookworm
 
@@ -14,8 +17,10 @@ WORKDIR /src
 COPY constraints.txt pyproject.toml ./
 COPY clients/python/pyproject.toml clients/python/
 COPY scripts/dependencies.py scripts/
+# EXTRA=archive: a broker that can keep an archive; its pyarrow is larger than all the rest.
+ARG EXTRA=
 RUN pip install -c constraints.txt setuptools cython \
- && python scripts/dependencies.py . clients/python:cli > requirements.txt \
+ && python scripts/dependencies.py ".:${EXTRA}" clients/python:cli > requirements.txt \
  && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
 
 COPY LICENSE README.md MANIFEST.in ./
@@ -23,6 +28,7 @@ COPY matchcore matchcore
 COPY archive archive
 COPY broker broker
 COPY bench bench
+COPY pipeline pipeline
 COPY clients/python clients/python
 RUN pip wheel --wheel-dir /wheels --no-deps --no-build-isolation . ./clients/python \
  && python -m venv /opt/fanlight \
@@ -31,30 +37,62 @@ RUN pip wheel --wheel-dir /wheels --no-deps --no-build-isolation . ./clients/pyt
  && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
 
 
-FROM ${PYTHON_IMAGE}
+# What Spark needs beside it. pip is gone from the environment; the one of this stage installs into it.
+FROM build AS build-spark
+RUN python scripts/dependencies.py .:spark > requirements-spark.txt \
+ && pip --python /opt/fanlight/bin/python install -c constraints.txt -r requirements-spark.txt \
+ && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
+
+
+FROM ${PYTHON_IMAGE} AS base
+# A fixed number, so that the owner of a mounted folder can be set from outside.
+RUN groupadd --gid 10001 fanlight \
+ && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --no-create-home --shell /usr/sbin/nologin fanlight \
+ && install --directory --owner=fanlight --group=fanlight --mode=0750 /var/lib/fanlight
+ENV PATH=/opt/fanlight/bin:$PATH \
+    PYTHONUNBUFFERED=1
+# By number: Kubernetes' runAsNonRoot cannot tell what a name stands for, and refuses to start it.
+USER 10001:10001
+
+
+# The pipeline. `docker run ... fanlight-spark pipeline.jobs.traffic --help`: the name of a module, and its arguments.
+FROM base AS spark
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="Fanlight pipeline" \
+      org.opencontainers.image.description="Spark over the archives of the Fanlight broker" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+USER root
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends default-jre-headless \
+ && rm -rf /var/lib/apt/lists/* \
+ && install --directory --owner=fanlight --group=fanlight --mode=0750 /work
+COPY --from=build-spark /opt/fanlight /opt/fanlight
+USER 10001:10001
+WORKDIR /work
+VOLUME /work
+# Python as the first process of a container minds SIGINT, and not SIGTERM.
+STOPSIGNAL SIGINT
+ENTRYPOINT ["python", "-m"]
+CMD ["pipeline.jobs"]
+
+
+# The broker: last, for it is what `docker build .` builds.
+FROM base AS broker
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="Fanlight" \
       org.opencontainers.image.description="A publish/subscribe message broker with an inverted-bitmap topic matcher" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="Apache-2.0"
-
-# A fixed number, so that the owner of a mounted folder can be set from outside.
-RUN groupadd --gid 10001 fanlight \
- && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --no-create-home --shell /usr/sbin/nologin fanlight \
- && install --directory --owner=fanlight --group=fanlight --mode=0750 /var/lib/fanlight
 COPY --from=build /opt/fanlight /opt/fanlight
 
 # Reachable from outside the container, therefore with credentials: the broker refuses to start without
 # FANLIGHT_PASSWORD, FANLIGHT_PASSWORD_FILE or FANLIGHT_ALLOW_ANONYMOUS=true.
-ENV PATH=/opt/fanlight/bin:$PATH \
-    PYTHONUNBUFFERED=1 \
-    FANLIGHT_NATIVE_HOST=0.0.0.0 \
+ENV FANLIGHT_NATIVE_HOST=0.0.0.0 \
     FANLIGHT_HTTP_HOST=0.0.0.0 \
     FANLIGHT_MQTT_HOST=0.0.0.0 \
     FANLIGHT_LOG_FORMAT=json
 
-# By number: Kubernetes' runAsNonRoot cannot tell what a name stands for, and refuses to start it.
-USER 10001:10001
 WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
 EXPOSE 7420 7421 7423 7424 1883 8883 8083 8084

@@ -19,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist image clean distclean
+.PHONY: help setup run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -38,6 +38,7 @@ help:
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
 	@echo '  make dist           wheels and source distributions of both packages, into dist/'
+	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'
 	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
 	@echo
@@ -103,6 +104,10 @@ same-python: $(STAMPS)/venv
 
 setup: same-python $(STAMPS)/built
 	@echo 'Ready. $(BIN)/fanlightd serve starts the broker; $(BIN)/fanlight --help is the client.'
+
+spark: same-python $(STAMPS)/built $(STAMPS)/spark
+	@test -e $(STAMPS)/spark || { echo 'make: a Java is needed, 17 or later (Debian, Ubuntu: apt-get install default-jre-headless)' >&2; exit 1; }
+	@echo 'Ready. docs/pipeline.md begins with: make demo ARGS="--speed 0 --archive build/archive"'
 
 # --- using it -------------------------------------------------------------------------------------------------------
 
