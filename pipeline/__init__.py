@@ -3,7 +3,9 @@
     session    a SparkSession with what the rest needs      source     the data source `fanlight`
     positions  where in an archive; dividing the work       pushdown   what Spark says of rows that it wants
     topics     which topics filters match, in Arrow         matching   subscriptions joined with messages
+    sink       the data source `fanlight`, writing          outgoing   what a row says as a message
+    publishing a window of messages without receipt         broker     a connection to one; `options`
 
-It imports the archive's format and the matcher, and nothing of the broker. This package alone asks for no Spark: that
-is the extra `[spark]`. docs/pipeline.md is the page for users.
+It imports the archive's format, the matcher and, for a running broker, the SDK; nothing of the broker itself. This
+package alone asks for no Spark: that is the extra `[spark]`. docs/pipeline.md is the page for users.
 """

@@ -1,4 +1,4 @@
-"""The data source `fanlight`: an archive as a DataFrame, at once or as a stream.
+"""The data source `fanlight`: an archive as a DataFrame, at once or as a stream. Its other half is sink.py.
 
     session.read.format("fanlight").option("path", "/var/lib/fanlight/archive").load()
     session.readStream.format("fanlight").option("path", ...).option("maxOffsetsPerTrigger", 100_000).load()
@@ -17,6 +17,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     Filter,
     InputPartition,
 )
@@ -28,6 +30,8 @@ import matchcore
 from archive import SCHEMA, Archive
 from archive.arrow import pa, pc
 from archive.reader import Where
+from pipeline import sink
+from pipeline.options import known, one_of, positive
 from pipeline.positions import (
     EARLIEST,
     LATEST,
@@ -67,27 +71,20 @@ class Settings:
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> "Settings":
-        names = {name.lower(): name for name in OPTIONS}
-        unknown = sorted(name for name in given if name.lower() not in names)
-        if unknown:
-            known = ", ".join(sorted(OPTIONS))
-            raise ValueError(f"no option of the source fanlight: {', '.join(unknown)}; it has {known}")
-        options = {names[name.lower()]: value for name, value in given.items()}
+        options = known(given, OPTIONS, "source")
         if "path" not in options:
             raise ValueError("the source fanlight needs the option path: the folder of an archive")
         syntax = options.get("syntax", "amqp")
         text = options.get("filter")
-        fail = options.get("failOnDataLoss", "true").lower()
-        if fail not in ("true", "false"):
-            raise ValueError(f"failOnDataLoss={fail!r}: give true or false")
+        fail = one_of(options, "failOnDataLoss", ("true", "false"))
         return cls(
             options["path"],
             options,
             _columns(schema),
             Bounds(fail_on_loss=fail == "true"),
             index_of([(text, 0, syntax)]) if text is not None else None,
-            _positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
-            _positive(options, "maxOffsetsPerTrigger"),
+            positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
+            positive(options, "maxOffsetsPerTrigger"),
         )
 
     def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
@@ -123,6 +120,12 @@ class Fanlight(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(Settings.of(self.options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return sink.BatchWriter(sink.Settings.of(self.options, schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return sink.StreamWriter(sink.Settings.of(self.options, schema, overwrite))
 
 
 class BatchReader(DataSourceReader):
@@ -252,12 +255,3 @@ def _shaped(batch: Any, columns: Any) -> Any:
     """The rows of a batch, as Spark wants them: its columns, its names inside them, all nullable."""
     found = [batch.column(batch.schema.get_field_index(column.name)).cast(column.type) for column in columns]
     return pa.RecordBatch.from_arrays(found, schema=columns)
-
-
-def _positive(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise ValueError(f"{name}={text!r}: give a number of messages, 1 or more")
-    return int(text)

@@ -1,0 +1,96 @@
+"""A stream from an archive to a broker, through the source and the sink `fanlight`: failed, killed, started again."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import StartBroker
+from tests.pipeline.test_sink import values
+
+# Reads the archive in batches of 300, in two partitions each. In the first batch a task fails half-way, and Spark runs
+# it again; in the second one a task stops half-way for ever: it says so, and waits to be killed. Both when a subscriber
+# has got some of what the task has let through: rows are long, so that no buffer keeps them.
+STUCK = """
+import sys, time
+import fanlight.sync
+from pyspark import TaskContext
+from pipeline.session import local_session
+
+archive, work, url = sys.argv[1:]
+settings = {"spark.local.dir": work, "spark.master": "local[2,2]"}
+session = local_session("stuck", quick=True, settings=settings)
+
+def troubled(batches):
+    with fanlight.sync.connect(url) as client, client.subscribe("#") as published:
+        for batch in batches:
+            for at in range(0, batch.num_rows, 25):
+                first = int(batch.column("value")[at].as_py())
+                if first == 200 and TaskContext.get().attemptNumber() == 0:
+                    while int(published.next(timeout=60).payload) < 150:
+                        pass
+                    raise RuntimeError("a fault at 200")
+                if first == 500:
+                    while int(published.next(timeout=60).payload) < 450:
+                        pass
+                    with open(work + "/reached", "w") as fifo:
+                        fifo.write("reached")
+                    time.sleep(600)
+                yield batch.slice(at, 25)
+
+frame = (
+    session.readStream.format("fanlight")
+    .options(startingOffsets="earliest", maxOffsetsPerTrigger=300, maxRecordsPerPartition=150)
+    .load(archive)
+    .selectExpr("topic", "value", "repeat('x', 4000) AS correlation")
+)
+query = (
+    frame.mapInArrow(troubled, frame.schema)
+    .writeStream.format("fanlight")
+    .options(url=url, checkpointLocation=work + "/checkpoint")
+    .trigger(availableNow=True)
+    .start()
+)
+query.awaitTermination()
+"""
+
+
+def run_until_stuck(archive: Path, work: Path, url: str) -> None:
+    """Run that query until it is stuck, then kill its driver, its JVM and its workers."""
+    os.mkfifo(work / "reached")
+    with (work / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", STUCK, str(archive), str(work), url],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )  # fmt: skip
+    reached = os.open(work / "reached", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ready, _, _ = select.select([reached], [], [], 120)  # it ends, too, when the last writer has gone
+        assert ready, (work / "log").read_text(errors="replace")[-4000:]
+        assert os.read(reached, 100) == b"reached"
+    finally:
+        os.close(reached)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_query_that_fails_and_is_killed_inside_a_batch_publishes_every_message(
+    spark: Any, start_broker: StartBroker, folder: Path, tmp_path: Path
+) -> None:
+    received = tmp_path / "received"
+    with start_broker(archive=received, archive_receipts=True) as broker:
+        run_until_stuck(folder, tmp_path, broker.url)
+        assert 450 < len(set(values(received))) < 600
+        frame = spark.readStream.format("fanlight").load(str(folder)).select("topic", "value")
+        query = (
+            frame.writeStream.format("fanlight")
+            .options(url=broker.url, checkpointLocation=str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        assert set(values(received)) == set(range(1000))
