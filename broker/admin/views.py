@@ -71,6 +71,9 @@ class Views:
     def sessions(self, query: Query) -> Answer:
         return self._page("sessions", self._inspection.sessions, query)
 
+    def marks(self, query: Query) -> Answer:
+        return self._page("marks", self._inspection.marks, query)
+
     def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
         limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
         page = list(rows(offset=offset, limit=limit))
@@ -126,6 +129,7 @@ PATHS: Final[Mapping[str, Path]] = {
     "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
     "/subscriptions": Path(f"subscriptions; limit (to {ROWS_MAX}), offset", Views.subscriptions, PAGE),
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
+    "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
     "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),
     "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
     "/archive": Path("the archive: offsets, sizes, and what is wrong with it", Views.archive),

@@ -15,6 +15,7 @@ from broker.core.endings import Endings
 from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
 from broker.core.flow import Flow
 from broker.core.limits import Limits
+from broker.core.marks import Mark, Marks
 from broker.core.ports import Store
 from broker.core.replay import Keeper
 from broker.core.retained import Retained
@@ -54,6 +55,7 @@ class Broker:
         self.router = Router(self.routes, limits, self.ledger, self.variants)
         self.flow = Flow(self.ledger, limits)
         self.retained = Retained(self.ledger, limits)
+        self.marks = Marks(limits)
         self.store: Store = MemoryStore()
         self.keeper: Keeper | None = None  # of messages by offset, to be replayed
         self.endings = Endings(self, next_turn)
@@ -67,7 +69,7 @@ class Broker:
 
     def use(self, limits: Limits) -> None:
         """Take new limits into force: for clients and subscriptions that come from now on."""
-        self.limits = self.router.limits = self.flow.limits = self.retained.limits = limits
+        self.limits = self.router.limits = self.flow.limits = self.retained.limits = self.marks.limits = limits
         self.ledger.limit = limits.outboxes_bytes_max
         self.ledger.stored_limit = limits.stored_bytes_max
 
@@ -202,6 +204,19 @@ class Broker:
             session = publisher.owner.session if publisher is not None and publisher.owner is not None else None
             self.retained.put(message, now, origin=session.name if session is not None else None)
         return publish(route, self.ledger, publisher, message)
+
+    def take_once(self, mark: Mark, route: Route, send: Callable[[Route], bool]) -> bool:
+        """Send a message whose mark does not repeat; with it the mark moves up. False if it is held back."""
+        self.store.note(mark, route)
+        sent = False
+        try:
+            sent = send(route)
+        finally:
+            if not sent:
+                self.store.take_back()
+        if sent:
+            self.marks.advance(mark)
+        return sent
 
     def publish_own(self, message: Message, now: float) -> None:
         """Publish and retain what the broker says of itself. Nobody waits for it, and nobody has sent it."""

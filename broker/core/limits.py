@@ -192,6 +192,12 @@ class Limits:
         Reason("what these routes may take together: one is as long as its topic, and 8 bytes for each subscription"),
     ] = 256 * MIB
 
+    # Publishing again what may have been taken.
+    marks_max: Annotated[
+        int, Ge(1), Le(10_000_000), Unit("producers"),
+        Reason("producers whose high-water mark is kept, some 400 bytes each; past it the idlest is forgotten"),
+    ] = 10_000
+
     # The archive.
     archive_buffer_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),

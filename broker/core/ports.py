@@ -6,6 +6,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.core.marks import Mark
 from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
 
@@ -70,6 +71,14 @@ class Store(Protocol):
         """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order."""
         ...
 
+    def note(self, mark: Mark, route: Route) -> None:
+        """A message with this mark is about to be sent on the route: to be stored together, or neither of them."""
+        ...
+
+    def take_back(self) -> None:
+        """The message of the last `note` was held back: it was not sent."""
+        ...
+
     def blocker(self, route: Route) -> Outbox | None:
         """What holds back who wants an acknowledgement of a message on this route; None if there is room."""
         ...
@@ -110,6 +119,8 @@ class Inspection(Protocol):
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]: ...
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]: ...
+
+    def marks(self, *, offset: int, limit: int) -> Sequence[View]: ...
 
     def hot_topics(self, *, limit: int) -> Sequence[View]: ...
 

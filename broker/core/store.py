@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from broker.core.marks import Mark
 from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
 
@@ -11,6 +12,12 @@ class MemoryStore:
 
     def commit(self, then: Callable[[], None]) -> None:
         then()
+
+    def note(self, mark: Mark, route: Route) -> None:
+        pass  # core.Marks has it
+
+    def take_back(self) -> None:
+        pass
 
     def blocker(self, route: Route) -> Outbox | None:
         return None

@@ -58,6 +58,8 @@ COUNTERS: Final[Mapping[str, str]] = {
     "routes_evicted": "Routes forgotten because the cache was full",
     "route_hits": "Messages whose route was in the cache",
     "route_misses": "Look-ups of routes that were not in the cache",
+    "publishes_repeated": "Messages not taken again because their marks said that they had been taken before",
+    "marks_forgotten": "Producers whose mark was forgotten because there were too many",
     "subscribes": "Subscriptions made",
     "unsubscribes": "Subscriptions ended",
 }
@@ -73,6 +75,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "retained_bytes": "What they take, their index not counted",
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
     "stored_bytes": "What they take",
+    "marks": "Producers whose mark is kept",
     "outboxes_blocking": "Outboxes that hold publishers back",
     "filter_index_bytes": "Memory of the index of filters",
     "uptime_seconds": "Seconds since the start",
@@ -148,6 +151,8 @@ class Views:
             "routes_evicted": broker.routes.evicted,
             "route_hits": broker.routes.hits,
             "route_misses": broker.routes.misses,
+            "publishes_repeated": broker.marks.repeated,
+            "marks_forgotten": broker.marks.forgotten,
             "subscribes": broker.subscribes,
             "unsubscribes": broker.unsubscribes,
             **self._net(),
@@ -167,6 +172,7 @@ class Views:
             "retained_bytes": broker.retained.nbytes,
             "stored_messages": broker.ledger.stored_messages,
             "stored_bytes": broker.ledger.stored,
+            "marks": len(broker.marks),
             "outboxes_blocking": broker.ledger.pausing,
             "filter_index_bytes": broker.router.index_bytes,
             "uptime_seconds": self._clock() - self._started,
@@ -181,6 +187,9 @@ class Views:
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
+
+    def marks(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
 
     def hot_topics(self, *, limit: int) -> Sequence[View]:
         return [

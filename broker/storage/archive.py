@@ -22,6 +22,7 @@ from archive import Writer
 from broker.core.errors import LimitExceeded
 from broker.core.flow import Flow
 from broker.core.limits import Durability, Limits
+from broker.core.marks import Mark
 from broker.core.ports import View
 from broker.core.recording import Recording
 from broker.core.replay import Encode, Reading, Wanted
@@ -143,6 +144,12 @@ class Archive:
             return
         self._waiting.append((self.tap.taken, then))
         self._hurry()
+
+    def note(self, mark: Mark, route: Route) -> None:
+        pass  # in memory only
+
+    def take_back(self) -> None:
+        pass
 
     def blocker(self, route: Route) -> Outbox | None:
         if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):

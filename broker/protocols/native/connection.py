@@ -13,6 +13,7 @@ from broker import __version__
 from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.marks import Mark
 from broker.core.ports import WireConnection
 from broker.core.reader import Reader
 from broker.core.subscription import PLAIN, Options, Subscription
@@ -89,21 +90,31 @@ class NativeConnection(Reader):
             at_hand.done()
             self._answer(request, error)
             return True
-        request = at_hand.request
-        if request is None or not at_hand.silent or route.tap is None:
-            return at_hand.forward(route)
-        store = self.broker.store
-        if (blocker := store.blocker(route)) is not None:
+        request, store = at_hand.request, self.broker.store
+        waits = request is not None and at_hand.silent and route.tap is not None
+        if waits and (blocker := store.blocker(route)) is not None:
             at_hand.hold(blocker)
             return False
-        if not at_hand.forward(route):
-            return False
-        store.commit(partial(self._give_receipt, request, at_hand.routed))
+        repeated = False
+        if at_hand.mark is None:
+            if not at_hand.forward(route):
+                return False
+        else:
+            assert self.client is not None
+            mark = Mark(self.client.user, *at_hand.mark)
+            repeated = self.broker.marks.repeats(mark)
+            if repeated:
+                at_hand.done()
+            elif not self.broker.take_once(mark, route, at_hand.forward):
+                return False
+        if request is not None and (waits or repeated):
+            receipt = partial(self._give_receipt, request, 0 if repeated else at_hand.routed, repeated)
+            store.commit(receipt) if waits else receipt()
         return True
 
-    def _give_receipt(self, request: int, routed: int) -> None:
+    def _give_receipt(self, request: int, routed: int, repeated: bool) -> None:
         if self.state is State.CONNECTED:
-            self.outbox.write(frames.receipt(request, routed))
+            self.outbox.write(frames.receipt(request, routed, repeated=repeated))
             self.broker.ledger.count_receipt()
 
     def reject(self, event: int) -> None:
@@ -280,7 +291,7 @@ class NativeConnection(Reader):
                     "inbox": self.broker.new_inbox(),
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
-                    **({"features": ["replay"]} if self.broker.keeper is not None else {}),
+                    "features": ["replay", "marks"] if self.broker.keeper is not None else ["marks"],
                     "limits": {
                         "frame_bytes": limits.frame_bytes_max,
                         "topic_bytes": limits.topic_bytes_max,

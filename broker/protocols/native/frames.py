@@ -302,8 +302,8 @@ def ok(request: int, result: Mapping[str, Any] | None = None) -> bytes:
     return encode(Type.OK, request) if result is None else encode(Type.OK, request, result)
 
 
-def receipt(request: int, routed: int) -> bytes:
-    return encode(Type.RECEIPT, request, routed)
+def receipt(request: int, routed: int, *, repeated: bool = False) -> bytes:
+    return encode(Type.RECEIPT, request, routed, None, True) if repeated else encode(Type.RECEIPT, request, routed)
 
 
 def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes:

@@ -2,12 +2,12 @@
 #
 #   Inbox.data   [ frame ][ PUBLISH ][ PUBLISH ][ SUBSCRIBE ][ PUB..
 #                  |        |  route known: fan_out, here and now
-#                  |        |  route unknown: Python finds it, then calls `forward`
+#                  |        |  route unknown, reply topic or mark: Python looks at it, then calls `forward`
 #                  +--------+----------------------> everything else: Python decodes and decides
 #
 # A PUBLISH becomes a MESSAGE by a new head; the tail (topic, payload, headers, syntax, reply) is copied as it came:
 #
-#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | unknown fields
+#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | mark, unknown fields
 #   MESSAGE   N | 9x 04 | ce number(u32) | topic payload headers syntax reply |
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -27,9 +27,13 @@ cdef struct Publish:
     Py_ssize_t payload_size
     const unsigned char* reply      # NULL if there is none
     Py_ssize_t reply_size
-    const unsigned char* tail       # from the topic's header to the end of the last known field
+    const unsigned char* producer   # of its mark, NULL if it has none
+    Py_ssize_t producer_size
+    uint64_t batch, sequence        # of its mark
+    bint special                    # it has a reply topic or a mark: Python looks at it
+    const unsigned char* tail       # from the topic's header to the end of the last field that is passed on
     Py_ssize_t tail_size
-    uint32_t fields                 # of the array, type included, unknown ones not
+    uint32_t fields                 # of the array, type included, those behind reply not
     uint32_t at                     # the field that is being looked at: the one at fault, if one is
 
 cdef class Lane(AnyLane):

@@ -1,12 +1,13 @@
 # cython: language_level=3
 """The native protocol's compiled lane: frames out of the inbox, publishes into the outboxes.
 
-`advance` runs until it needs more bytes or Python: a fire-and-forget PUBLISH on a known route, with or without a
-receipt, never leaves this file. The frame at hand stays at hand, and the inbox must not change, until `done`,
+`advance` runs until it needs more bytes or Python: a PUBLISH on a known route without reply topic and mark, with or
+without a receipt, never leaves this file. The frame at hand stays at hand, and the inbox must not change, until `done`,
 `forward` or the next `advance`. Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire cimport msgpack
@@ -34,7 +35,8 @@ FIELDS = (
     ("headers", "nil, or a map of str keys to scalars or arrays of scalars"),
     ("syntax", "an integer from 0 up, or nil"),
     ("reply", "a str, a bin if it is not UTF-8, or nil"),
-    ("fields behind reply", "values"),
+    ("mark", "nil, or an array of a str of 1 to 255 bytes, batch and sequence from 0 to 2^64-1"),
+    ("fields behind mark", "values"),
 )
 
 # What `advance` returns is in broker.wire.lane:
@@ -46,10 +48,11 @@ FIELDS = (
 cdef enum:
     PUBLISH_TYPE = 3
     RECEIPT_TYPE = 5
-    PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply
+    PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply: those that a MESSAGE has, too
     MORE = 4                 # frames like the one at hand that follow it, for a run to be worth while
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
+    PRODUCER_BYTES = 255
 
 cdef enum PublishFault:    # besides those of msgpack
     MISSING = 16
@@ -122,7 +125,7 @@ cdef class Lane(AnyLane):
                 fault = self.parse_publish(&cursor)
                 if fault:
                     return self.report_publish(fault)
-                if self.publish.reply is NULL and self.publish.syntax <= 1 and not self.plain:
+                if not self.publish.special and self.publish.syntax <= 1 and not self.plain:
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
                     if route is not None and not (self.silent and publish_waits(route, &self.publish)):
@@ -188,6 +191,14 @@ cdef class Lane(AnyLane):
     def request(self):
         """Its request, or None if it wants no receipt."""
         return self.publish.request if self.publish.wants_receipt else None
+
+    @property
+    def mark(self):
+        """Its mark, as (producer, batch, sequence), or None."""
+        if self.publish.producer is NULL:
+            return None
+        producer = PyUnicode_DecodeUTF8(<const char*> self.publish.producer, self.publish.producer_size, NULL)
+        return producer, self.publish.batch, self.publish.sequence
 
     def forward(self, Route route not None):
         """Send the PUBLISH at hand on this route, and its receipt if it wants one.
@@ -266,7 +277,8 @@ cdef class Lane(AnyLane):
         cursor.at += 1
         publish.at = 1
         publish.syntax = 0
-        publish.reply = NULL
+        publish.special = False
+        publish.reply = publish.producer = NULL
         publish.wants_receipt = not msgpack.is_nil(cursor)
         if publish.wants_receipt:
             fault = msgpack.unsigned_integer(cursor, &number)
@@ -299,14 +311,39 @@ cdef class Lane(AnyLane):
             fault = msgpack.octets(cursor, True, True, &publish.reply, &publish.reply_size, &is_str)
             if fault:
                 return fault
+            publish.special = True
         publish.tail_size = cursor.at - publish.tail
-        publish.at = 7
         publish.fields = min(fields, <uint32_t> PUBLISH_FIELDS)
-        for i in range(publish.fields, fields):
+        publish.at = 7
+        if fields > 7 and not msgpack.is_nil(cursor):
+            fault = take_mark(cursor, publish)
+            if fault:
+                return fault
+            publish.special = True
+        publish.at = 8
+        for i in range(8, fields):
             fault = msgpack.skip(cursor, DEPTH - 1)
             if fault:
                 return fault
         return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
+
+
+cdef Fault take_mark(Cursor* cursor, Publish* publish) noexcept nogil:
+    """[producer, batch, sequence], section 3.8."""
+    cdef uint32_t count = 0
+    cdef bint is_str
+    cdef Fault fault = msgpack.array_header(cursor, &count)
+    if fault == NO_FAULT and count != 3:
+        return WRONG_TYPE
+    if fault == NO_FAULT:
+        fault = msgpack.octets(cursor, True, False, &publish.producer, &publish.producer_size, &is_str)
+    if fault == NO_FAULT and not 1 <= publish.producer_size <= PRODUCER_BYTES:
+        return WRONG_TYPE
+    if fault == NO_FAULT:
+        fault = msgpack.unsigned_integer(cursor, &publish.batch)
+    if fault == NO_FAULT:
+        fault = msgpack.unsigned_integer(cursor, &publish.sequence)
+    return fault
 
 
 cdef inline bint publish_waits(Route route, Publish* publish) noexcept:

@@ -204,7 +204,8 @@ def well_formed() -> None:
            "a key and a field of a later version, both ignored", version=1, info={"inbox": "$inbox.0a", "shard": 3})
 
     # PUBLISH
-    plain = {"request": None, "topic": "forex.eur", "payload": b"hi", "headers": None, "syntax": 0, "reply": None}
+    plain = {"request": None, "topic": "forex.eur", "payload": b"hi", "headers": None, "syntax": 0, "reply": None,
+             "mark": None}
     topic, hi = text("forex.eur"), octets(b"hi")
     vector("publish_minimal", PUBLISH, frame(fixint(3), NIL, topic, hi), "fire-and-forget", True, **plain)
     vector("publish_nil_defaults", PUBLISH, frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL),
@@ -213,10 +214,10 @@ def well_formed() -> None:
     vector("publish_empty_headers", PUBLISH, frame(fixint(3), NIL, topic, hi, b"\x80"),
            "an empty map means what nil means", **plain)
     vector("publish_trailing_unknown_fields", PUBLISH,
-           frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL, options(ttl=num(30)), fixint(-1)),
+           frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL, NIL, options(ttl=num(30)), fixint(-1)),
            "fields of a later version, ignored", **plain)
     vector("publish_nested_eight_levels", PUBLISH,
-           frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL, nested(7)),
+           frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL, NIL, nested(7)),
            "an ignored field; with the frame's own array it is eight levels deep, which is allowed", **plain)
     vector("publish_receipt", PUBLISH, frame(fixint(3), fixint(7), topic, hi), "answered RECEIPT 7", True,
            **{**plain, "request": 7})
@@ -259,7 +260,17 @@ def well_formed() -> None:
     vector("publish_mqtt_reply", PUBLISH,
            frame(fixint(3), fixint(9), text("ask/time"), octets(b""), NIL, fixint(1), text("$inbox/0a/9")),
            "topic and reply in the same spelling", True, request=9, topic="ask/time", payload=b"", headers=None,
-           syntax=1, reply="$inbox/0a/9")
+           syntax=1, reply="$inbox/0a/9", mark=None)
+    vector("publish_mark", PUBLISH,
+           frame(fixint(3), fixint(7), topic, hi, NIL, NIL, NIL, array(text("q1.0"), fixint(3), num(4711))),
+           "message 4711 of batch 3 of the producer q1.0 (3.8)", True,
+           **{**plain, "request": 7, "mark": ["q1.0", 3, 4711]})
+    vector("publish_mark_without_request", PUBLISH,
+           frame(fixint(3), NIL, topic, hi, headers, fixint(0), text("$inbox.0a.9"),
+                 array(text("p" * 255), num(2**64 - 1), num(2**64 - 1)), text("later")),
+           "the longest name, the highest numbers, a field of a later version",
+           **{**plain, "headers": known, "reply": "$inbox.0a.9", "mark": ["p" * 255, 2**64 - 1, 2**64 - 1]})
+    vector("publish_mark_nil", PUBLISH, frame(fixint(3), NIL, topic, hi, NIL, NIL, NIL, NIL), "no mark", **plain)
     vector("publish_header_key_255_bytes", PUBLISH,
            frame(fixint(3), NIL, topic, hi, mapping((text("k" * 255), fixint(1)))), "the longest key allowed", True,
            **{**plain, "headers": {"k" * 255: 1}})
@@ -296,11 +307,16 @@ def well_formed() -> None:
            **{**message, "topic": "", "payload": b""})
 
     # RECEIPT
-    vector("receipt", RECEIPT, frame(fixint(5), fixint(7), fixint(3)), "routed to three", True, request=7, routed=3)
-    vector("receipt_nobody", RECEIPT, frame(fixint(5), fixint(7), fixint(0)), "no one is listening", True,
-           request=7, routed=0)
-    vector("receipt_large", RECEIPT, frame(fixint(5), num(70000), num(1000)), "", True, request=70000, routed=1000)
-    vector("receipt_trailing", RECEIPT, frame(fixint(5), fixint(7), fixint(3), NIL), "", request=7, routed=3)
+    taken = {"offset": None, "repeated": False}
+    vector("receipt", RECEIPT, frame(fixint(5), fixint(7), fixint(3)), "routed to three", request=7, routed=3, **taken)
+    vector("receipt_nobody", RECEIPT, frame(fixint(5), fixint(7), fixint(0)), "no one is listening",
+           request=7, routed=0, **taken)
+    vector("receipt_large", RECEIPT, frame(fixint(5), num(70000), num(1000)), "", request=70000, routed=1000, **taken)
+    vector("receipt_trailing", RECEIPT, frame(fixint(5), fixint(7), fixint(3), NIL), "", request=7, routed=3, **taken)
+    vector("receipt_repeated", RECEIPT, frame(fixint(5), fixint(7), fixint(0), NIL, TRUE),
+           "the message was taken before (3.8)", True, request=7, routed=0, offset=None, repeated=True)
+    vector("receipt_not_repeated", RECEIPT, frame(fixint(5), fixint(7), fixint(1), NIL, FALSE, NIL), "",
+           request=7, routed=1, **taken)
 
     # SUBSCRIBE, OK, UNSUBSCRIBE, ENDED, CREDIT
     sub = {"request": 1, "subscription": 7, "filter": "forex.*", "options": None}
@@ -456,6 +472,21 @@ def malformed() -> None:
     invalid("publish_header_value_map", publish(NIL, topic, hi, mapping((text("k"), b"\x80"))))
     invalid("publish_header_value_nested_array", publish(NIL, topic, hi, mapping((text("k"), array(array())))))
     invalid("publish_header_value_invalid_utf8", publish(NIL, topic, hi, mapping((text("k"), text(b"\xff")))))
+    for name, bad in (
+        ("str", text("q1.0")),
+        ("empty", array()),
+        ("of_two", array(text("p"), fixint(1))),
+        ("of_four", array(text("p"), fixint(1), fixint(1), NIL)),
+        ("producer_empty", array(text(""), fixint(1), fixint(1))),
+        ("producer_256_bytes", array(text("p" * 256), fixint(1), fixint(1))),
+        ("producer_bin", array(octets(b"p"), fixint(1), fixint(1))),
+        ("producer_not_utf8", array(text(b"\xff"), fixint(1), fixint(1))),
+        ("batch_negative", array(text("p"), fixint(-1), fixint(1))),
+        ("batch_nil", array(text("p"), NIL, fixint(1))),
+        ("sequence_float", array(text("p"), fixint(1), float64(1.0))),
+        ("map", options(producer=text("p"))),
+    ):
+        invalid(f"publish_mark_{name}", publish(fixint(5), topic, hi, NIL, NIL, NIL, bad), request=5)
     invalid("publish_header_reserved_key", publish(NIL, topic, hi, mapping((text("$seq"), fixint(1)))),
             note="section 8: keys that begin with $")
     invalid("publish_syntax_str", publish(NIL, topic, hi, NIL, text("mqtt")))

@@ -54,7 +54,7 @@ def payloads(frames: list[Fields]) -> list[int]:
 def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(archived: Archived) -> None:
     fill(archived, 0, 5)
     peer, other = archived.world.connect(), archived.world.connect()
-    assert peer.info["features"] == ["replay"]
+    assert peer.info["features"] == ["replay", "marks"]
     peer.say(REPLAY, 1, 7, "stock.*", {})
     frames = until(archived, peer, REPLAY_END)
     assert frames[0] == [OK, 1, {"epoch": 1}]
@@ -338,6 +338,6 @@ def test_there_are_only_so_many_replays_at_once(build: Build) -> None:
 
 def test_a_broker_without_an_archive_does_not_know_replay() -> None:
     peer = World().connect()
-    assert "features" not in peer.info
+    assert peer.info["features"] == ["marks"]
     peer.say(REPLAY, 1, 7, "#", {})
     assert peer.next()[:3] == [ERROR, None, "unsupported"]

@@ -43,6 +43,7 @@ from .errors import (
     Unsupported,
     UnsupportedVersion,
 )
+from .marks import Mark, Routed
 from .message import Message
 from .replay import Replay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
@@ -71,6 +72,7 @@ __all__ = [
     "InvalidTopic",
     "InvalidURL",
     "LimitExceeded",
+    "Mark",
     "Message",
     "MessagesGone",
     "NoResponders",
@@ -82,6 +84,7 @@ __all__ = [
     "Replay",
     "ReplayFailed",
     "RequestTimeout",
+    "Routed",
     "SerializationError",
     "Serializer",
     "Stats",

@@ -29,6 +29,7 @@ from .errors import (
 from .frames import Delivery, Ended, Headers, Replayed, ReplayEnd
 from .inbox import Inbox
 from .link import Link, State
+from .marks import Mark, Routed, check_support
 from .message import Message
 from .options import Options, Overflow
 from .replay import Replay
@@ -42,6 +43,9 @@ from .url import Address
 # A publisher in a loop hands the loop a turn whenever so many bytes wait: one system call's worth, so that a
 # tight loop of `await publish` neither starves the reader nor pays for a turn per message.
 YIELD_BYTES = 128 * 1024
+
+Content = tuple[Topic, bytes, Headers | None, int, Topic | None]
+"""Of a PUBLISH: topic, payload, headers, syntax, reply."""
 
 
 class Client:
@@ -97,22 +101,22 @@ class Client:
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[False] = ..., serializer: Serializer | None = ...,
-        timeout: float | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ...,
     ) -> None: ...  # fmt: skip
 
     @overload
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[True], serializer: Serializer | None = ...,
-        timeout: float | None = ...,
-    ) -> int: ...  # fmt: skip
+        timeout: float | None = ..., mark: Mark | None = ...,
+    ) -> Routed: ...  # fmt: skip
 
     @overload
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: bool, serializer: Serializer | None = ...,
-        timeout: float | None = ...,
-    ) -> int | None: ...  # fmt: skip
+        timeout: float | None = ..., mark: Mark | None = ...,
+    ) -> Routed | None: ...  # fmt: skip
 
     async def publish(
         self,
@@ -125,30 +129,34 @@ class Client:
         receipt: bool = False,
         serializer: Serializer | None = None,
         timeout: float | None = None,
-    ) -> int | None:
+        mark: Mark | None = None,
+    ) -> Routed | None:
         """Publish a message. A payload of bytes goes as it is, any other value through the serialiser.
 
         Without `receipt` it is put into the outbox, written within a turn of the loop, and None is returned;
         waits only while the outbox is full. What the broker refuses of it goes to `on_error`.
         With `receipt`, waits up to `timeout` seconds for the broker to accept it, and returns the number of
         subscriptions it was routed to.
+        With `mark`, a broker that has taken a message of this mark, or a higher one of its producer, does not take
+        it again; the receipt's `repeated` says so.
 
         Raises TypeError and ValueError for what cannot be sent, FrameTooLarge, SerializationError,
-        ConnectionClosed; with `receipt` also BrokerError, ConnectionLost, RequestTimeout.
+        ConnectionClosed; with `receipt` also BrokerError, ConnectionLost, RequestTimeout; with `mark` also
+        Unsupported, where the broker knows none.
         """
         link = self.link
         if receipt:
             content = self.content(topic, payload, headers, syntax, reply, serializer)
-            routed = await link.answer(lambda request: link.encoder.publish(*content, request=request), timeout)
+            routed: Routed = await link.answer(lambda request: self._encoded(content, request, mark), timeout)
             link.stats.published += 1
-            return int(routed)
+            return routed
         if link.state is State.CLOSED:
             raise link.not_connected()
         usual = type(payload) is bytes and type(topic) is str and syntax == "amqp"
-        if usual and self._plain and not (headers or reply or serializer):
+        if usual and self._plain and not (headers or reply or serializer or mark):
             frame = link.encoder.publish(topic, payload)  # nothing to check, and by far the commonest
         else:
-            frame = link.encoder.publish(*self.content(topic, payload, headers, syntax, reply, serializer))
+            frame = self._encoded(self.content(topic, payload, headers, syntax, reply, serializer), None, mark)
         link.post_message(frame)
         link.stats.published += 1
         if link.outbox.size >= self._yield_bytes:
@@ -205,7 +213,7 @@ class Client:
         syntax: Syntax,
         reply: Topic | None,
         serializer: Serializer | None,
-    ) -> tuple[Topic, bytes, Headers | None, int, Topic | None]:
+    ) -> Content:
         """The fields of a PUBLISH, checked: what the broker would close the connection for is refused
         here."""
         # Bytes are a payload already, whatever the serialiser; they go without a content type, and come out
@@ -218,6 +226,12 @@ class Client:
             check_headers(headers)
         reply = None if reply is None else topics.checked(reply)
         return topics.checked(topic), payload, headers, topics.number(syntax), reply
+
+    def _encoded(self, content: Content, request: int | None, mark: Mark | None) -> bytes:
+        if mark is not None:
+            check_support(self.link.welcome)
+            mark = mark.checked()
+        return self.link.encoder.publish(*content, request=request, mark=mark)
 
     # Subscribing.
 

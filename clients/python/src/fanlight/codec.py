@@ -7,7 +7,7 @@ the connection without anything being decoded that nobody wants yet.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._msgpack import Packer, unpack
@@ -71,11 +71,14 @@ class Encoder:
         syntax: int = 0,
         reply: Topic | None = None,
         request: int | None = None,
+        mark: Sequence[Any] | None = None,
     ) -> bytes:
         """PUBLISH. The arguments are taken as checked. Raises FrameTooLarge, InvalidTopic."""
         body: bytes
         try:
-            if reply is not None or syntax:
+            if mark is not None:
+                body = self._pack((3, request, topic, payload, headers, syntax or None, reply, mark))
+            elif reply is not None or syntax:
                 body = self._pack((3, request, topic, payload, headers, syntax, reply))
             elif headers is not None:
                 body = self._pack((3, request, topic, payload, headers))

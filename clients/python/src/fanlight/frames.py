@@ -56,6 +56,7 @@ class Publish(NamedTuple):
     headers: dict[str, Any] | None
     syntax: int
     reply: Topic | None
+    mark: list[Any] | None = None
 
 
 class Delivery(NamedTuple):
@@ -100,6 +101,8 @@ class ReplayEnd(NamedTuple):
 class Receipt(NamedTuple):
     request: int
     routed: int
+    offset: int | None = None
+    repeated: bool = False
 
 
 class Subscribe(NamedTuple):
@@ -208,6 +211,21 @@ def _is_scalar(value: object) -> bool:
     return value is None or type(value) in (bool, float, str, bytes)
 
 
+def is_bool(value: object) -> bool:
+    return type(value) is bool
+
+
+def is_mark(value: object) -> bool:
+    """Section 3.8: a producer's name of 1 to 255 bytes, a batch and a sequence."""
+    if type(value) is not list or len(value) != 3 or type(value[0]) is not str:
+        return False
+    try:
+        size = len(value[0].encode())
+    except UnicodeEncodeError:
+        return False
+    return 1 <= size <= 255 and is_u64(value[1]) and is_u64(value[2])
+
+
 class _Required:
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -242,9 +260,12 @@ _TOKEN = Field("token", is_u32, None)
 SPECS: dict[int, Spec] = {
     FrameType.HELLO: Spec(Hello, (Field("version", is_u32), Field("options", is_map))),
     FrameType.WELCOME: Spec(Welcome, (Field("version", is_u32), Field("info", is_map))),
-    FrameType.PUBLISH: Spec(Publish, (_OPTIONAL_REQUEST, *_CONTENT)),
+    FrameType.PUBLISH: Spec(Publish, (_OPTIONAL_REQUEST, *_CONTENT, Field("mark", is_mark, None))),
     FrameType.MESSAGE: Spec(Delivery, (_SUBSCRIPTION, *_CONTENT)),
-    FrameType.RECEIPT: Spec(Receipt, (_REQUEST, Field("routed", is_u32))),
+    FrameType.RECEIPT: Spec(
+        Receipt,
+        (_REQUEST, Field("routed", is_u32), Field("offset", is_u64, None), Field("repeated", is_bool, False)),
+    ),
     FrameType.SUBSCRIBE: Spec(
         Subscribe,
         (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None)),

@@ -12,6 +12,7 @@ import threading
 from .codec import Encoder
 from .frames import Headers
 from .link import Link, State
+from .marks import Mark
 from .topics import Topic
 
 BATCH_BYTES = 128 * 1024
@@ -26,14 +27,17 @@ class Handoff:
         self._frames: list[bytes] = []
         self._size = 0
 
-    def put(self, topic: Topic, payload: bytes, headers: Headers | None, syntax: int, reply: Topic | None) -> bool:
+    def put(
+        self, topic: Topic, payload: bytes, headers: Headers | None, syntax: int, reply: Topic | None,
+        *, mark: Mark | None = None,
+    ) -> bool:  # fmt: skip
         """On any thread; the fields are taken as checked. True: the caller is to run `settle` on the loop.
 
         Raises FrameTooLarge, InvalidTopic; RuntimeError when the loop is closed.
         """
         with self._lock:
             self._encoder.frame_bytes = self._link.encoder.frame_bytes
-            frame = self._encoder.publish(topic, payload, headers, syntax, reply)
+            frame = self._encoder.publish(topic, payload, headers, syntax, reply, mark=mark)
             if not self._frames:
                 self._loop.call_soon_threadsafe(self._take)
             self._frames.append(frame)

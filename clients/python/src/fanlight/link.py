@@ -29,6 +29,7 @@ from .errors import (
 from .frames import Delivery, Ended, Error, Frame, Goodbye, Ok, Ping, Pong, Receipt, Replayed, ReplayEnd, Welcome
 from .handshake import open_wire
 from .heartbeat import TOKEN, Heartbeat
+from .marks import Routed
 from .options import Options
 from .outbox import Outbox
 from .reading import Reading
@@ -320,7 +321,7 @@ class Link:
         if type(frame) is Delivery or type(frame) is Replayed:
             self._deliver(frame, size)
         elif isinstance(frame, Receipt):
-            self.answers.resolve(frame.request, frame.routed)
+            self.answers.resolve(frame.request, Routed(frame.routed, frame.repeated))
         elif isinstance(frame, Ok):
             self.answers.resolve(frame.request, frame.result or {})
         elif isinstance(frame, Pong):

@@ -60,6 +60,7 @@ from .errors import (
 )
 from .frames import Headers
 from .handoff import Handoff
+from .marks import Mark, Routed, check_support
 from .message import BaseMessage
 from .message import Message as AsyncMessage
 from .options import Overflow, SlowPolicy
@@ -75,9 +76,9 @@ from .url import Address
 __all__ = [
     "BYTES", "DEFAULT_URL", "JSON", "MSGPACK", "AuthenticationFailed", "Backoff", "BrokerError", "Client",
     "ConnectError", "ConnectionClosed", "ConnectionLost", "DrainTimeout", "FanlightError", "FrameTooLarge",
-    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Message", "MessagesGone",
+    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Mark", "Message", "MessagesGone",
     "NoResponders", "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
-    "Replay", "ReplayFailed", "RequestTimeout", "SerializationError", "Serializer", "Stats", "Subscription",
+    "Replay", "ReplayFailed", "RequestTimeout", "Routed", "SerializationError", "Serializer", "Stats", "Subscription",
     "SubscriptionEnded", "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported",
     "UnsupportedVersion", "connect",
 ]  # fmt: skip
@@ -239,22 +240,22 @@ class Client:
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[False] = ..., serializer: Serializer | None = ...,
-        timeout: float | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ...,
     ) -> None: ...  # fmt: skip
 
     @overload
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[True], serializer: Serializer | None = ...,
-        timeout: float | None = ...,
-    ) -> int: ...  # fmt: skip
+        timeout: float | None = ..., mark: Mark | None = ...,
+    ) -> Routed: ...  # fmt: skip
 
     @overload
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: bool, serializer: Serializer | None = ...,
-        timeout: float | None = ...,
-    ) -> int | None: ...  # fmt: skip
+        timeout: float | None = ..., mark: Mark | None = ...,
+    ) -> Routed | None: ...  # fmt: skip
 
     def publish(
         self,
@@ -267,25 +268,23 @@ class Client:
         receipt: bool = False,
         serializer: Serializer | None = None,
         timeout: float | None = None,
-    ) -> int | None:
+        mark: Mark | None = None,
+    ) -> Routed | None:
         """As `fanlight.Client.publish`."""
         if receipt:
             publishing = self._inner.publish(
-                topic,
-                payload,
-                headers=headers,
-                syntax=syntax,
-                reply=reply,
-                receipt=True,
-                serializer=serializer,
-                timeout=timeout,
-            )
+                topic, payload, headers=headers, syntax=syntax, reply=reply, receipt=True, serializer=serializer,
+                timeout=timeout, mark=mark,
+            )  # fmt: skip
             return self._thread.run(publishing)
         if self._inner.closed:
             raise self._inner.link.not_connected()
         content = self._inner.content(topic, payload, headers, syntax, reply, serializer)
+        if mark is not None:
+            check_support(self._inner.link.welcome)
+            mark = mark.checked()
         try:
-            full = self._handoff.put(*content)
+            full = self._handoff.put(*content, mark=mark)
         except RuntimeError:  # the loop is closed
             raise ConnectionClosed("the client is closed") from None
         if full:

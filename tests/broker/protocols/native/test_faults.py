@@ -37,13 +37,17 @@ PUBLISHES: dict[str, tuple[list[Any], str]] = {
         [3, 7, "a", b"", None, 0, 5],
         "PUBLISH reply must be a str, a bin if it is not UTF-8, or nil",
     ),
+    "a mark that is none": (
+        [3, 7, "a", b"", None, 0, "r", ["p", 1]],
+        "PUBLISH mark must be nil, or an array of a str of 1 to 255 bytes, batch and sequence from 0 to 2^64-1",
+    ),
     "an extension among unknown fields": (
-        [3, 7, "a", b"", None, 0, "r", msgpack.ExtType(1, b"x")],
-        "PUBLISH fields behind reply: an extension type, or the octet c1",
+        [3, 7, "a", b"", None, 0, "r", None, msgpack.ExtType(1, b"x")],
+        "PUBLISH fields behind mark: an extension type, or the octet c1",
     ),
     "unknown fields that are nested": (
-        [3, 7, "a", b"", None, 0, "r", NESTED],
-        "PUBLISH fields behind reply: nested too deep",
+        [3, 7, "a", b"", None, 0, "r", None, NESTED],
+        "PUBLISH fields behind mark: nested too deep",
     ),
 }
 

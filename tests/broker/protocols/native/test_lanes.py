@@ -1,8 +1,8 @@
 """Both lanes of a PUBLISH do the same, and do what a model in plain Python says.
 
 Hypothesis writes conversations of several clients: subscriptions that come and go between publishes (and so invalidate
-routes), with and without receipts, reply topics, unknown trailing fields and headers, which switch the lane within one
-read. Each conversation runs with the fast lane and without, and over the model.
+routes), with and without receipts, reply topics, marks, unknown trailing fields and headers, which switch the lane
+within one read. Each conversation runs with the fast lane and without, and over the model.
 """
 
 from dataclasses import dataclass, field
@@ -63,6 +63,7 @@ class Publish:
     topic: tuple[str, int]
     reply: str | None = None
     headers: dict[str, Any] | None = None
+    mark: tuple[str, int, int] | None = None
     trailing: tuple[Any, ...] = ()
     as_bin: bool = False
     large: bool = False
@@ -72,7 +73,7 @@ class Publish:
         payload = count.to_bytes(4, "big") + bytes(20_000 if self.large else 0)
         return frame(
             3, request, topic.encode() if self.as_bin else topic, payload, self.headers, syntax, self.reply,
-            *self.trailing,
+            self.mark, *self.trailing,
         )
 
 
@@ -102,6 +103,7 @@ PUBLISH = st.builds(
     topic=st.sampled_from(TOPICS),
     reply=st.sampled_from([None, None, None, "r", "a/b"]),
     headers=st.sampled_from([None, {}, {"k": [1, None]}]),
+    mark=st.one_of(st.none(), st.none(), st.tuples(st.sampled_from("pq"), st.integers(0, 1), SMALL)),
     trailing=st.sampled_from([(), (), (None,), ({"x": 1}, "y")]),
     as_bin=st.booleans(),
     large=st.sampled_from([False, False, False, True]),
@@ -186,6 +188,7 @@ class Model:
         self.got: list[dict[int, list[int]]] = [{}, {}, {}]  # by subscription number
         self.answers: list[list[Fields]] = [[], [], []]  # in order; texts left out
         self.ended: list[list[Fields]] = [[], [], []]
+        self.marks: dict[str, tuple[int, int]] = {}
 
     def deliver(self, client: int, held: Held, count: int) -> None:
         held.delivered += 1
@@ -224,7 +227,11 @@ class Model:
         match command:
             case Ping():
                 answers.append([12, count])
+            case Publish(mark=(producer, *place)) if tuple(place) <= self.marks.get(producer, (-1, -1)):
+                answer = [5, request, 0, None, True]
             case Publish():
+                if command.mark is not None:
+                    self.marks[command.mark[0]] = command.mark[1:]
                 answer = [5, request, self.publish(client, command, count)]
             case Subscribe() if command.number in held:
                 answers.append([*error[:2], "subscription_in_use"])
@@ -293,6 +300,9 @@ def test_everyone_gets_what_the_model_says(conversation: list[Step]) -> None:
         # In no promised order: one message may be the last of several subscriptions.
         assert sorted(fields for fields in frames if fields[0] == 9) == sorted(model.ended[client])
     counters = world.broker.ledger
+    assert model.marks == {
+        mark.producer: (mark.batch, mark.sequence) for mark in world.broker.marks
+    }
     assert counters.messages_out == sum(len(each) for got in model.got for each in got.values())
     assert counters.receipts == sum(answer[0] == 5 for answers in model.answers for answer in answers)
 

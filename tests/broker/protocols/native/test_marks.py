@@ -1,0 +1,98 @@
+"""Marks by bytes (docs/native-protocol.md, 3.8): a repetition is not routed and not counted as a message."""
+
+from typing import Any
+
+import pytest
+
+from broker.core.limits import Limits
+from tests.broker.protocols.native.world import KIB, World, frame, publish
+
+
+def marked(topic: str, payload: bytes, *mark: Any, request: int | None = None, reply: str | None = None) -> bytes:
+    return frame(3, request, topic, payload, None, None, reply, [*mark])
+
+
+@pytest.fixture(params=["fast", "plain"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(plain=request.param == "plain")
+
+
+def test_a_repetition_is_not_routed_and_its_receipt_says_so(world: World) -> None:
+    subscriber, publisher = world.connect(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    publisher.send(publish("a", b"-"), publish("a", b"-"))  # the route is known
+    subscriber.frames()
+    publisher.send(
+        marked("a", b"0", "p", 0, 0, request=1) + marked("a", b"1", "p", 0, 1) + marked("a", b"1", "p", 0, 1)
+        + marked("a", b"0", "p", 0, 0, request=2) + marked("a", b"2", "p", 0, 2, request=3)
+        + marked("a", b"2", "p", 0, 2, request=4, reply="r")
+    )  # fmt: skip
+    assert publisher.frames() == [[5, 1, 1], [5, 2, 0, None, True], [5, 3, 1], [5, 4, 0, None, True]]
+    assert [fields[:4] for fields in subscriber.frames()] == [[4, 1, "a", number] for number in (b"0", b"1", b"2")]
+    assert (world.broker.marks.repeated, world.broker.ledger.messages_in) == (3, 5)
+    assert world.broker.ledger.receipts == 4
+
+
+def test_the_mark_and_what_is_behind_it_are_not_passed_on(world: World) -> None:
+    subscriber, publisher = world.connect(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    for sequence in range(2):
+        publisher.say(3, None, "a", b"", {"k": 1}, 0, "r", ["p", 0, sequence], "later")
+    assert subscriber.frames() == [[4, 1, "a", b"", {"k": 1}, 0, "r"]] * 2
+
+
+def test_a_mark_moves_up_only_with_a_message_that_is_accepted(world: World) -> None:
+    publisher = world.connect()
+    publisher.send(marked("$SYS.a", b"", "p", 0, 0, request=1))
+    publisher.say(3, 2, "a/+", b"", None, 1, None, ["p", 0, 0])
+    publisher.say(3, 3, "a", b"", None, 1, "r/+", ["p", 0, 0])
+    publisher.say(3, 4, "a", b"", None, 7, None, ["p", 0, 0])
+    refused = [(number, code) for _, number, code, *_ in publisher.frames()]
+    assert refused == [(1, "not_permitted"), (2, "invalid_topic"), (3, "invalid_topic"), (4, "unsupported")]
+    assert len(world.broker.marks) == 0
+    publisher.send(marked("a", b"", "p", 0, 0, request=5))
+    assert publisher.next() == [5, 5, 0]
+
+
+def test_a_mark_is_its_users() -> None:
+    world = World()
+    anna, bert = world.connect(user="anna"), world.connect(user="bert")
+    bert.send(marked("a", b"", "p", 2**64 - 1, 2**64 - 1, request=1))
+    anna.send(marked("a", b"", "p", 0, 0, request=1), marked("a", b"", "p", 0, 0, request=2))
+    assert anna.frames() == [[5, 1, 0], [5, 2, 0, None, True]]
+    assert {(mark.user, mark.producer) for mark in world.broker.marks} == {("anna", "p"), ("bert", "p")}
+
+
+def test_the_same_producer_may_go_on_in_another_connection(world: World) -> None:
+    first, second, subscriber = world.connect(), world.connect(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    first.send(marked("a", b"0", "p", 0, 0), marked("a", b"1", "p", 0, 1))
+    for number in range(3):
+        second.send(marked("a", b"%d" % number, "p", 0, number))
+    first.send(marked("a", b"2", "p", 0, 2))
+    assert [fields[3] for fields in subscriber.frames()] == [b"0", b"1", b"2"]
+
+
+def test_a_message_that_is_held_back_moves_its_mark_when_it_goes_on(world: World) -> None:
+    world.broker.use(Limits(outbox_bytes_max=64 * KIB))
+    subscriber, publisher = world.connect(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    subscriber.reads = False
+    publisher.send(*(marked("a", bytes(60 * KIB), "p", 0, number) for number in range(4)))
+    assert publisher.held_back
+    (mark,) = world.broker.marks
+    assert mark.sequence < 3
+    subscriber.read_all()
+    while publisher.held_back:
+        subscriber.read_all()
+    assert len(subscriber.frames()) == 4
+    (mark,) = world.broker.marks
+    assert (mark.sequence, world.broker.marks.repeated) == (3, 0)
+
+
+def test_a_producer_too_many_is_forgotten() -> None:
+    world = World(marks_max=2)
+    publisher = world.connect()
+    publisher.send(*(marked("a", b"", name, 0, 0) for name in "pqr"), marked("a", b"", "p", 0, 0, request=1))
+    assert publisher.next() == [5, 1, 0]
+    assert world.broker.marks.forgotten == 2
