@@ -1,7 +1,8 @@
 """The HTTP listener: health, metrics, and views of the broker as JSON.
 
 Whoever asks is authenticated as a client is, by Basic authentication; only /healthz needs none. Errors are
-JSON too: {"error": what to do}. The paths are in views.py, what bounds the connections in listener.py.
+JSON too: {"error": what to do}. The paths are in views.py (what is long: snapshot.py), what bounds the connections
+in listener.py.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from aiohttp import web
 from broker.admin.figures import Figures
 from broker.admin.listener import BoundedServer, Pace
 from broker.admin.metrics import Exposition
-from broker.admin.views import METRICS, PATHS, BadQuery, Views
+from broker.admin.snapshot import Snapshots
+from broker.admin.views import METRICS, PATHS, BadQuery, Views, place_asked
 from broker.core.errors import AuthenticationFailed
 from broker.core.ports import Authenticator, Inspection
 
@@ -80,6 +82,7 @@ class AdminServer:
         self._https = https
         self._authenticator = authenticator
         self._views = Views(inspection, figures, version)
+        self._snapshots = Snapshots(inspection, version)
         self._exposition = Exposition(figures, version)
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -180,6 +183,8 @@ class AdminServer:
         if request.path == METRICS:
             body, content_type = self._exposition.render(request.headers.get("Accept", ""))
             return web.Response(body=body, headers={**_HEADERS, "Content-Type": content_type})
+        if path.streams and (place := place_asked(query)) is not None:
+            return await self._snapshots.answer(request, place, _HEADERS)
         return _json(*path.answer(self._views, query))
 
     async def _user(self, request: web.BaseRequest) -> str:

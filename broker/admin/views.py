@@ -1,6 +1,7 @@
 """The paths of the HTTP listener: each a function from a query to a JSON object.
 
-Nothing here changes the broker, and every answer is bounded: pages of at most ROWS_MAX rows.
+Nothing here changes the broker, and every answer is bounded: pages of at most ROWS_MAX rows. What is more than a page
+is streamed: snapshot.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ class Path:
     summary: str
     answer: Callable[["Views", Query], Answer]
     parameters: tuple[str, ...] = ()
+    streams: bool = False  # there is all of it with format=jsonl, see `place_asked`
 
 
 class Views:
@@ -103,6 +105,17 @@ class Views:
         return 200, dict(explained)
 
 
+def place_asked(query: Query) -> int | None:
+    """Where a stream of JSON lines is to begin, or None: a page is asked for. Raises BadQuery."""
+    form = query.get("format", "json")
+    if form not in ("json", "jsonl"):
+        raise BadQuery(f"format={form[:40]} is none: json (a page, by limit and offset) or jsonl (all, by from)")
+    others = ("limit", "offset") if form == "jsonl" else ("from",)
+    if unfit := [name for name in others if name in query]:
+        raise BadQuery(f"format={form} takes no {unfit[0]}: limit and offset are of json, from is of jsonl")
+    return _number(query, "from", 0, 0, OFFSET_MAX) if form == "jsonl" else None
+
+
 def _limit(query: Query) -> int:
     return _number(query, "limit", ROWS, 1, ROWS_MAX)
 
@@ -127,7 +140,12 @@ PATHS: Final[Mapping[str, Path]] = {
     METRICS: Path("all figures, for Prometheus", Views.stats),
     "/stats": Path("all figures, as JSON", Views.stats),
     "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
-    "/subscriptions": Path(f"subscriptions; limit (to {ROWS_MAX}), offset", Views.subscriptions, PAGE),
+    "/subscriptions": Path(
+        f"subscriptions; limit (to {ROWS_MAX}), offset; or all of them with format=jsonl, from (an id)",
+        Views.subscriptions,
+        (*PAGE, "format", "from"),
+        streams=True,
+    ),
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
     "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),

@@ -69,6 +69,15 @@ class Router:
     def subscriptions(self) -> Iterator[Subscription]:
         return (each for each in self._by_id if each is not None)
 
+    def from_place(self, place: int, places: int) -> tuple[list[Subscription], int | None]:
+        """The subscriptions with ids from `place` on, of so many ids; and where to go on, or None at the end.
+
+        An id stays while its subscription does: what is there from the first call to the last is found, once.
+        """
+        end = min(place + places, len(self._by_id))
+        found = [each for each in self._by_id[place:end] if each is not None and not each.ended]
+        return found, end if end < len(self._by_id) else None
+
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def add(self, subscription: Subscription, group_name: str | None) -> None:

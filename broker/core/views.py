@@ -185,6 +185,10 @@ class Views:
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
 
+    def snapshot(self, *, place: int, places: int) -> tuple[Sequence[View], int | None]:
+        found, following = self._broker.router.from_place(place, places)
+        return [snapshot_row(each) for each in found], following
+
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
 
@@ -261,6 +265,18 @@ def subscription_view(subscription: Subscription) -> View:
         "qos": subscription.variant.qos,
         "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
+    }
+
+
+def snapshot_row(subscription: Subscription) -> View:
+    """What a snapshot keeps: what decides who gets a message, exactly as it was asked for."""
+    client = subscription.client
+    return {
+        "id": subscription.id, "client": client.name, "user": client.user,
+        # Not as `shown`: a program compares it. What is no UTF-8 becomes lone surrogates, which JSON can spell.
+        "filter": subscription.filter.decode("utf-8", "surrogateescape"),
+        "syntax": SYNTAXES[subscription.syntax_number], "group": group_name_of(subscription),
+        "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
     }
 
 

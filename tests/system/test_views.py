@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from pipeline.snapshot import read, take
 from tests.conftest import StartBroker, TestBroker
 from tests.system.views import KIB, ask, stats, view
 from tests.system.wire import SMALL_BUFFER, WAIT_SECONDS, Peer, Peers, numbered, publish
@@ -166,3 +168,24 @@ async def test_the_broker_publishes_what_it_says_of_itself(start_broker: StartBr
             seen[message.topic] = message.payload
         assert seen["$SYS/broker/uptime"].endswith(b" seconds")
         assert float(seen["$SYS/broker/load/sockets/1min"]) > 0
+
+
+async def test_a_snapshot_has_every_subscription_of_a_broker_at_work(broker: TestBroker, tmp_path: Path) -> None:
+    """5,000 that stay are told once each, while others come and go."""
+    async with Peers() as peers:
+        for number in range(5):
+            peers.append(await Peer.connect(broker.port, client=f"client-{number}"))
+            for each in range(1_000):
+                await peers[-1].subscribe(each, f"plant.{number}.{each}", group="g" if each == 2 else None)
+        taking = asyncio.create_task(asyncio.to_thread(take, broker.http_url, tmp_path / "snapshot"))
+        while not taking.done():
+            async with await Peer.connect(broker.port, client="passing") as passing:
+                await passing.subscribe(1, "passing.#")
+        assert await taking >= 5_000
+        told = read(tmp_path / "snapshot").subscriptions
+        assert {each.client for each in told} <= {*(f"client-{number}" for number in range(5)), "passing"}
+        stayed = [(each.client, each.filter, each.group) for each in told if each.client != "passing"]
+        assert sorted(stayed) == sorted(
+            (f"client-{number}", f"plant.{number}.{each}", "g" if each == 2 else None)
+            for number in range(5) for each in range(1_000)
+        )  # fmt: skip

@@ -34,6 +34,10 @@ class Inspected:
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return self.rows[offset : offset + limit]
 
+    def snapshot(self, *, place: int, places: int) -> tuple[Sequence[View], int | None]:
+        end = place + places
+        return self.rows[place:end], end if end < len(self.rows) else None
+
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [{"client": "away", "queued": 3}, {"client": "there", "queued": 0}][offset : offset + limit]
 
