@@ -4,7 +4,7 @@ What is set, and why:
     spark.pyspark.python                      this interpreter: the workers would take another python3
     spark.driver.bindAddress, .host           the loopback interface: nothing listens for others
     spark.sql.session.timeZone                UTC, as the archive's times are
-    spark.sql.python.filterPushdown.enabled   conditions on topic, time and offset go to the archive
+    spark.sql.python.filterPushdown.enabled   where the source's option pushdown asks for it
     spark.ui.enabled                          no port, no threads
 """
 

@@ -39,6 +39,7 @@ from pipeline.positions import (
     Bounds,
     Position,
     divide,
+    microseconds,
     offset_option,
     position_at,
     starting,
@@ -51,8 +52,8 @@ COLUMNS: Final = StructType([StructField(field.name, field.dataType) for field i
 
 OPTIONS: Final = frozenset(
     [
-        "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "maxOffsetsPerTrigger",
-        "maxRecordsPerPartition", "failOnDataLoss",
+        "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+        "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "pushdown",
     ]
 )  # fmt: skip
 
@@ -68,6 +69,7 @@ class Settings:
     index: matchcore.FrozenIndex | None
     rows: int  # of a partition
     rows_per_trigger: int | None
+    pushdown: bool
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> "Settings":
@@ -85,6 +87,7 @@ class Settings:
             index_of([(text, 0, syntax)]) if text is not None else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
             positive(options, "maxOffsetsPerTrigger"),
+            one_of(options, "pushdown", ("false", "true")) == "true",
         )
 
     def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
@@ -116,7 +119,8 @@ class Fanlight(DataSource):
         return COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(Settings.of(self.options, schema))
+        settings = Settings.of(self.options, schema)
+        return PushingReader(settings) if settings.pushdown else BatchReader(settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(Settings.of(self.options, schema))
@@ -135,10 +139,8 @@ class BatchReader(DataSourceReader):
         if settings.rows_per_trigger is not None:
             raise ValueError("maxOffsetsPerTrigger is for streams: a batch reads from startingOffsets to endingOffsets")
         self.settings = settings
-        self.wanted = Wanted()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        return [filter for filter in filters if not self.wanted.take(filter)]
+        until = settings.options.get("endingTimestamp")
+        self.wanted = Wanted(until=None if until is None else microseconds("endingTimestamp", until))
 
     def partitions(self) -> Sequence[InputPartition]:
         settings, wanted = self.settings, self.wanted
@@ -156,12 +158,25 @@ class BatchReader(DataSourceReader):
         return self.settings.rows_of(partition, self.wanted)
 
 
+class PushingReader(BatchReader):
+    """The same, which takes conditions over from Spark. Only where it is asked for.
+
+    Spark keeps what a reader has planned with the conditions that it took, once for a DataFrame and all that is made
+    of it, and takes it for the next query, or the other side of a union, that has other conditions or none. So this
+    is right for a DataFrame of which one query is made, and gives wrong results with two.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        return [filter for filter in filters if not self.wanted.take(filter)]
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What comes after a position. Spark keeps one of these for a query and makes others for tasks."""
 
     def __init__(self, settings: Settings) -> None:
-        if "endingOffsets" in settings.options:
-            raise ValueError("endingOffsets is for batches: a stream ends with its trigger, or not at all")
+        for name in ("endingOffsets", "endingTimestamp", "pushdown"):
+            if name in settings.options:
+                raise ValueError(f"{name} is for batches: a stream ends with its trigger, or not at all")
         self.settings = settings
         self.target: Position | None = None  # where a query that only wants what is there now ends
         self._archive: Archive | None = None

@@ -79,6 +79,7 @@ def test_work_is_divided_between_batches(spark: Any, folder: Path) -> None:
         ({"startingOffsets": "latest"}, range(0)),
         ({"startingTimestamp": "1970-01-01T00:16:00+00:00"}, range(960, 1000)),
         ({"startingTimestamp": 990_000}, range(990, 1000)),
+        ({"startingTimestamp": 890_000, "endingTimestamp": "1970-01-01T00:15:00Z"}, range(890, 900)),
     ],
     ids=str,
 )
@@ -146,7 +147,7 @@ def test_conditions_on_topic_time_and_offset_go_to_the_archive(
     spark: Any, folder: Path, condition: str, expected: range
 ) -> None:
     """Spark does not check them again: its plan has no filter left."""
-    frame = read(spark, folder).where(condition)
+    frame = read(spark, folder, pushdown="true").where(condition)
     assert "Filter " not in planned(frame)
     assert offsets(frame) == list(expected)
 
@@ -163,7 +164,7 @@ def test_conditions_on_topic_time_and_offset_go_to_the_archive(
 def test_what_the_archive_cannot_say_exactly_stays_with_spark(
     spark: Any, folder: Path, condition: str, expected: list[int]
 ) -> None:
-    frame = read(spark, folder).where(condition)
+    frame = read(spark, folder, pushdown="true").where(condition)
     assert "Filter " in planned(frame)
     assert offsets(frame) == expected
 
@@ -172,10 +173,24 @@ def test_segments_of_another_time_are_not_opened(spark: Any, folder: Path) -> No
     """The second segment has messages 400 to 799; with its file spoilt, only who needs it fails."""
     path = folder / "00000000000000000400.arrows"
     path.write_bytes(path.read_bytes()[:-100])
-    assert offsets(read(spark, folder).where("timestamp < TIMESTAMP '1970-01-01 00:00:10'")) == list(range(10))
-    assert offsets(read(spark, folder).where("offset >= 800")) == list(range(800, 1000))
+
+    def pushing(condition: str) -> Any:
+        return read(spark, folder, pushdown="true").where(condition)
+
+    assert offsets(pushing("timestamp < TIMESTAMP '1970-01-01 00:00:10'")) == list(range(10))
+    assert offsets(pushing("offset >= 800")) == list(range(800, 1000))
+    assert offsets(read(spark, folder, endingTimestamp=10_000)) == list(range(10))
     with pytest.raises(Exception, match="the manifest says 800"):
-        read(spark, folder).where("offset < 500").collect()
+        pushing("offset < 500").collect()
+
+
+def test_queries_of_one_data_frame_do_not_see_each_others_conditions(spark: Any, folder: Path) -> None:
+    """Spark would show the second what it has planned for the first, if conditions were taken over unasked."""
+    frame = read(spark, folder)
+    assert frame.where("offset < 500").count() == 500
+    assert frame.count() == 1000
+    assert frame.where("offset < 10").union(frame.where("offset < 100")).count() == 110
+    assert frame.where("offset < 10").join(frame.where("topic LIKE '%.2'").select("offset"), "offset").count() == 3
 
 
 def test_what_retention_removes_is_an_error_unless_loss_is_allowed(spark: Any, folder: Path) -> None:
