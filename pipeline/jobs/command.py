@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from archive import ArchiveError
+from pipeline.jobs import filesets
 from pipeline.matching import match_topics
 from pipeline.session import configure, local_session, register
 from pipeline.source import COLUMNS
@@ -98,6 +99,9 @@ def messages(spark: SparkSession, options: argparse.Namespace, *columns: str) ->
         # By topic inside the source, whatever columns are wanted; Spark does not prune those of a Python source.
         wanted = {*named, *(["timestamp"] if since or until else [])}
         reader = source(spark.read, options).schema(StructType([field for field in COLUMNS if field.name in wanted]))
+        # From the first message as late as that; of those behind it, clocks may have been set back.
+        reader = reader if since is None else reader.option("startingTimestamp", since.isoformat())
+        reader = reader if until is None else reader.option("endingTimestamp", until.isoformat())
         return _between(reader.load(), since, until).select(*named)
     frame = _between(_parquet(spark, options.input), since, until)
     if options.filter is not None:
@@ -155,6 +159,10 @@ def _is_source(name: str) -> bool:
 
 
 def _parquet(spark: SparkSession, name: str) -> DataFrame:
+    if (Path(name) / filesets.MANIFEST).is_file():
+        from pipeline.jobs import compact  # which makes its command line here
+
+        return compact.read(spark, name)
     frame = spark.read.parquet(name)
     missing = [column for column in COLUMNS.names if column not in frame.columns]
     if missing:

@@ -1,0 +1,218 @@
+"""`compact`: every message once into Parquet, laid out by time and root, over repetitions, kills and crashes."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from archive import MESSAGE, SCHEMA, Writer
+from tests.archive.messages import batch
+from tests.pipeline.conftest import fill
+
+
+def compact(spark: Any, *arguments: Any, **options: Any) -> list[tuple[int, int]]:
+    from pipeline.jobs import compact as job
+
+    return [(one.first, one.end) for one in job.compact(spark, *arguments, **options)]
+
+
+def offsets(spark: Any, folder: Path) -> list[int]:
+    from pipeline.jobs import compact as job
+
+    return sorted(row.offset for row in job.read(spark, folder).select("offset").collect())
+
+
+def test_closed_segments_become_parquet_and_a_repetition_adds_only_what_is_new(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    """The archive has segments of 400, 400 and, open, 200 messages."""
+    from pipeline.jobs import compact as job
+
+    out = tmp_path / "out"
+    assert compact(spark, folder, out) == [(0, 800)]
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+    assert compact(spark, folder, out) == []
+    writer = Writer(folder)  # which closes what was open
+    writer.append(batch(1000, 50))
+    writer.close()
+    assert compact(spark, folder, out, messages_max=150) == [(800, 1000), (1000, 1050)]  # cut between batches
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    found = job.read(spark, out)
+    rows = sorted(found.collect())
+    assert found.columns == [*SCHEMA.names, "date", "hour", "root"]
+    assert [row.offset for row in rows] == list(range(1050))
+    assert [bytes(row.value) for row in rows] == [b"%020d" % n for n in range(1050)]
+    source = spark.read.format("fanlight").load(str(folder)).orderBy("offset")
+    assert [row[: len(SCHEMA.names)] for row in rows] == [tuple(row) for row in source.collect()]
+
+
+def two_hours(folder: Path) -> None:
+    """Messages before and after midnight, with roots of all kinds; the last is of another epoch."""
+    rows = batch(0, 9).to_pydict()
+    midnight = 20_000 * 86_400_000_000
+    rows["timestamp"] = [midnight + n * 1_800_000_000 for n in range(-2, 7)]
+    rows["topic"] = ["stock.A", "stock.B", "home/x", "/x", "_other.x", "a b.c", "stock", "ж/ж", "stock/a.b"]
+    rows["syntax"] = ["amqp", "amqp", "mqtt", "mqtt", "amqp", "amqp", "amqp", "mqtt", "mqtt"]
+    writer = Writer(folder)
+    writer.append(pa.RecordBatch.from_pydict(rows, schema=MESSAGE))
+    writer.abandon()
+    writer = Writer(folder, boot="another")
+    writer.append(batch(9, 1, topic="late"))
+    writer.close()
+
+
+def test_places_are_utc_hours_and_sanitised_roots_bounded_in_number(spark: Any, tmp_path: Path) -> None:
+    from pipeline.jobs import compact as job
+    from pipeline.jobs import filesets
+
+    two_hours(tmp_path / "archive")
+    out = tmp_path / "out"
+    compact(spark, tmp_path / "archive", out, roots_max=3)
+    found = {row.offset: (row.date, row.hour, row.root) for row in job.read(spark, out).collect()}
+    evening, morning = date(2024, 10, 3), date(2024, 10, 4)
+    assert found == {
+        0: (evening, 23, "stock"), 1: (evening, 23, "stock"), 2: (morning, 0, "_other"), 3: (morning, 0, "-"),
+        4: (morning, 1, "-other"), 5: (morning, 1, "_other"), 6: (morning, 2, "stock"), 7: (morning, 2, "-"),
+        8: (morning, 3, "stock"), 9: (date(1970, 1, 1), 0, "_other"),
+    }  # fmt: skip
+    manifest = filesets.load(out)
+    assert manifest is not None
+    assert manifest.roots == ["stock", "-", "-other"]  # by their number, then by their name
+    assert [one.epochs for one in manifest.sets] == [[{"epoch": 1, "first": 0}, {"epoch": 2, "first": 9}]]
+    assert manifest.position["epoch"] == 2
+    # A root that is asked for is looked for in its folders only.
+    asked = job.read(spark, out).where("root = 'stock' AND hour = 23")
+    pruned = re.search(r"PartitionFilters: \[(.*?)\]", str(asked._jdf.queryExecution().executedPlan().toString()))
+    assert pruned is not None
+    assert {"root", "hour"} <= set(re.findall(r"(\w+)#", pruned[1]))
+    assert asked.count() == 2
+
+
+def test_a_root_without_a_folder_gets_none_later(spark: Any) -> None:
+    """Else some of its messages would be in `_other` and some not, and who asks for a root would miss the first."""
+    from pipeline.jobs.compact import roots_of
+
+    def topics(*words: str) -> Any:
+        return spark.createDataFrame([(f"{word}.x", "amqp") for word in words], "topic STRING, syntax STRING")
+
+    assert roots_of(topics("a", "b", "b", "c"), [], 2) == ["b", "a"]
+    assert roots_of(topics("c", "c", "c", "a"), ["b", "a"], 2) == ["b", "a"]
+    assert roots_of(topics("c", "c", "a"), ["b", "a"], 3) == ["b", "a", "c"]
+
+
+def test_a_filter_and_an_offset_say_what_is_compacted(
+    spark: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pipeline.jobs import compact as job
+
+    out = tmp_path / "out"
+    line = [str(folder), "--out", str(out), "--filter", "stock.*.1", "--up-to", "905"]
+    assert job.main(line, spark) == 0
+    assert offsets(spark, out) == list(range(1, 905, 3))
+    page = (out / "report.html").read_text()
+    assert "<dd>302</dd>" in page
+    assert "topics stock.*.1 (amqp)" in page
+    assert "302 messages added" in capsys.readouterr().out
+    assert job.main(line[:3], spark) == 2
+    assert "was made with filter stock.*.1, not None: take another folder" in capsys.readouterr().err
+    fill(tmp_path / "other", 0, 10)
+    assert job.main([str(tmp_path / "other"), *line[1:]], spark) == 2
+    assert "was made with archive" in capsys.readouterr().err
+
+
+def test_what_retention_has_taken_is_said_and_can_be_left(spark: Any, folder: Path, tmp_path: Path) -> None:
+    from archive import ArchiveError
+
+    out = tmp_path / "out"
+    compact(spark, folder, out, up_to=100)
+    writer = Writer(folder)
+    writer.append(batch(1000, 10))
+    writer.retain(since=1000 * 1_000_000)
+    writer.close()
+    with pytest.raises(ArchiveError, match="messages 100 to 999 are gone"):
+        compact(spark, folder, out)
+    assert compact(spark, folder, out, allow_loss=True) == [(1000, 1010)]
+    assert offsets(spark, out) == [*range(100), *range(1000, 1010)]
+
+
+# Compacts 400 messages and then stops inside the next 400, when some of their files are there: it says so and waits.
+STUCK = """
+import sys, time
+from pathlib import Path
+from pipeline.jobs import compact
+from pipeline.session import local_session
+
+source, out, work = sys.argv[1:]
+session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
+write = compact.write
+
+def wait(batches):
+    for batch in batches:
+        if 750 in batch.column("offset").to_pylist():
+            with open(work + "/reached", "w") as fifo:
+                fifo.write("reached")
+            time.sleep(600)
+        yield batch
+
+def stuck(placed, folder):
+    placed.where("offset < 500").write.partitionBy("date", "hour", "root").parquet(str(folder))
+    placed.mapInArrow(wait, placed.schema).write.mode("append").partitionBy("date", "hour", "root").parquet(str(folder))
+
+def turn(placed, folder, turns=[]):
+    turns.append(folder)
+    (write if len(turns) == 1 else stuck)(placed, folder)
+
+compact.write = turn
+compact.compact(session, Path(source), Path(out), messages_max=400)
+"""
+
+
+def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or_a_double(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL to the driver, its JVM and its workers, while one set is published and the next is half written."""
+    from pipeline.jobs import filesets
+
+    out = tmp_path / "out"
+    os.mkfifo(tmp_path / "reached")
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", STUCK, str(folder), str(out), str(tmp_path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )  # fmt: skip
+    reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ready, _, _ = select.select([reached], [], [], 120)
+        assert ready, (tmp_path / "log").read_text(errors="replace")[-4000:]
+        assert os.read(reached, 100) == b"reached"
+    finally:
+        os.close(reached)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    manifest = filesets.load(out)
+    assert manifest is not None
+    assert [(one.first, one.end) for one in manifest.sets] == [(0, 400)]
+    (half,) = (out / "messages").glob("_*")
+    assert list(half.rglob("*.parquet"))  # some of the next are there, and nobody reads them
+    assert offsets(spark, out) == list(range(400))
+    assert compact(spark, folder, out) == [(400, 800)]
+    assert offsets(spark, out) == list(range(800))
+    assert not half.exists()
+
+
+def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from pipeline.jobs import compact as job
+
+    assert job.main([str(tmp_path), "--out", str(tmp_path / "out")], spark) == 2
+    assert "no archive" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="nothing was compacted there"):
+        job.read(spark, tmp_path)
