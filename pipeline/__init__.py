@@ -3,6 +3,8 @@
     session    a SparkSession with what the rest needs      source     the data source `fanlight`
     positions  where in an archive; dividing the work       pushdown   what Spark says of rows that it wants
     topics     which topics filters match, in Arrow         matching   subscriptions joined with messages
+    snapshot   a broker's subscriptions as a file           coverage   which of them others make redundant
+    shares     who gets what part of a message              deliveries the same of all that passed
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message
     publishing a window of messages without receipt         broker     a connection to one; `options`
 

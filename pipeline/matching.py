@@ -29,7 +29,7 @@ ROWS_AT_ONCE: Final = 1_024  # a million filters that match all of them are 8 GB
 _TOPIC, _SYNTAX, _IDS = "__topic", "__syntax", "__ids"
 
 #: A frozen index; the file of one; a DataFrame with the columns filter, id and perhaps syntax; or (filter, id, syntax).
-Subscriptions: TypeAlias = matchcore.FrozenIndex | Path | DataFrame | Iterable[tuple[str, int, str]]
+Subscriptions: TypeAlias = matchcore.FrozenIndex | Path | DataFrame | Iterable[tuple[str | bytes, int, str]]
 
 
 def match_topics(

@@ -28,6 +28,7 @@ VERSION: Final = 1
 SYNTAXES: Final = ("amqp", "mqtt")
 PATH: Final = "/subscriptions?format=jsonl"
 TIMEOUT_SECONDS: Final = 30.0  # without a byte
+_TYPES: Final = {"qos": int, "no_echo": bool, "session": bool}  # the others are text
 LINE_MAX: Final = 1 << 20  # bytes: a filter of 65,535 bytes, escaped, and the rest
 
 
@@ -46,6 +47,12 @@ class Subscription:
     group: str | None = None  # queue group: one of its members gets a message
     qos: int = 0
     no_echo: bool = False  # gets nothing that its own client publishes
+    session: bool = False  # its client gets a message once, however many of its filters match (MQTT)
+
+    @property
+    def shown(self) -> str:
+        """The filter for people, and for Spark, whose strings are UTF-8: other bytes as backslash escapes."""
+        return self.filter.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +185,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 def _subscription(row: dict[str, Any], where: str) -> Subscription:
     known = {name: row[name] for name in Subscription.__dataclass_fields__ if row.get(name) is not None}
     for name, value in known.items():
-        wanted = {"qos": int, "no_echo": bool}.get(name, str)
+        wanted = _TYPES.get(name, str)
         if not isinstance(value, wanted):
             raise SnapshotError(f"{where}: {name} is {value!r}, and should be {wanted.__name__}")
     if "filter" not in known:

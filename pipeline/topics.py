@@ -20,7 +20,7 @@ WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
 Matches = tuple[NDArray[np.int64], NDArray[np.uint32]]  # row i has ids[offsets[i]:offsets[i + 1]]
 
 
-def index_of(filters: Iterable[tuple[str, int, str]]) -> matchcore.FrozenIndex:
+def index_of(filters: Iterable[tuple[str | bytes, int, str]]) -> matchcore.FrozenIndex:
     """An index of (filter, id, syntax). Raises matchcore.InvalidFilter, ValueError."""
     index = matchcore.FilterIndex(max_words=WORDS_MAX)
     for text, number, syntax in filters:

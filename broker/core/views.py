@@ -277,6 +277,7 @@ def snapshot_row(subscription: Subscription) -> View:
         "filter": subscription.filter.decode("utf-8", "surrogateescape"),
         "syntax": SYNTAXES[subscription.syntax_number], "group": group_name_of(subscription),
         "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
+        "session": subscription.window is not None,  # then what several of its filters match comes once: overlap.py
     }
 
 

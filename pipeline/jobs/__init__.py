@@ -2,7 +2,8 @@
 
     command  what all command lines have in common         report, plots  a page for people, with pictures
     compact  segments to Parquet                           traffic        how much of what, and for how many
-    ohlc     bars of the market's prices
+    ohlc     bars of the market's prices                   audience       who gets what, and what for
+    whatif   two snapshots of subscriptions compared
 
 docs/pipeline-jobs.md is the page for users.
 """

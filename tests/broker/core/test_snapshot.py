@@ -16,9 +16,9 @@ def test_a_row_says_who_wants_what_and_how() -> None:
     assert (rows, following) == (
         [
             {"id": 0, "client": "ann's", "user": "ann", "filter": "a", "syntax": "mqtt", "group": "g", "qos": 1,
-             "no_echo": False},
+             "no_echo": False, "session": True},
             {"id": 1, "client": client.name, "user": "", "filter": "b.\udcff", "syntax": "amqp", "group": None,
-             "qos": 0, "no_echo": True},
+             "qos": 0, "no_echo": True, "session": False},
         ],
         None,
     )  # fmt: skip

@@ -1,0 +1,153 @@
+"""`audience` and `whatif`: shares as the broker's core has them, and figures that were worked out by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archive.arrow import pa
+from broker.core.views import Views
+from pipeline.shares import shares, terms_of
+from pipeline.snapshot import Snapshot, Subscription
+from tests.broker.core.parts import connect, subscribe
+from tests.broker.core.sessions import World
+
+TOPICS = ["a", "a.a", "a.b", "b", "b.a.b", "$SYS.a", "$inbox.a"]
+TEXTS = st.sampled_from(["a", "a.*", "*", "#", "a.#", "*.b", "$inbox.*", "b.#.b"])
+NATIVE = st.tuples(st.just("native"), st.integers(0, 2), TEXTS, st.sampled_from([None, None, "g", "h"]))
+SPELLABLE = TEXTS.filter(lambda text: "#" not in text[:-1])
+MQTT = st.tuples(st.just("mqtt"), st.integers(0, 2), SPELLABLE, st.sampled_from([None, None, "g"]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(NATIVE | MQTT, max_size=12, unique=True))
+def test_the_shares_of_a_message_are_as_many_as_the_copies_that_a_broker_sends(
+    wanted: list[tuple[str, int, str, str | None]],
+) -> None:
+    world = World()
+    sessions = [world.connect(f"session{n}", expiry=60) for n in range(3)]
+    clients = [connect(world.broker)[0] for _ in range(3)]
+    for number, (kind, who, text, group) in enumerate(wanted):
+        if kind == "mqtt":
+            sessions[who].subscribe(text.replace(".", "/").replace("*", "+"), group=group)
+        else:
+            subscribe(world.broker, clients[who], number, text.encode(), group=group)
+    rows, _ = Views(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=100)
+    terms = terms_of(Snapshot(tuple(Subscription(**{k: v for k, v in row.items() if k != "id"}) for row in rows)))
+    at, _, weights = shares(terms, pa.array(TOPICS), pa.array(["amqp"] * len(TOPICS)))
+    for number, topic in enumerate(TOPICS):
+        route = world.broker.router.passing_route(topic.encode(), "amqp")
+        assert weights[at == number].sum() == pytest.approx(len(route.targets) + len(route.groups))
+
+
+def test_no_echo_leaves_out_what_the_client_itself_has_published() -> None:
+    members = [Subscription("a", client=name, group="g", no_echo=True) for name in ("me", "you")]
+    terms = terms_of(Snapshot((Subscription("a", client="me", no_echo=True), *members)))
+    rows, ids, weights = shares(terms, pa.array(["a"] * 3), pa.array(["amqp"] * 3), pa.array(["me", "you", None]))
+    assert list(zip(rows, ids, weights, strict=True)) == [
+        (0, 2, 1.0), (1, 0, 1.0), (1, 1, 1.0), (2, 0, 1.0), (2, 1, 0.5), (2, 2, 0.5),
+    ]  # fmt: skip
+
+
+BEFORE = Snapshot(
+    (
+        Subscription("stock.#", client="desk", user="ann"),
+        Subscription("stock.nyse.*", client="desk", user="ann"),  # a second copy
+        Subscription("stock.nasdaq.#", client="w1", group="workers"),
+        Subscription("stock.nasdaq.#", client="w2", group="workers"),
+        Subscription("home/#", "mqtt", client="hub", session=True),
+        Subscription("home/+/temp", "mqtt", client="hub", session=True),
+        Subscription("forex.#", client="idle"),
+    )
+)
+#: topic, syntax, messages, bytes of each
+PASSED = [
+    ("stock.nyse.IBM", "amqp", 4, 10), ("stock.nasdaq.AAPL", "amqp", 6, 5), ("home/k/temp", "mqtt", 2, 8),
+    ("x", "amqp", 3, 1),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def messages(spark: Any) -> Any:
+    rows = [(t, s, "c", b"x" * size) for t, s, count, size in PASSED for _ in range(count)]
+    return spark.createDataFrame(rows, "topic STRING, syntax STRING, client STRING, value BINARY").coalesce(1)
+
+
+def test_audience_gives_each_its_share(messages: Any) -> None:
+    from pipeline.jobs.audience import audience
+
+    found = audience(messages, BEFORE)
+    filters = {row.subscription: row for row in found.filters.collect()}
+    assert {at: (row.topics, row.messages, row.bytes) for at, row in filters.items()} == {
+        0: (2, 10, 70), 1: (1, 4, 40), 2: (1, 3, 15), 3: (1, 3, 15), 4: (1, 1, 8), 5: (1, 1, 8), 6: (0, 0, 0),
+    }  # fmt: skip
+    assert sum(row.bytes_share for row in filters.values()) == pytest.approx(1)
+    assert filters[0].bytes_share == pytest.approx(70 / 156)
+    assert {at: (row.covered_by_own, row.covered_by, row.same) for at, row in filters.items()} == {
+        0: (None, None, 1), 1: ("stock.#", "stock.#", 1), 2: (None, "stock.#", 2), 3: (None, "stock.#", 2),
+        4: (None, None, 1), 5: ("home/#", "home/#", 1), 6: (None, None, 1),
+    }  # fmt: skip
+    clients = found.clients.collect()
+    assert {r.client: (r.user, r.subscriptions, r.idle, r.redundant, r.messages, r.bytes) for r in clients} == {
+        "desk": ("ann", 2, 0, 1, 14, 110), "w1": ("", 1, 0, 0, 3, 15), "w2": ("", 1, 0, 0, 3, 15),
+        "hub": ("", 2, 0, 1, 2, 16), "idle": ("", 1, 1, 0, 0, 0),
+    }  # fmt: skip
+    assert sorted((r.client, r.root, r.messages, r.bytes) for r in found.spread.collect()) == [
+        ("desk", "stock", 14, 110), ("hub", "home", 2, 16), ("w1", "stock", 3, 15), ("w2", "stock", 3, 15),
+    ]  # fmt: skip
+    assert sorted(tuple(row) for row in found.roots.collect()) == [
+        ("home", 1, 2, 16, 2, 16, 0), ("stock", 2, 10, 70, 20, 140, 0), ("x", 1, 3, 3, 0, 0, 3),
+    ]  # fmt: skip
+
+
+def test_what_if_says_who_gets_more_who_less_and_what_nobody_gets_any_more(messages: Any) -> None:
+    from pipeline.jobs.whatif import AMOUNTS, what_if
+
+    after = Snapshot(
+        (
+            Subscription("stock.nyse.*", client="desk"),
+            Subscription("stock.nasdaq.#", client="w1", group="workers"),
+            Subscription("x", client="new"),
+        )
+    )
+    found = what_if(messages, BEFORE, after)
+    columns = [f"{name}_{side}" for name in AMOUNTS for side in ("before", "after", "more")]
+    assert {row.client: [row[name] for name in columns] for row in found.clients.collect()} == {
+        "desk": [2, 1, -1, 14, 4, -10, 110, 40, -70],
+        "w1": [1, 1, 0, 3, 6, 3, 15, 30, 15],
+        "w2": [1, 0, -1, 3, 0, -3, 15, 0, -15],
+        "hub": [1, 0, -1, 2, 0, -2, 16, 0, -16],
+        "new": [0, 1, 1, 0, 3, 3, 0, 3, 3],
+    }
+    by_filter = {(r.client, r.filter, r.group): (r.messages_before, r.messages_after) for r in found.filters.collect()}
+    assert by_filter == {
+        ("desk", "stock.#", None): (10, 0), ("desk", "stock.nyse.*", None): (4, 4),
+        ("w1", "stock.nasdaq.#", "workers"): (3, 6), ("w2", "stock.nasdaq.#", "workers"): (3, 0),
+        ("hub", "home/#", None): (1, 0), ("hub", "home/+/temp", None): (1, 0), ("new", "x", None): (0, 3),
+    }  # fmt: skip
+    assert [tuple(row) for row in found.lost.collect()] == [("home/k/temp", "mqtt", 2, 16)]
+    assert [tuple(row) for row in found.gained.collect()] == [("x", "amqp", 3, 3)]
+
+
+def test_both_from_the_command_line_over_an_archive(spark: Any, folder: Path, tmp_path: Path) -> None:
+    from pipeline.jobs import audience, whatif
+
+    before, after = tmp_path / "before", tmp_path / "after"
+    odd, usual = {"filter": "stock.<b>", "client": "<script>"}, {"filter": "stock.#", "client": "c", "no_echo": True}
+    before.write_text(f"{json.dumps(odd)}\n{json.dumps(usual)}\n")
+    after.write_text("")
+    assert audience.main([str(folder), "--subscriptions", str(before), "--out", str(tmp_path / "a")], spark) == 0
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "stock.&lt;b&gt;" in page
+    assert "<script>" not in page
+    assert spark.read.parquet(str(tmp_path / "a" / "clients")).where("messages > 0").count() == 1
+    arguments = [str(folder), "--before", str(before), "--after", str(after), "--out", str(tmp_path / "w")]
+    assert whatif.main(arguments, spark) == 0
+    lost = spark.read.parquet(str(tmp_path / "w" / "lost")).collect()
+    assert sum(row.messages for row in lost) == 1_000
+    assert "What nobody gets any more" in (tmp_path / "w" / "report.html").read_text()
+    before.write_text('{"filter": "a/#/b", "syntax": "mqtt"}\n')
+    assert audience.main([str(folder), "--subscriptions", str(before), "--out", str(tmp_path / "b")], spark) == 2
