@@ -13,6 +13,7 @@ of an archive. Results are folders of Parquet and report.html below --out; those
 """
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,8 @@ def run(
 ) -> int:
     """Read the command line and do the work; the exit code. spark: a session that is there, which stays."""
     options = parser.parse_args(arguments)
+    # It writes the JVM's account of an error as well, 5 kB of it.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         with session(parser.prog, options.cores) if spark is None else _kept(spark) as there:
             work(there, options)

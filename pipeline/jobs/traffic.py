@@ -1,0 +1,143 @@
+"""How much passed: messages, bytes and distinct topics by topic root and time, and the hottest topics.
+
+Below --out, as Parquet:
+    windows   start, root, messages, bytes, topics     a row for each root and window of time
+    roots     root, messages, bytes, topics            the same over all the time
+    topics    topic, syntax, root, messages, bytes     the hottest, by messages
+With --subscriptions each has deliveries, too: the copies that a broker with these subscriptions sends.
+
+A root is the first word of a topic. Windows are of UTC, by the time at which the broker got a message.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.jobs import command, plots
+from pipeline.jobs.report import Report
+from pipeline.jobs.roots import root
+
+EVERY, TOP = "1 hour", 1_000
+SHOWN: Final = 20  # roots and topics of the report
+LINES: Final = 7  # roots that get a line of their own in a plot
+OTHERS: Final = "all others"
+
+
+def per_topic(messages: DataFrame, every: str = EVERY) -> DataFrame:
+    """(start, topic, syntax, client, root, messages, bytes) of messages with topic, syntax, client, timestamp, value.
+
+    What all the rest is made of: much less than there are messages. A topic in another spelling is another topic.
+    """
+    start = F.window("timestamp", every)["start"].alias("start")
+    counted = messages.groupBy(start, "topic", "syntax", "client").agg(
+        F.count("*").alias("messages"), F.sum(F.octet_length("value")).alias("bytes")
+    )
+    return counted.withColumn("root", root())
+
+
+def windows(counted: DataFrame) -> DataFrame:
+    """By time and root: what `per_topic` has counted."""
+    return _summed(counted, "start", "root").orderBy("start", "root")
+
+
+def roots(counted: DataFrame) -> DataFrame:
+    """By root, over all the time: the one with the most messages first."""
+    return _summed(counted, "root").orderBy(F.desc("messages"), "root")
+
+
+def hottest(counted: DataFrame, count: int = TOP) -> DataFrame:
+    """The topics with the most messages; of equal ones the first by name."""
+    summed = _summed(counted, "topic", "syntax", "root").drop("topics")
+    return summed.orderBy(F.desc("messages"), "topic", "syntax").limit(count)
+
+
+def _summed(counted: DataFrame, *by: str) -> DataFrame:
+    sums = [name for name in ("messages", "bytes", "deliveries") if name in counted.columns]
+    found = counted.groupBy(*by).agg(
+        *(F.sum(name).alias(name) for name in sums), F.count_distinct("topic", "syntax").alias("topics")
+    )
+    return found.select(*by, "messages", "bytes", "topics", *sums[2:])
+
+
+def report(windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, about: str) -> Report:
+    """The page. What it shows is bounded, and so is what it asks Spark for."""
+    fan_out = "deliveries" in roots.columns
+    # What was read from files is in no order.
+    roots, topics = (frame.orderBy(F.desc("messages"), frame.columns[0]) for frame in (roots, topics))
+    sums = roots.agg(*(F.sum(name).alias(name) for name in roots.columns[1:]), F.count("*").alias("roots")).first()
+    page = Report("Traffic", about)
+    page.facts([(name, sums[name] or 0) for name in ("messages", "bytes", "topics", "roots")])
+    if not sums["messages"]:
+        page.say("There are no messages.")
+        return page
+    columns = ["messages", "bytes", "topics", *(["deliveries"] if fan_out else [])]
+    page.section("Over time")
+    by_time = _over_time(windows, [row.root for row in roots.limit(LINES).collect()])
+    page.plot(plots.lines(_series(by_time, "messages"), y=f"messages in {every}"), "By topic root, the first word.")
+    page.plot(plots.lines(_series(by_time, "bytes"), y=f"bytes in {every}"))
+    if fan_out:
+        page.plot(plots.lines(_series(by_time, "deliveries"), y=f"deliveries in {every}"))
+    page.section("Roots")
+    shown = _rows(roots.select("root", *columns).limit(SHOWN).collect(), fan_out)
+    page.table(["root", *columns, *(["a message"] if fan_out else [])], shown, total=sums["roots"])
+    if fan_out:
+        page.say("Deliveries are the copies that a broker with the subscriptions of the snapshot sends; a queue group "
+                 "gets one. What slow consumers lose, and what permissions forbid, is not in it.")  # fmt: skip
+    page.section("The hottest topics")
+    hot = topics.drop("root").limit(SHOWN).collect()
+    page.plot(plots.bars([(row.topic, row.messages) for row in hot], "messages"), "messages")
+    page.table(["topic", "syntax", *topics.columns[3:]], hot, total=sums["topics"])
+    return page
+
+
+def _over_time(windows: DataFrame, lines: list[str]) -> list[Any]:
+    """(start, root, sums) of some roots and all others, ascending."""
+    sums = [name for name in windows.columns if name not in ("start", "root", "topics")]
+    named = windows.withColumn("root", F.when(F.col("root").isin(lines), F.col("root")).otherwise(OTHERS))
+    summed = named.groupBy("start", "root").agg(*(F.sum(name).alias(name) for name in sums))
+    return list(summed.orderBy("start").collect())
+
+
+def _series(rows: Iterable[Any], what: str) -> dict[str, list[tuple[Any, float]]]:
+    """A line for each root, 0 where it has no row: nothing passed then."""
+    given = list(rows)
+    times = list(dict.fromkeys(row.start for row in given))
+    found: dict[str, dict[Any, float]] = {}
+    for row in given:
+        found.setdefault(row.root, dict.fromkeys(times, 0.0))[row.start] = row[what]
+    largest = sorted(found, key=lambda name: (name == OTHERS, -sum(found[name].values())))
+    return {name: list(found[name].items()) for name in largest}
+
+
+def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
+    return [(*row, row.deliveries / row.messages) if fan_out else tuple(row) for row in rows]
+
+
+def work(spark: SparkSession, options: argparse.Namespace) -> None:
+    messages = command.messages(spark, options, "topic", "syntax", "client", "timestamp", "value")
+    counted = per_topic(messages, options.every).persist()
+    made = {"windows": windows(counted), "roots": roots(counted), "topics": hottest(counted, options.top)}
+    kept = {name: command.write(frame, options.out / name) for name, frame in made.items()}
+    counted.unpersist()
+    about = command.described(options)
+    page = report(kept["windows"], kept["roots"], kept["topics"], options.every, about)
+    page.write(options.out / command.REPORT)
+    kept["roots"].orderBy(F.desc("messages"), "root").show(SHOWN)
+    print(options.out / command.REPORT)
+
+
+def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
+    example = "python -m pipeline.jobs.traffic /var/lib/fanlight/archive --out traffic --every '10 minutes'"
+    parser = command.parser("traffic", __doc__, example)
+    add = parser.add_argument
+    add("--every", default=EVERY, metavar="TIME", help="of a window: '10 minutes', '1 day' (%(default)s)")
+    add("--top", type=int, default=TOP, metavar="N", help="hottest topics that are kept (%(default)s)")
+    return command.run(parser, work, arguments, spark)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

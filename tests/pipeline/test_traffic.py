@@ -1,0 +1,114 @@
+"""`traffic`: counts by topic root and time against sums in plain Python over real topics."""
+
+from collections import Counter, defaultdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from archive import MESSAGE, Writer
+from tests import realdata
+from tests.archive.messages import batch
+
+MINUTE = 60_000_000
+
+
+def real_messages() -> list[tuple[int, str, str, str, bytes]]:
+    """(microseconds, topic, syntax, client, payload) of real topics: some often, some once, over four hours."""
+    topics = [(topic, "amqp") for topic in realdata.stock_topics(".")[::97]]
+    topics += [(topic, "mqtt") for topic in realdata.stock_topics("/")[::501]]
+    topics += [(topic, "mqtt") for topic in realdata.transit_topics()[::7]]
+    topics += [("/".join(words), "mqtt") for words in realdata.device_topics()[::151]]
+    topics += [("/", "mqtt"), ("stock", "amqp"), ("stock/nyse", "amqp")]
+    rows = [
+        ((number * 37 % 240) * MINUTE + copy, topic, syntax, f"client {number % 3}", b"x" * (number % 50))
+        for number, (topic, syntax) in enumerate(topics)
+        for copy in range(1 + number % 4)
+    ]
+    assert len(rows) > 500
+    return sorted(rows)
+
+
+def archived(folder: Path, rows: list[tuple[int, str, str, str, bytes]]) -> Path:
+    columns = batch(0, len(rows)).to_pydict()
+    for at, name in enumerate(("timestamp", "topic", "syntax", "client", "value")):
+        columns[name] = [row[at] for row in rows]
+    writer = Writer(folder)
+    for part in pa.Table.from_pydict(columns, schema=MESSAGE).to_batches(max_chunksize=1000):
+        writer.append(part)
+    writer.close()
+    return folder
+
+
+def first_word(topic: str, syntax: str) -> str:
+    return topic.split("/" if syntax == "mqtt" else ".")[0]
+
+
+def summed(rows: list[Any], key: Any) -> dict[Any, tuple[int, int, int]]:
+    """(messages, bytes, distinct topics) by a key, one message after the other."""
+    found: dict[Any, list[Any]] = defaultdict(lambda: [0, 0, set()])
+    for row in rows:
+        one = found[key(row)]
+        one[0] += 1
+        one[1] += len(row[4])
+        one[2].add(row[1:3])
+    return {key: (messages, octets, len(topics)) for key, (messages, octets, topics) in found.items()}
+
+
+def test_counts_are_those_of_the_messages_one_by_one(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pipeline.jobs import traffic
+
+    rows = real_messages()
+    out = tmp_path / "out"
+    line = [str(archived(tmp_path / "archive", rows)), "--out", str(out), "--every", "30 minutes", "--top", "50"]
+    assert traffic.main(line, spark) == 0
+
+    def kept(name: str) -> list[Any]:
+        return spark.read.parquet(str(out / name)).collect()  # type: ignore[no-any-return]
+
+    windows = summed(rows, lambda row: (row[0] // (30 * MINUTE), first_word(row[1], row[2])))
+    assert {
+        (int(row.start.timestamp()) // 1800, row.root): (row.messages, row.bytes, row.topics) for row in kept("windows")
+    } == windows
+    roots = summed(rows, lambda row: first_word(row[1], row[2]))
+    assert {row.root: (row.messages, row.bytes, row.topics) for row in kept("roots")} == roots
+    often = Counter(row[1:3] for row in rows)
+    hottest = sorted(often, key=lambda topic: (-often[topic], topic))[:50]
+    assert {(row.topic, row.syntax): row.messages for row in kept("topics")} == {one: often[one] for one in hottest}
+
+    page = (out / "report.html").read_text()
+    assert f"<dd>{len(rows):,}</dd>" in page
+    assert f"<dd>{sum(len(row[4]) for row in rows):,}</dd>" in page
+    assert page.count("<svg") == 3
+    assert "transit" in capsys.readouterr().out
+
+
+def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_path: Path) -> None:
+    from pipeline.jobs import traffic
+
+    folder = archived(tmp_path / "archive", real_messages()[:3])
+    out = tmp_path / "out"
+    assert traffic.main([str(folder), "--out", str(out), "--from", "2030-01-01"], spark) == 0
+    assert "There are no messages." in (out / "report.html").read_text()
+
+
+def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
+    from collections import namedtuple
+
+    from pipeline.jobs.traffic import OTHERS, _series
+
+    Row = namedtuple("Row", "start root messages")
+    one, two = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 21)
+
+    class Named(Row):  # rows of Spark are asked by name, too
+        def __getitem__(self, name: Any) -> Any:
+            return getattr(self, name) if isinstance(name, str) else super().__getitem__(name)
+
+    rows = [Named(one, OTHERS, 9), Named(one, "a", 1), Named(two, "b", 5)]
+    assert _series(rows, "messages") == {
+        "b": [(one, 0), (two, 5)], "a": [(one, 1), (two, 0)], OTHERS: [(one, 9), (two, 0)],
+    }  # fmt: skip
