@@ -1,7 +1,7 @@
 """A batch as it lies in a segment: one encapsulated message of Arrow's IPC stream, with a checksum in it.
 
     ff ff ff ff | length of the metadata | metadata (a flatbuffer) ............... | body
-                                           custom_metadata: "crc32" = 8 hex digits
+                                           custom_metadata: "crc32" = 8 hex digits, "marks" if it brings some
 
 A stream of these is a plain Arrow IPC stream: any Arrow library reads it. The checksum is CRC-32 over the whole
 message with the digits as tildes; it tells a batch that was written from one of which only the length reached the
@@ -23,6 +23,7 @@ END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # of the stream
 _CONTINUATION: Final = 0xFFFFFFFF
 _BLANK: Final = b"~" * 8
 _KEY: Final = b"crc32"
+_MARKS: Final = b"marks"
 _SCHEMA, _RECORD_BATCH = 1, 3  # MessageHeader, the union of format/Message.fbs
 
 
@@ -109,14 +110,26 @@ def frame(head: bytes) -> Frame | None:
 
 def _crc_at(head: bytes, message: _Table) -> int:
     """Where the digits of the checksum are; 0 if there are none."""
+    at, size = _metadata(head, message, _KEY)
+    return at if size == len(_BLANK) else 0
+
+
+def _metadata(head: bytes, message: _Table, wanted: bytes) -> tuple[int, int]:
+    """Where the value of a key of `custom_metadata` is, and how long it is; (0, 0) if there is none."""
     pairs = message.follow(4)
     for number in range(_u32(head, pairs) if pairs else 0):
         at = pairs + 4 + 4 * number
         pair = _Table(head, at + _u32(head, at))
         key, value = pair.follow(0), pair.follow(1)
-        if head[key + 4 : key + 4 + _u32(head, key)] == _KEY and _u32(head, value) == len(_BLANK):
-            return value + 4
-    return 0
+        if head[key + 4 : key + 4 + _u32(head, key)] == wanted:
+            return value + 4, _u32(head, value)
+    return 0, 0
+
+
+def marks(head: bytes) -> bytes:
+    """The marks that a batch brings, by its head, which has been found sound; b"" for none."""
+    at, size = _metadata(head, _Table(head, PREFIX + _u32(head, PREFIX)), _MARKS)
+    return head[at : at + size]
 
 
 def is_batch(found: Frame) -> bool:
@@ -142,11 +155,11 @@ def encode_schema(schema: Any) -> bytes:
     return bytes(memoryview(schema.serialize()))
 
 
-def encode(batch: Any, compression: str | None = None) -> list[memoryview | bytes]:
-    """The message of a batch, in pieces to be written one after the other."""
+def encode(batch: Any, compression: str | None = None, marks: bytes = b"") -> list[memoryview | bytes]:
+    """The message of a batch, in pieces to be written one after the other. Marks of at most half of METADATA_MAX."""
     sink = pa.BufferOutputStream()
     writer = ipc.new_stream(sink, batch.schema, options=ipc.IpcWriteOptions(compression=compression))
-    writer.write_batch(batch, custom_metadata={_KEY: _BLANK})
+    writer.write_batch(batch, custom_metadata={_KEY: _BLANK, **({_MARKS: marks} if marks else {})})
     stream = memoryview(sink.getvalue())
     message = stream[len(encode_schema(batch.schema)) :]
     size = metadata_size(bytes(message[:PREFIX]))

@@ -2,7 +2,8 @@
 
     {"format": 1, "archive": "<uuid>"}                         first
     {"epoch": 2, "first": 8192}                                offsets from here on belong to epoch 2
-    {"segment": "….arrows", "first": …, "end": …, …}           a segment was closed
+    {"segment": "….arrows", "first": …, "end": …, …}           a segment was closed; "marks": those that it brought
+    {"marks": [[user, producer, batch, sequence], …]}          moved up without a message that is archived
     {"start": 4096}                                            older messages may be removed, or are
     {"opened": "<boot>"}   {"closed": 12288}                   by a writer; where the archive ends
 
@@ -16,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from archive.errors import Corrupt, UnknownFormat
+from archive.marks import Marks, advance, rows_of
 from archive.schema import FORMAT
 
 NAME, ASIDE = "manifest.jsonl", "manifest.jsonl.new"
-LINES_MORE: Final = 1_000  # lines that say nothing new before the file is worth writing anew
+LINES_MORE: Final = 1_000  # lines, or marks in them, that say nothing new before the file is worth writing anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,11 @@ class Manifest:
     archive: str
     epochs: list[Epoch] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)  # by first offset
+    marks: Marks = field(default_factory=dict)  # but for those of the open segment
     start: int = 0
     boot: str | None = None  # of the machine, when a writer last opened it
     closed: int | None = None  # where it ended when that writer closed it; None if it did not
-    lines: int = 0
+    lines: int = 0  # and marks in them
 
     @property
     def epoch(self) -> int:
@@ -97,13 +100,16 @@ class Manifest:
         elif "closed" in line:
             self.closed = line["closed"]
         # Others are a later version's, and add nothing that this one must know: such would be a new format.
-        self.lines += 1
+        rows = line.get("marks", ())
+        advance(self.marks, rows)
+        self.lines += 1 + len(rows)
 
     def text(self) -> bytes:
         """All of it, in as few lines as say it."""
         lines: list[dict[str, Any]] = [{"format": FORMAT, "archive": self.archive}]
         lines += [{"epoch": epoch.number, "first": epoch.first} for epoch in self.epochs]
         lines += [{"start": self.start}] if self.start else []
+        lines += [{"marks": rows_of(self.marks)}] if self.marks else []
         lines += [span.line() for _, span in sorted(self.spans.items())]
         lines += [{"opened": self.boot}] if self.boot is not None else []
         lines += [{"closed": self.closed}] if self.closed is not None else []

@@ -6,7 +6,7 @@ In this order, so that a crash in the middle of it is only another crash:
 2. A closed segment that the manifest does not know is read and entered.
 3. The open segment is cut off behind its last whole batch, and closed; one without a batch is removed.
 4. If offsets that somebody may have been shown could now be given again, a new epoch begins.
-5. The manifest is written anew and renamed into its place.
+5. The manifest is written anew and renamed into its place, with the marks of the segments that it did not know.
 
 4. Offsets are shown as soon as they are written. A process that is killed takes nothing back of that, for the kernel
 has it; a machine that goes down does. So: a new epoch if the archive was not closed and the machine has been started
@@ -24,8 +24,10 @@ from archive import frames
 from archive.errors import Corrupt
 from archive.files import Files
 from archive.manifest import ASIDE, NAME, Manifest, Span, parse
+from archive.marks import advance, trim
 from archive.segment import Segment, first_of, name_of
 
+MARKS_MAX: Final = 10_000
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -68,7 +70,7 @@ def boot_id() -> str:
         return ""
 
 
-def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False) -> Recovered:
+def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False, marks_max: int = MARKS_MAX) -> Recovered:
     """Make the archive in `folder` whole. Raises Corrupt if it is none, OSError."""
     segments = sorted(found for name in os.listdir(folder) if (found := first_of(name)))
     manifest = _manifest(folder)
@@ -90,6 +92,7 @@ def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False) ->
         manifest.begin_epoch(last + 1, done.end)
         done.new_epoch = not done.created
     manifest.boot, manifest.closed = boot, None
+    trim(manifest.marks, marks_max)
     write(manifest, files)
     return done
 
@@ -107,7 +110,7 @@ def write(manifest: Manifest, files: Files) -> None:
         aside.close()
     files.rename(ASIDE, NAME)
     files.sync_names()
-    manifest.lines = text.count(b"\n")
+    manifest.lines = text.count(b"\n") + len(manifest.marks)
 
 
 def close_segment(files: Files, segment: Segment) -> Span:
@@ -163,6 +166,7 @@ def _settle(folder: Path, files: Files, done: Recovered, first: int, is_open: bo
             raise Corrupt(f"{name} is not whole behind byte {segment.size}, though it was closed")
         else:
             span = Span(name, first, segment.end, segment.epoch, segment.size, *segment.times())
+        advance(manifest.marks, segment.marks())
         manifest.spans[first] = span
         done.adopted.append(span.name)
     finally:

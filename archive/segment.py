@@ -10,13 +10,15 @@ shown: in an open segment the first message that is not is where it ends for now
 import os
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from archive import frames
+from archive import frames, marks
 from archive.arrow import ipc, pa, pc
 from archive.errors import Corrupt, UnknownFormat
+from archive.marks import Row
 from archive.schema import conform, identity
 
 CLOSED, OPEN = ".arrows", ".arrows.open"
@@ -100,6 +102,14 @@ class Segment:
         if found is None or not frames.whole(found, data):
             raise Corrupt(f"{self.path.name}: the batch at {place.at} is not what was written there")
         return conform(frames.decode(data, self.schema))
+
+    def marks(self) -> Iterator[Row]:
+        """Those that its batches bring, in their order. Raises Corrupt."""
+        for place in self.places:
+            try:
+                yield from marks.decode(frames.marks(self._head(place.at)))
+            except ValueError as error:
+                raise Corrupt(f"{self.path.name}: the marks of the batch at {place.at}: {error}") from error
 
     def after(self, offset: int) -> list[Place]:
         """The batches that have messages from this offset on."""

@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from archive.arrow import pa
 from archive.errors import InUse
 from archive.files import Disk, File, Files
 from archive.manifest import Span
+from archive.marks import Marks, Row, advance, encode, rows_of, trim
 from archive.recovery import Recovered, boot_id, recover
 from archive.schema import MESSAGE, SCHEMA, segment_schema
 from archive.segment import bounds_of, name_of
@@ -35,6 +36,7 @@ class Writer:
     """Raises InUse, Corrupt, OSError when it is made; `recovered` tells what it found.
 
     compression  None, "lz4" or "zstd", of the bodies of batches
+    marks_max    producers whose mark is kept: those that moved up last
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Writer:
         segment_bytes: int = SEGMENT_BYTES,
         segment_seconds: float = SEGMENT_SECONDS,
         compression: str | None = None,
+        marks_max: int = recovery.MARKS_MAX,
         boot: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,6 +55,7 @@ class Writer:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.files = files or Disk(self.folder)
         self.segment_bytes, self.segment_seconds, self.compression = segment_bytes, segment_seconds, compression
+        self.marks_max = marks_max
         self.boot = boot_id() if boot is None else boot
         self.clock = clock
         self._lock = _lock(self.folder)
@@ -65,7 +69,8 @@ class Writer:
         self._first = 0  # of the present segment: its first offset,
         self._opened = 0.0  # when it was begun,
         self._size = self._durable_size = 0  # its bytes, and those that are on the disk,
-        self._earliest, self._latest = 0, 0  # and its times
+        self._earliest, self._latest = 0, 0  # its times,
+        self._marks: Marks = {}  # and the marks that its batches brought
         self._closed_size = 0  # of the closed segments: bytes,
         self._closed_start: int | None = None  # and oldest offset; asked for with each batch
         self.lost = 0  # messages that were written, and not on the disk when a sync failed
@@ -97,11 +102,19 @@ class Writer:
     def segments(self) -> int:
         return len(self.manifest.spans) + (self._file is not None)
 
+    @property
+    def marks(self) -> list[Row]:
+        """How far the producers have got: those that moved up longest ago first."""
+        found = dict(self.manifest.marks)
+        advance(found, rows_of(self._marks))
+        return rows_of(found)
+
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def append(self, batch: Any) -> int:
+    def append(self, batch: Any, marks: Sequence[Row] = ()) -> int:
         """Write a batch of the columns of `schema.MESSAGE`. Returns the offset of its first message.
 
+        marks  those that move up with its messages: both are in the archive, or neither is
         OSError: nothing of it is in the archive. If the writer is not `broken` then, it may be tried again.
         """
         self._must_be_sound()
@@ -114,7 +127,7 @@ class Writer:
             self._create()
         file = self._file
         assert file is not None
-        pieces = frames.encode(_with_offsets(batch, self.end), self.compression)
+        pieces = frames.encode(_with_offsets(batch, self.end), self.compression, encode(marks))
         try:
             file.write(pieces)
         except OSError:
@@ -125,7 +138,24 @@ class Writer:
         self._earliest, self._latest = min(self._earliest, earliest), max(self._latest, latest)
         self._size += sum(len(piece) for piece in pieces)
         self.end += batch.num_rows
+        advance(self._marks, marks)
+        trim(self._marks, self.marks_max)
         return first
+
+    def mark(self, marks: Sequence[Row]) -> None:
+        """Keep marks that move up without a message of the archive; on the disk, behind what was appended.
+
+        OSError as in `sync`.
+        """
+        self.sync()  # a producer's later mark says that its earlier messages need not come again: they must be there
+        line = {"marks": [*marks]}
+        self.manifest.take(line)
+        trim(self.manifest.marks, self.marks_max)
+        try:
+            self._say(line)
+        except OSError:
+            self._break()
+            raise
 
     def sync(self) -> int:
         """Put all that was appended on the disk. Returns the end of what is there: `durable`.
@@ -165,9 +195,13 @@ class Writer:
             self.files.rename(name_of(self._first, is_open=True), span.name)
             self.files.sync_names()
             self._size = 0
-            self.manifest.take(span.line())
+            # In one line, so that none is there without the other; one that is torn is read from the batches.
+            line = span.line() | ({"marks": rows_of(self._marks)} if self._marks else {})
+            self.manifest.take(line)
+            trim(self.manifest.marks, self.marks_max)
+            self._marks = {}
             self._count_closed()
-            self._say(span.line())
+            self._say(line)
         except OSError:
             self._doubt()
             raise
@@ -231,7 +265,9 @@ class Writer:
         if self._doubtful:
             self._cut_to_durable()
         try:
-            done = recover(self.folder, self.files, boot=self.boot, doubtful=self._doubtful)
+            done = recover(
+                self.folder, self.files, boot=self.boot, doubtful=self._doubtful, marks_max=self.marks_max
+            )
         except OSError:
             if not self._doubtful and self.durable < self.end:
                 self._doubt()  # the sync of the open segment may be what failed: a second one would prove nothing
@@ -243,6 +279,7 @@ class Writer:
         self._log = self.files.open(manifest.NAME)
         self.end = self.durable = done.end
         self._size = 0
+        self._marks = {}
         self._doubtful = self.broken = False
         return done
 
@@ -305,7 +342,7 @@ class Writer:
         assert self._log is not None
         self._log.write([manifest.line_bytes(line)])
         self._log.sync()
-        if self.manifest.lines > 2 * len(self.manifest.spans) + manifest.LINES_MORE:
+        if self.manifest.lines > 2 * (len(self.manifest.spans) + len(self.manifest.marks)) + manifest.LINES_MORE:
             self._log.close()
             self._log = None
             recovery.write(self.manifest, self.files)

@@ -64,6 +64,7 @@ class Application:
         if self.archive is not None:
             self.broker.router.recording = self.archive.recording
             self.broker.store = self.broker.keeper = self.archive
+            self.broker.marks.restore(self.archive.kept)
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(

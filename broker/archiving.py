@@ -46,7 +46,7 @@ def open_archive(
         writer = Writer(
             settings.archive,
             segment_bytes=limits().archive_segment_bytes_max, segment_seconds=limits().archive_segment_seconds_max,
-            compression=None if compression is Compression.NONE else compression.value,
+            marks_max=limits().marks_max, compression=None if compression is Compression.NONE else compression.value,
         )
     except (ArchiveError, OSError) as error:
         raise ArchiveUnusable(f"{os.fspath(settings.archive)}: {error}") from error

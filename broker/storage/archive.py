@@ -26,8 +26,9 @@ from broker.core.marks import Mark
 from broker.core.ports import View
 from broker.core.recording import Recording
 from broker.core.replay import Encode, Reading, Wanted
+from broker.storage.noted import Noted, octets_of
 from broker.storage.replays import Replays
-from broker.storage.scribe import Progress, Scribe
+from broker.storage.scribe import Load, Progress, Scribe
 from broker.wire.fanout import Route
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
@@ -36,6 +37,7 @@ from broker.wire.tap import Columns, Tap
 log: Final = structlog.stdlib.get_logger("archive")
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # written together: large payloads make small batches
+MARKS_BYTES_MAX: Final = 512 * 1024  # written together: half of what a batch's metadata may be
 WAITING_MAX: Final = 100_000  # acknowledgements that wait: some 100 bytes each
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -109,7 +111,10 @@ class Archive:
         self.state = self.scribe.progress()
         self.replays = Replays(options.folder, loop)
         self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, who wants to know its offset)
+        self.kept = [Mark(*row) for row in writer.marks]  # when it was opened
+        self._noted = Noted()
         self._timer: Any = None
+        self._marks_timer: Any = None
         self._hurrying = False
         self._handed = 0  # messages of the tap that were given to the scribe
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (sequence, acknowledgement)
@@ -118,7 +123,7 @@ class Archive:
         recovered = writer.recovered
         log.info(
             "archive_opened", folder=str(options.folder), epoch=writer.epoch, start=writer.start, end=writer.end,
-            durability=options.durability.value, receipts=options.receipts,
+            durability=options.durability.value, receipts=options.receipts, marks=len(self.kept),
         )
         for sentence in recovered.sentences():
             if recovered.created:
@@ -132,7 +137,7 @@ class Archive:
     def stop(self) -> None:
         """Have all written that was taken, and close the archive. Blocks; not for the loop's thread."""
         self.replays.stop()
-        self.tap.flush()
+        self._hand_over_marks()
         self.scribe.inbox.put(None)
         self.scribe.join()
 
@@ -146,10 +151,14 @@ class Archive:
         self._hurry()
 
     def note(self, mark: Mark, route: Route) -> None:
-        pass  # in memory only
+        if self._noted.octets >= MARKS_BYTES_MAX:
+            self._hand_over_marks()
+        self._noted.note(mark, self.tap.taken + (route.tap is not None))
+        if self._marks_timer is None:
+            self._marks_timer = self._loop.call_later(self.options.sync_seconds, self._marks_due)
 
     def take_back(self) -> None:
-        pass
+        self._noted.take_back()
 
     def blocker(self, route: Route) -> Outbox | None:
         if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
@@ -204,7 +213,23 @@ class Archive:
             self._timer.cancel()
             self._timer = None
         self._handed = columns.end
-        self.scribe.inbox.put(columns)
+        self._hand_over(columns, self._noted.take(columns.end))
+
+    def _hand_over(self, columns: Columns | None, marks: tuple[Mark, ...]) -> None:
+        octets = sum(octets_of(mark) for mark in marks)
+        self.tap.settle(-octets)  # they are in the same bound, until they are written
+        self.scribe.inbox.put(Load(columns, marks, octets + (columns.octets if columns is not None else 0)))
+
+    def _hand_over_marks(self) -> None:
+        """With a batch if there is one, or alone."""
+        self.tap.flush()
+        if marks := self._noted.take_all():
+            self._hand_over(None, marks)
+
+    def _marks_due(self) -> None:
+        """Those that no batch has taken along: of topics that are not archived."""
+        self._marks_timer = None
+        self._hand_over_marks()
 
     # -- the scribe ---------------------------------------------------------------------------------------------------
 

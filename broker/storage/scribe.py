@@ -1,6 +1,6 @@
 """The scribe: the thread that writes the archive. Batches come in by a queue, word of them goes back to the loop.
 
-    Columns --inbox--> append --> (sync) --> Progress --> the loop: memory is free, receipts may go
+    Load --inbox--> append --> (sync) --> Progress --> the loop: memory is free, receipts may go
 
 No error is an end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and meanwhile the
 archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
@@ -19,6 +19,8 @@ import structlog
 
 from archive import ArchiveError, Writer
 from broker.core.limits import Durability, Limits
+from broker.core.marks import Mark
+from broker.storage.noted import merged, octets_of
 from broker.storage.tables import batch_of
 from broker.wire.tap import Columns
 
@@ -27,6 +29,17 @@ log: Final = structlog.stdlib.get_logger("archive")
 RETRY_SECONDS: Final = 0.5
 RETENTION_SECONDS: Final = 5.0
 CLOSE_SECONDS_MAX: Final = 5.0  # that a full disk may take to become less full when the broker stops
+
+
+@dataclass(slots=True)
+class Load:
+    """Messages with the marks that move up with them; or marks alone, which are synced at once."""
+
+    columns: Columns | None
+    marks: tuple[Mark, ...] = ()
+    octets: int = 0  # of the tap's bound
+    batch: Any = None  # of the columns; None if they cannot be told
+    end: int = 0  # the offset behind it, when it is appended
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +74,11 @@ class Scribe(threading.Thread):
     ) -> None:
         super().__init__(name="archive", daemon=True)
         self.writer = writer
-        self.inbox: queue.SimpleQueue[Columns | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Load | None] = queue.SimpleQueue()
         self._tell = tell
         self._durability, self._sync_seconds, self._limits = durability, sync_seconds, limits
-        self._waiting: deque[tuple[Columns, Any]] = deque()  # to be appended
-        self._unsynced: deque[tuple[Columns, Any, int]] = deque()  # appended: with the offset behind it
+        self._waiting: deque[Load] = deque()  # to be appended
+        self._unsynced: deque[Load] = deque()  # appended
         self._unsynced_octets = 0
         self._free = 0
         self._sequence = self._written = 0
@@ -86,17 +99,17 @@ class Scribe(threading.Thread):
 
     def run(self) -> None:
         while True:
-            columns, came = None, False
+            load, came = None, False
             try:
-                columns = self.inbox.get(timeout=self._patience())
+                load = self.inbox.get(timeout=self._patience())
                 came = True
             except queue.Empty:
                 pass  # something is due
-            if came and columns is None:
+            if came and load is None:
                 self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
                 self._retry_at = None
-            if columns is not None:
-                self._take(columns)
+            if load is not None:
+                self._take(load)
             done = self._may_work() and self._work()
             self._tell(self.progress())
             if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
@@ -121,14 +134,26 @@ class Scribe(threading.Thread):
         """After an error all things wait, whatever comes: each attempt may sync, and begin an epoch."""
         return self._retry_at is None or time.monotonic() >= self._retry_at
 
-    def _take(self, columns: Columns) -> None:
+    def _take(self, load: Load) -> None:
+        columns = load.columns
+        if columns is None:
+            self._take_marks(load)
+            return
         try:
-            batch = batch_of(columns)
+            load.batch = batch_of(columns)
         except Exception as error:  # one batch that cannot be told is no reason to keep none of the others
-            batch = None
             self._lost += columns.rows
             log.error("archive_batch_lost", messages=columns.rows, exc_info=error)
-        self._waiting.append((columns, batch))
+        self._waiting.append(load)
+
+    def _take_marks(self, load: Load) -> None:
+        if self._waiting and self._waiting[-1].columns is None:  # the disk is not well; so there is a bound
+            before = self._waiting.pop()
+            load.marks = merged(before.marks, load.marks, self._limits().marks_max)
+            octets = sum(octets_of(mark) for mark in load.marks)
+            self._free += before.octets + load.octets - octets
+            load.octets = octets
+        self._waiting.append(load)
 
     def _work(self) -> bool:
         """Do what there is to do. True if nothing is left of it."""
@@ -156,17 +181,22 @@ class Scribe(threading.Thread):
 
     def _append(self) -> None:
         while self._waiting:
-            columns, batch = self._waiting[0]
-            if batch is not None:
-                self.writer.append(batch)
-                self._messages += columns.rows
+            load = self._waiting[0]
+            if load.batch is None and load.marks:
+                self._sync()
+                self.writer.mark(load.marks)
+            elif load.batch is not None:
+                self.writer.append(load.batch, load.marks)
             self._waiting.popleft()
-            self._written = columns.end
-            if self._durability is Durability.NONE:
-                self._settle(columns)
+            if load.columns is not None:
+                self._messages += load.columns.rows if load.batch is not None else 0
+                self._written = load.columns.end
+            load.end = self.writer.end
+            if self._durability is Durability.NONE or load.columns is None:
+                self._settle(load)
             else:
-                self._unsynced.append((columns, batch, self.writer.end))
-                self._unsynced_octets += columns.octets
+                self._unsynced.append(load)
+                self._unsynced_octets += load.octets
                 if self._durability is Durability.BATCH:
                     self._sync()
             if self._waiting:
@@ -186,23 +216,25 @@ class Scribe(threading.Thread):
         self.writer.sync()
         self._sync_at = time.monotonic() + self._sync_seconds
         while self._unsynced:
-            self._settle(self._unsynced.popleft()[0])
+            self._settle(self._unsynced.popleft())
         self._unsynced_octets = 0
 
-    def _settle(self, columns: Columns) -> None:
-        self._sequence = columns.end
-        self._free += columns.octets
+    def _settle(self, load: Load) -> None:
+        if load.columns is not None:
+            self._sequence = load.columns.end
+        self._free += load.octets
 
     def _reopen(self) -> None:
         """Open the archive again after an error, and have written again what is not in it any more."""
         self.writer.recover()
-        while self._unsynced and self._unsynced[-1][2] > self.writer.end:
-            columns, batch, _ = self._unsynced.pop()
-            self._unsynced_octets -= columns.octets
-            self._messages -= columns.rows
-            self._written = columns.first
-            self._waiting.appendleft((columns, batch))
-            self.writer.lost -= columns.rows
+        while self._unsynced and self._unsynced[-1].end > self.writer.end:
+            load = self._unsynced.pop()
+            assert load.columns is not None  # marks alone are on the disk when they are written
+            self._unsynced_octets -= load.octets
+            self._messages -= load.columns.rows
+            self._written = load.columns.first
+            self._waiting.appendleft(load)
+            self.writer.lost -= load.columns.rows
 
     def _keep_up(self) -> None:
         """Close a segment that is old enough, and remove what is too old."""
@@ -213,6 +245,7 @@ class Scribe(threading.Thread):
         limits = self._limits()
         self.writer.segment_bytes = limits.archive_segment_bytes_max
         self.writer.segment_seconds = limits.archive_segment_seconds_max
+        self.writer.marks_max = limits.marks_max
         since = None
         if limits.archive_seconds_max:
             since = int((time.time() - limits.archive_seconds_max) * 1e6)
@@ -220,8 +253,8 @@ class Scribe(threading.Thread):
         self.writer.roll_if_due()
 
     def _close(self) -> None:
-        for columns, _ in self._waiting:
-            self._lost += columns.rows
+        for load in self._waiting:
+            self._lost += load.columns.rows if load.columns is not None else 0
         try:
             self.writer.close()
         except (OSError, ArchiveError) as error:

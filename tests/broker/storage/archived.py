@@ -31,6 +31,7 @@ class Archived:
         )
         broker.router.recording = self.archive.recording
         broker.store = broker.keeper = self.archive
+        broker.marks.restore(self.archive.kept)
         self.archive.start()
 
     def settled(self) -> None:

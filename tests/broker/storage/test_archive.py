@@ -217,7 +217,7 @@ def test_an_error_that_nobody_thought_of_makes_the_archive_unwell_and_does_not_e
 ) -> None:
     archived = build()
 
-    def broken(batch: Any) -> int:
+    def broken(batch: Any, marks: Any) -> int:
         raise RuntimeError("unheard of")
 
     peer = archived.world.connect("p")

@@ -1,0 +1,201 @@
+"""Marks that are kept with the archive: neither above nor below the messages that are there (docs/decisions/0012)."""
+
+import queue
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive import Writer
+from broker.core.limits import Durability
+from broker.core.marks import Mark
+from broker.storage.noted import Noted, merged, octets_of
+from broker.storage.scribe import Load
+from tests.broker.protocols.native.test_marks import marked
+from tests.broker.protocols.native.world import World, publish
+
+
+def marks_in(folder: Path) -> list[tuple[Any, ...]]:
+    """Those that a broker finds that opens what a killed one has left."""
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    writer = Writer(copy)
+    writer.abandon()
+    shutil.rmtree(copy)
+    return sorted(tuple(row) for row in writer.marks)
+
+
+class Spy:
+    """The scribe's inbox, remembered."""
+
+    def __init__(self, inner: "queue.SimpleQueue[Load | None]") -> None:
+        self.loads: list[Load] = []
+        self.inner, self.get = inner, inner.get
+
+    def put(self, load: Load | None) -> None:
+        if load is not None:
+            self.loads.append(load)
+        self.inner.put(load)
+
+
+def test_a_mark_is_in_the_batch_of_its_message_although_the_message_fills_it(build: Any) -> None:
+    archived = build(world=World, archive_batch_messages_max=3, filters=((b"a", "amqp"),))
+    spy = archived.archive.scribe.inbox = Spy(archived.archive.scribe.inbox)
+    peer = archived.world.connect()
+    taken: dict[int, int] = {}  # sequence -> messages of the tap with it
+    for sequence in range(40):
+        if sequence % 4 == 1:
+            peer.send(publish("a", b"without a mark"))
+        topic = "not.archived" if sequence % 5 == 4 else "a"
+        peer.send(marked(topic, b"%d" % sequence, f"p{sequence % 2}", 0, sequence))
+        taken[sequence] = archived.archive.tap.taken
+    archived.settled()
+    reached = {0: -1, 1: -1}
+    for load in spy.loads:
+        for mark in load.marks:
+            assert taken[mark.sequence] <= load.columns.end
+            reached[mark.sequence % 2] = mark.sequence
+        for sequence, end in taken.items():
+            if end <= load.columns.end and sequence % 5 != 4:
+                assert reached[sequence % 2] >= sequence, "its message is there, and would be taken again"
+    assert len(spy.loads) > 10
+
+
+def test_a_broker_that_starts_again_knows_what_it_has_taken(build: Any) -> None:
+    first = build(world=World)
+    peer = first.world.connect(user="anna")
+    peer.send(*(marked("a", b"%d" % number, "p", 1, number) for number in range(5)))
+    first.settled()
+    assert marks_in(first.folder) == [("anna", "p", 1, 4)]  # killed now
+    first.archive.stop()
+    second = build(world=World)
+    assert list(second.world.broker.marks) == [Mark("anna", "p", 1, 4)]
+    peer = second.world.connect(user="anna")
+    peer.send(*(marked("a", b"%d" % number, "p", 1, number) for number in range(7)))
+    second.settled()
+    assert [row["value"] for row in second.rows()] == [b"%d" % number for number in range(7)]
+    assert second.world.broker.marks.repeated == 5
+
+
+def test_marks_of_topics_that_are_not_archived_follow_by_themselves(build: Any) -> None:
+    archived = build(world=World, filters=((b"a", "amqp"),), durability=Durability.INTERVAL)
+    peer = archived.world.connect()
+    peer.send(marked("a", b"", "p", 0, 0), marked("b", b"", "p", 0, 1), marked("b", b"", "q", 0, 7))
+    archived.settled()
+    peer.send(marked("b", b"", "p", 0, 2))
+    archived.loop.time_passes()
+    archived.loop.run_until(lambda: archived.archive.tap.bytes == 0)
+    assert marks_in(archived.folder) == [("", "p", 0, 2), ("", "q", 0, 7)]
+    peer.send(marked("b", b"", "p", 0, 3))
+    archived.archive.stop()
+    assert marks_in(archived.folder) == [("", "p", 0, 3), ("", "q", 0, 7)]
+
+
+def test_the_receipt_of_a_repetition_waits_for_what_was_taken_before(build: Any) -> None:
+    archived = build(world=World, receipts=True, durability=Durability.BATCH)
+    peer, other = archived.world.connect(), archived.world.connect()
+    archived.disk.rotten = True
+    peer.send(marked("a", b"", "p", 0, 0, request=1))
+    other.send(marked("a", b"", "p", 0, 0, request=9), marked("a", b"", "p", 0, 0))
+    archived.loop.run_until(lambda: archived.archive.trouble is not None)
+    archived.world.turn()
+    assert peer.frames() == other.frames() == []
+    archived.disk.rotten = False
+    archived.settled()
+    assert (peer.frames(), other.frames()) == ([[5, 1, 0]], [[5, 9, 0, None, True]])
+    assert len(archived.rows()) == 1
+
+
+def test_a_sync_that_fails_takes_marks_back_with_their_messages_and_writes_both_again(build: Any) -> None:
+    archived = build(world=World, durability=Durability.INTERVAL, filters=((b"a", "amqp"),))
+    peer = archived.world.connect()
+    peer.send(marked("a", b"0", "p", 0, 0))
+    archived.settled()
+    archived.disk.rotten = True
+    peer.send(marked("a", b"1", "p", 0, 1), marked("b", b"", "p", 0, 2))
+    archived.archive.tap.flush()
+    archived.loop.time_passes()
+    archived.loop.run_until(lambda: archived.archive.trouble is not None)
+    archived.disk.rotten = False
+    archived.settled()
+    archived.loop.run_until(lambda: archived.archive.tap.bytes == 0)
+    assert archived.archive.state.epoch == 2
+    assert [row["value"] for row in archived.rows()] == [b"0", b"1"]
+    assert marks_in(archived.folder) == [("", "p", 0, 2)]
+
+
+def test_a_publisher_that_is_held_back_by_the_archive_does_not_move_its_mark(build: Any) -> None:
+    archived = build(world=World, receipts=True, archive_buffer_bytes_max=1 << 20)
+    peer = archived.world.connect()
+    archived.disk.full = True
+    peer.send(*(marked("a", bytes(32 * 1024), "p", 0, number, request=number + 1) for number in range(60)))
+    assert peer.held_back
+    (mark,) = archived.world.broker.marks
+    assert mark.sequence == archived.archive.tap.taken - 1 < 59
+    archived.disk.full = False
+    archived.loop.run_until(lambda: not peer.held_back)
+    while archived.archive.tap.taken != archived.archive.state.sequence or peer.held_back:
+        archived.settled()
+        archived.loop.run_all()
+        archived.world.turn()
+    assert [answer[1:] for answer in peer.frames()] == [[number + 1, 0] for number in range(60)]
+    assert len(archived.rows()) == 60
+
+
+def test_more_producers_than_the_metadata_of_a_batch_holds_make_several_batches(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.storage.archive.MARKS_BYTES_MAX", 1_000)
+    archived = build(world=World, filters=((b"a", "amqp"),))
+    spy = archived.archive.scribe.inbox = Spy(archived.archive.scribe.inbox)
+    peer = archived.world.connect()
+    peer.send(*(marked("a" if number < 50 else "b", b"", f"p{number}", 0, 0) for number in range(100)))
+    archived.archive.stop()
+    assert [mark.producer for load in spy.loads for mark in load.marks] == [f"p{number}" for number in range(100)]
+    assert all(sum(octets_of(mark) for mark in load.marks) < 1_200 for load in spy.loads)
+    assert {load.columns is None for load in spy.loads} == {True, False}
+    assert len(marks_in(archived.folder)) == 100
+
+
+def test_marks_that_wait_for_a_disk_are_bounded_by_their_producers(build: Any) -> None:
+    archived = build(world=World, filters=((b"a", "amqp"),))
+    peer = archived.world.connect()
+    archived.disk.full = True
+    for number in range(20):
+        peer.send(marked("b", b"", f"p{number % 2}", 0, number))
+        archived.loop.time_passes()
+    archived.loop.run_until(lambda: not archived.archive.scribe.inbox.qsize() and archived.archive.trouble is not None)
+    archived.disk.full = False
+    archived.loop.run_until(lambda: archived.archive.tap.bytes == 0)
+    assert marks_in(archived.folder) == [("", "p0", 0, 18), ("", "p1", 0, 19)]
+
+
+def test_a_mark_that_was_taken_back_goes_nowhere() -> None:
+    noted = Noted()
+    noted.note(Mark("", "p", 0, 0), 1)
+    noted.take_back()
+    assert noted.take(1) == noted.take_all() == ()
+
+
+def test_a_mark_waits_for_the_batch_that_its_message_is_in() -> None:
+    noted = Noted()
+    noted.note(Mark("", "p", 0, 0), 1)
+    noted.note(Mark("", "p", 0, 1), 2)
+    assert noted.take(1) == (Mark("", "p", 0, 0),)
+    assert noted.take(2) == (Mark("", "p", 0, 1),)
+    assert noted.octets == 0
+
+
+def test_merged_marks_are_the_highest_and_those_that_moved_up_last() -> None:
+    first = [Mark("", "a", 0, 5), Mark("", "b", 0, 1), Mark("", "c", 0, 1)]
+    assert merged(first, [Mark("", "a", 0, 3)], 2) == (Mark("", "c", 0, 1), Mark("", "a", 0, 5))
+
+
+def test_the_archive_forgets_the_idlest_producer_too(build: Any) -> None:
+    archived = build(world=World, marks_max=2)
+    archived.archive.scribe.writer.marks_max = 2
+    peer = archived.world.connect()
+    peer.send(*(marked("a", b"", name, 0, 0) for name in "pqr"))
+    archived.archive.stop()
+    assert [row[1] for row in marks_in(archived.folder)] == ["q", "r"]
