@@ -77,6 +77,10 @@ class Archive:
             return self._tail.end
         return max(self.spans[-1].end if self.spans else 0, self.manifest.end)
 
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of an offset that there is, or of the end."""
+        return next((epoch.number for epoch in reversed(self.manifest.epochs) if epoch.first <= offset), self.epoch)
+
     def check(self, epoch: int, offset: int) -> None:
         """Raises Gone if the messages before `offset` in `epoch` are not those of the archive now."""
         try:
@@ -202,6 +206,17 @@ def topics(matches: Callable[[str], bool]) -> Where:
     return mask
 
 
+def within(batch: Any, since: int | None, until: int | None, where: Where | None) -> Any:
+    """The rows of a batch that are asked for; as `Archive.read` has it."""
+    if since is not None:
+        batch = batch.filter(pc.greater_equal(_times(batch), since))
+    if until is not None:
+        batch = batch.filter(pc.less(_times(batch), until))
+    if where is not None and batch.num_rows and (mask := where(batch)) is not None:
+        batch = batch.filter(mask)
+    return batch
+
+
 def _times(batch: Any) -> Any:
     return batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64())
 
@@ -223,12 +238,6 @@ def _rows(
             return
         batch = segment.batch(place)
         skip = max(start - place.first, 0)
-        batch = batch.slice(skip, min(end, place.end) - place.first - skip)
-        if since is not None:
-            batch = batch.filter(pc.greater_equal(_times(batch), since))
-        if until is not None:
-            batch = batch.filter(pc.less(_times(batch), until))
-        if where is not None and batch.num_rows and (mask := where(batch)) is not None:
-            batch = batch.filter(mask)
+        batch = within(batch.slice(skip, min(end, place.end) - place.first - skip), since, until, where)
         if batch.num_rows:
             yield batch

@@ -6,7 +6,8 @@
     snapshot   a broker's subscriptions as a file           coverage   which of them others make redundant
     shares     who gets what part of a message              deliveries the same of all that passed
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message
-    publishing a window of messages without receipt         broker     a connection to one; `options`
+    publishing a window of messages without receipt         remote     an archive as its broker replays it
+    broker     a connection to one, for both                options    of source and sink
 
 It imports the archive's format, the matcher and, for a running broker, the SDK; nothing of the broker itself. This
 package alone asks for no Spark: that is the extra `[spark]`. docs/pipeline.md is the page for users.

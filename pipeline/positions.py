@@ -1,20 +1,44 @@
 """Positions in an archive, and how a range of messages is divided among tasks.
 
+    Log        an archive in a folder (archive.Archive), or as its broker replays it (remote.Remote)
+
 A position is an epoch and the offset of the next message, with the archive's identity: what a query writes into its
 checkpoint. `Bounds` turns a position, which may be old, into an offset of the archive as it is now, or says what is
 gone.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from archive import Archive, ArchiveError, Gone
+from archive import ArchiveError, Gone
 
 EARLIEST, LATEST = "earliest", "latest"
 ROWS_PER_PARTITION: Final = 262_144  # some 0.3 s of reading: enough tasks for a few processors, few enough to plan
+
+
+class Log(Protocol):
+    """What is asked of an archive, wherever it is; `archive.Archive` says what each means."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def spans(self) -> Sequence[Any]: ...
+    def refresh(self) -> None: ...
+    def close(self) -> None: ...
+    def epoch_at(self, offset: int) -> int: ...
+    def check(self, epoch: int, offset: int) -> None: ...
+    def offset_at(self, time: int) -> int: ...
+    def places(self, start: int, end: int) -> list[tuple[int, int]]: ...
+    def read(
+        self, start: int, end: int, *, since: int | None, until: int | None, where: Any
+    ) -> Iterator[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +60,9 @@ class Position:
             raise ValueError(f"{told!r} is no position: it needs archive, epoch and offset") from error
 
 
-def position_at(archive: Archive, offset: int) -> Position:
+def position_at(archive: Log, offset: int) -> Position:
     """The position of an offset that the archive has, or of its end."""
-    epochs = [epoch.number for epoch in archive.manifest.epochs if epoch.first <= offset]
-    return Position(archive.id, epochs[-1] if epochs else archive.epoch, offset)
+    return Position(archive.id, archive.epoch_at(offset), offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +71,7 @@ class Bounds:
 
     fail_on_loss: bool = True
 
-    def offset_of(self, archive: Archive, position: Position) -> int:
+    def offset_of(self, archive: Log, position: Position) -> int:
         """The offset in the archive as it is. Raises Gone, ArchiveError.
 
         Where a crash has taken what was before the position, and that is no error: where its epoch ended, so that
@@ -56,8 +79,8 @@ class Bounds:
         """
         if position.archive != archive.id:
             raise ArchiveError(
-                f"a position in archive {position.archive}, and {archive.folder} is {archive.id}: start a query for "
-                "another archive with a new checkpoint"
+                f"a position in archive {position.archive}, and this one is {archive.id}: start a query for another "
+                "archive with a new checkpoint"
             )
         try:
             archive.check(position.epoch, position.offset)
@@ -67,7 +90,7 @@ class Bounds:
             return gone.first
         return position.offset
 
-    def range_of(self, archive: Archive, start: Position, end: Position) -> tuple[int, int]:
+    def range_of(self, archive: Log, start: Position, end: Position) -> tuple[int, int]:
         """The offsets from one position to another. Raises Gone, ArchiveError."""
         first, last = self.offset_of(archive, start), self.offset_of(archive, end)
         if first < min(archive.start, last):
@@ -77,7 +100,7 @@ class Bounds:
         return min(first, last), last
 
 
-def starting(archive: Archive, options: Mapping[str, str], default: str) -> Position:
+def starting(archive: Log, options: Mapping[str, str], default: str) -> Position:
     """Where the options say to begin: `startingTimestamp`, else `startingOffsets`. Raises ValueError."""
     time = options.get("startingTimestamp")
     if time is None:
@@ -87,7 +110,7 @@ def starting(archive: Archive, options: Mapping[str, str], default: str) -> Posi
     return position_at(archive, archive.offset_at(microseconds("startingTimestamp", time)))
 
 
-def offset_option(archive: Archive, name: str, text: str) -> Position:
+def offset_option(archive: Log, name: str, text: str) -> Position:
     """`earliest`, `latest`, an offset, or a position in JSON, as a query's progress shows it. Raises ValueError."""
     if text.lower() == EARLIEST:
         return position_at(archive, archive.start)
@@ -118,7 +141,7 @@ def microseconds(name: str, text: str) -> int:
 
 
 def divide(
-    archive: Archive, start: int, end: int, rows: int, since: int | None = None, until: int | None = None
+    archive: Log, start: int, end: int, rows: int, since: int | None = None, until: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Ranges of some `rows` messages from `start` to before `end`, cut between batches, so that none is decoded twice.
 
@@ -137,7 +160,7 @@ def divide(
 
 
 def _stretches(
-    archive: Archive, start: int, end: int, since: int | None, until: int | None
+    archive: Log, start: int, end: int, since: int | None, until: int | None
 ) -> Iterator[tuple[int, int]]:
     """What of a range may have messages of that time, a segment each."""
     at = start

@@ -2,6 +2,7 @@
 
     session.read.format("fanlight").option("path", "/var/lib/fanlight/archive").load()
     session.readStream.format("fanlight").option("path", ...).option("maxOffsetsPerTrigger", 100_000).load()
+    session.readStream.format("fanlight").option("url", "fanlight://127.0.0.1:7420").load()     # through its broker
 
 A stream's position is the archive's (positions.py): epoch and offset. So a query that was killed reads the same
 messages again, and no others, whatever has been written since. Nothing is committed to the archive, which keeps no
@@ -10,6 +11,7 @@ would quietly read too much.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,13 +32,15 @@ import matchcore
 from archive import SCHEMA, Archive
 from archive.arrow import pa, pc
 from archive.reader import Where
-from pipeline import sink
+from pipeline import broker, sink
+from pipeline.broker import Address
 from pipeline.options import known, one_of, positive
 from pipeline.positions import (
     EARLIEST,
     LATEST,
     ROWS_PER_PARTITION,
     Bounds,
+    Log,
     Position,
     divide,
     microseconds,
@@ -45,15 +49,19 @@ from pipeline.positions import (
     starting,
 )
 from pipeline.pushdown import Wanted
+from pipeline.remote import TOLD, UNTOLD, Remote
 from pipeline.topics import index_of, matched
 
 #: The columns of `archive.SCHEMA`, as Spark has them.
 COLUMNS: Final = StructType([StructField(field.name, field.dataType) for field in from_arrow_schema(SCHEMA)])
+#: Those of them that a broker tells.
+TOLD_COLUMNS: Final = StructType([column for column in COLUMNS if column.name not in UNTOLD])
 
 OPTIONS: Final = frozenset(
     [
         "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
         "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "pushdown",
+        *broker.OPTIONS,
     ]
 )  # fmt: skip
 
@@ -62,7 +70,9 @@ OPTIONS: Final = frozenset(
 class Settings:
     """The options, read. Raises ValueError, matchcore.InvalidFilter."""
 
-    path: str
+    place: str | Address  # the folder of an archive, or its broker
+    filter: str | None
+    syntax: str
     options: dict[str, str]  # by the names of OPTIONS
     columns: Any  # of the DataFrame: a schema of Arrow
     bounds: Bounds
@@ -74,25 +84,38 @@ class Settings:
     @classmethod
     def of(cls, given: Mapping[str, str], schema: StructType) -> "Settings":
         options = known(given, OPTIONS, "source")
-        if "path" not in options:
-            raise ValueError("the source fanlight needs the option path: the folder of an archive")
-        syntax = options.get("syntax", "amqp")
+        if ("path" in options) == ("url" in options):
+            raise ValueError(
+                "the source fanlight needs one of the options path and url: the folder of an archive, or the broker "
+                "that keeps it, as in fanlight://127.0.0.1:7420"
+            )
+        syntax = one_of(options, "syntax", ("amqp", "mqtt"))
         text = options.get("filter")
+        index = index_of([(text, 0, syntax)]) if text is not None else None  # says if it is none, here as well
         fail = one_of(options, "failOnDataLoss", ("true", "false"))
         return cls(
-            options["path"],
+            options["path"] if "path" in options else Address.of(options),
+            text,
+            syntax,
             options,
-            _columns(schema),
+            _columns(schema, told="url" in options),
             Bounds(fail_on_loss=fail == "true"),
-            index_of([(text, 0, syntax)]) if text is not None else None,
+            index if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
             positive(options, "maxOffsetsPerTrigger"),
             one_of(options, "pushdown", ("false", "true")) == "true",
         )
 
+    def log(self) -> Log:
+        """The archive, to be closed."""
+        if isinstance(self.place, str):
+            return Archive(self.place)
+        everything = "#"
+        return Remote(self.place, self.filter if self.filter is not None else everything, self.syntax, self.rows)
+
     def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
         """The batches of a part, with the columns of the DataFrame."""
-        with Archive(self.path) as archive:
+        with closing(self.log()) as archive:
             # Once more: what was planned may have gone since.
             first, end = self.bounds.range_of(archive, part.start, part.end)
             since, until = (wanted.since, wanted.until) if wanted else (None, None)
@@ -116,7 +139,7 @@ class Fanlight(DataSource):
         return "fanlight"
 
     def schema(self) -> StructType:
-        return COLUMNS
+        return TOLD_COLUMNS if "url" in self.options else COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
         settings = Settings.of(self.options, schema)
@@ -144,11 +167,13 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         settings, wanted = self.settings, self.wanted
-        with Archive(settings.path) as archive:
+        with closing(settings.log()) as archive:
             start = starting(archive, settings.options, EARLIEST)
             end = offset_option(archive, "endingOffsets", settings.options.get("endingOffsets", LATEST))
             first, last = settings.bounds.range_of(archive, start, end)
             first = max(first, wanted.first or 0)
+            if isinstance(archive, Remote) and wanted.since is not None:
+                first = max(first, archive.offset_at(wanted.since))
             last = last if wanted.end is None else min(last, wanted.end)
             return _parts(archive, divide(archive, first, last, settings.rows, wanted.since, wanted.until))
 
@@ -179,7 +204,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise ValueError(f"{name} is for batches: a stream ends with its trigger, or not at all")
         self.settings = settings
         self.target: Position | None = None  # where a query that only wants what is there now ends
-        self._archive: Archive | None = None
+        self._archive: Log | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         return starting(self._now(), self.settings.options, LATEST).json()
@@ -216,16 +241,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._archive.close()
             self._archive = None
 
-    def _now(self) -> Archive:
+    def _now(self) -> Log:
         """The archive, with what has been written until now."""
         if self._archive is None:
-            self._archive = Archive(self.settings.path)
+            self._archive = self.settings.log()
         else:
             self._archive.refresh()
         return self._archive
 
 
-def _parts(archive: Archive, ranges: Iterable[tuple[int, int]]) -> list[InputPartition]:
+def _parts(archive: Log, ranges: Iterable[tuple[int, int]]) -> list[InputPartition]:
     return [Part(position_at(archive, first), position_at(archive, end)) for first, end in ranges]
 
 
@@ -250,8 +275,10 @@ def _where(index: matchcore.FrozenIndex | None, wanted: Wanted | None) -> Where 
     return mask
 
 
-def _columns(schema: StructType) -> Any:
+def _columns(schema: StructType, *, told: bool) -> Any:
     """The columns of a DataFrame in Arrow. Raises ValueError if they are not the archive's, or some of them.
+
+    told: of those that a broker tells.
 
     Spark prunes no columns of a Python source: who gives a narrower schema reads and moves less.
     """
@@ -261,6 +288,9 @@ def _columns(schema: StructType) -> Any:
         at = whole.get_field_index(column.name)
         if at < 0:
             raise ValueError(f"{column.name} is no column of an archive; it has {', '.join(SCHEMA.names)}")
+        if told and column.name in UNTOLD:
+            has = ", ".join(TOLD.names)
+            raise ValueError(f"a broker does not tell {column.name} (read the archive's folder, path): it tells {has}")
         if not whole.field(at).type.equals(column.type):
             raise ValueError(f"{column.name} is {whole.field(at).type} in an archive, and not {column.type}")
     return columns

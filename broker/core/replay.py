@@ -41,7 +41,17 @@ class Wanted:
     offset: int | None = None
     epoch: int | None = None  # of the offset: another one now is an error
     since: int | None = None  # microseconds UTC
+    end: int | None = None  # of what is before this offset; not live then
     live: bool = True
+
+
+class Kept(NamedTuple):
+    """What there is when a replay begins, and where in it that does."""
+
+    archive: str  # its identity, for who keeps a position
+    start: int  # the oldest offset
+    end: int  # the next one that is given
+    offset: int  # where it begins
 
 
 class Part(NamedTuple):
@@ -53,6 +63,7 @@ class Part(NamedTuple):
     epoch: int = 0
     at_end: bool = False  # there is nothing more, at present or before the end that was asked for
     error: FanlightError | None = None
+    kept: Kept | None = None  # of the first part
 
 
 class Reading(Protocol):
@@ -193,7 +204,7 @@ class Replay:
         if self.state is State.OVER:
             return
         self.state = State.CLOSING
-        self._end = offset
+        self._end = offset if self.wanted.end is None else min(offset, self.wanted.end)
         self._ask()
 
     def _arrived(self) -> None:

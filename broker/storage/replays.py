@@ -20,7 +20,7 @@ from archive.arrow import pa, pc
 from broker.core.content import Content
 from broker.core.errors import FanlightError, MessagesGone, ReplayFailed
 from broker.core.recording import Selection
-from broker.core.replay import Encode, Part, Wanted
+from broker.core.replay import Encode, Kept, Part, Wanted
 from broker.core.topics import SYNTAXES
 
 log: Final = structlog.stdlib.get_logger("archive")
@@ -63,6 +63,7 @@ class Reading:
         self._until = 0  # where those end
         self._next = 0  # offset of what comes next
         self._epoch = 0  # of that offset
+        self._kept: Kept | None = None  # of the part that is gathered, if it is the first
         self._closed = False
         replays.running += 1
 
@@ -97,6 +98,7 @@ class Reading:
         except Exception as error:  # whatever it is, somebody waits for an answer
             log.exception("replay_failed", wanted=self._wanted)
             part = Part(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
+        part, self._kept = part._replace(kept=self._kept), None
         self._replays.messages += part.messages
         self._replays.loop.call_soon_threadsafe(then, part)
 
@@ -105,6 +107,7 @@ class Reading:
         if reader is None:
             reader = self._reader = Reader(self._replays.folder)
             self._next, self._epoch = self._first(reader), reader.epoch
+            self._kept = Kept(reader.id, reader.start, reader.end, self._next)
         octets: list[bytes] = []
         size = looked_at = 0
         while True:

@@ -25,7 +25,8 @@ class Query:
 
     def run(self) -> list[tuple[int, int]]:
         """Read all there is. Returns the offsets from which to which each batch went."""
-        frame = self.spark.readStream.format("fanlight").options(**self.options).load(str(self.archive))
+        where = {} if "url" in self.options else {"path": str(self.archive)}
+        frame = self.spark.readStream.format("fanlight").options(**self.options, **where).load()
         query = (
             frame.writeStream.format("parquet")
             .option("checkpointLocation", str(self.work / "checkpoint"))

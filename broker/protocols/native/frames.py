@@ -84,6 +84,7 @@ class Replay:
     offset: int | None
     epoch: int | None
     since: int | None
+    end: int | None
     past_only: bool
 
 
@@ -258,6 +259,7 @@ def parse_replay(fields: Fields) -> Replay:
         offset=offset,
         epoch=options.number("epoch"),
         since=since,
+        end=options.number("end", U64_MAX),
         past_only=options.flag("past_only"),
     )
 

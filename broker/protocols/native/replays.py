@@ -43,7 +43,7 @@ class Replays:
             raise errors.SubscriptionInUse(number)
         wanted = Wanted(
             frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,
-            live=not frame.past_only,
+            end=frame.end, live=not frame.past_only and frame.end is None,
         )
 
         def encode(
@@ -83,7 +83,8 @@ class Replays:
     def replay_begun(self, replay: Replay, part: Part) -> None:
         _, request = self._running[replay.number]
         if request is not None:
-            self._connection.outbox.write(frames.ok(request, {"epoch": part.epoch}))
+            kept = part.kept._asdict() if part.kept is not None else {}
+            self._connection.outbox.write(frames.ok(request, {"epoch": part.epoch, **kept}))
 
     def replay_ended(self, replay: Replay, part: Part) -> None:
         outbox = self._connection.outbox

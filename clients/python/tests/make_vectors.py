@@ -301,6 +301,15 @@ def well_formed() -> None:
            frame(fixint(48), fixint(1), fixint(7), text("forex.#"), options(offset=fixint(5), epoch=fixint(1))),
            "from offset 5 on, if it still names what it named in epoch 1", True, request=1, subscription=7,
            filter="forex.#", options={"offset": 5, "epoch": 1})
+    vector("replay_part", REPLAY,
+           frame(fixint(48), fixint(1), fixint(7), text("forex.#"), options(offset=fixint(5), end=fixint(9))),
+           "offsets 5 to 8", True, request=1, subscription=7, filter="forex.#", options={"offset": 5, "end": 9})
+    vector("replay_begun", OK,
+           frame(fixint(7), fixint(1), options(
+               epoch=fixint(1), archive=text("0f3a"), start=fixint(0), end=fixint(9), offset=fixint(5),
+           )),
+           "the archive 0f3a has offsets 0 to 8, and this begins at 5", True, request=1,
+           result={"epoch": 1, "archive": "0f3a", "start": 0, "end": 9, "offset": 5})
     vector("replay_end", REPLAY_END, frame(fixint(49), fixint(7), fixint(5), fixint(1)),
            "what follows to subscription 7 is published now", True, subscription=7, offset=5, epoch=1)
     vector("message_empty_topic", MESSAGE, frame(fixint(4), uint32(7), text(""), octets(b"")), "",

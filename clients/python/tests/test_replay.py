@@ -72,6 +72,40 @@ async def test_after_a_reconnect_a_replay_goes_on_where_it_was_and_a_live_one_is
         assert [(await messages.next(5)).payload for _ in range(4)] == [b"0", b"1", b"2", b"3"]
 
 
+async def test_a_part_of_the_archive_is_asked_for_by_its_end_and_taken_many_at_a_time() -> None:
+    kept = {"archive": text("0f3a"), "start": num(2), "end": num(9), "offset": num(5)}
+    ended = frame(fixint(9), num(1), text("end"), num(2), num(0))
+
+    async def script(peer: Peer) -> None:
+        connection = await greeted(peer)
+        await connection.expect(replay(1, 1, "t", offset=num(5), end=num(7)))
+        answer = frame(fixint(7), num(1), options(epoch=num(3), **kept))
+        await connection.say(answer, replayed(1, 5, b"5"), replayed(1, 6, b"6"), end(1, 7), ended)
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
+        messages = await client.replay("t", offset=5, end=7)
+        assert messages.kept == {"archive": "0f3a", "start": 2, "end": 9, "offset": 5}
+        found = []
+        while some := await messages.archived(10):
+            found += [(one.offset, one.payload, one.timestamp) for one in some]
+        assert found == [(5, b"5", 1_500_000), (6, b"6", 1_500_000)]
+        assert (messages.live, messages.next_offset) == (True, 7)
+
+
+async def test_a_connection_that_is_lost_before_the_end_is_told_does_not_make_a_replay_of_the_past_live() -> None:
+    async def script(peer: Peer) -> None:
+        first = await greeted(peer)
+        await first.expect(replay(1, 1, "t", end=num(1)))
+        await first.say(begun(1), replayed(1, 0, b"0"), end(1, 1))
+        first.hang_up()
+        await greeted(peer)  # and nothing is asked for
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url, reconnect=QUICK) as client:
+        messages = await client.replay("t", end=1)
+        assert [message.payload async for message in messages] == [b"0"]
+        assert messages.live
+
+
 async def test_a_replay_that_breaks_off_raises_behind_its_last_message() -> None:
     async def script(peer: Peer) -> None:
         connection = await greeted(peer)
@@ -97,7 +131,9 @@ async def test_a_broker_without_the_feature_is_not_asked() -> None:
     async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
         with pytest.raises(fanlight.Unsupported, match="no archive"):
             await client.replay("t")
-        for wrong in ({"offset": 1, "since": 1.0}, {"epoch": 1}, {"offset": -1}, {"since": datetime(2020, 1, 1)}):
+        for wrong in (
+            {"offset": 1, "since": 1.0}, {"epoch": 1}, {"offset": -1}, {"end": -1}, {"since": datetime(2020, 1, 1)},
+        ):  # fmt: skip
             with pytest.raises(ValueError, match=r"offset|time zone"):
                 client.replay("t", **wrong)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from archive import Archive
 from broker.core import replay as replays
 from broker.core.content import Content
 from broker.core.limits import Durability
@@ -34,6 +35,11 @@ def fill(archived: Archived, first: int, end: int, topic: str = "stock.A") -> No
     archived.settled()
 
 
+def identity(archived: Archived) -> str:
+    with Archive(archived.folder) as reader:
+        return reader.id
+
+
 def until(archived: Archived, peer: Peer, kind: int) -> list[Fields]:
     """The frames up to one of a kind, with all turns that it takes."""
     found: list[Fields] = []
@@ -57,7 +63,7 @@ def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(a
     assert peer.info["features"] == ["replay", "marks"]
     peer.say(REPLAY, 1, 7, "stock.*", {})
     frames = until(archived, peer, REPLAY_END)
-    assert frames[0] == [OK, 1, {"epoch": 1}]
+    assert frames[0] == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 5, "offset": 0}]
     assert payloads(frames) == [0, 1, 2, 3, 4]
     message = frames[1]
     assert message[:7] == [MESSAGE, 7, "stock.A", b"0", None, None, None]
@@ -114,6 +120,35 @@ def test_a_replay_of_the_past_only_ends_where_the_archive_was_when_it_was_asked_
     assert frames[-2:] == [[REPLAY_END, 7, 4, 1], [ENDED, 7, "end", 4, 0]]
     peer.say(6, 2, 7, "#", None)  # its number may be used again
     assert peer.next() == [OK, 2]
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"offset": 1, "end": 3}, [1, 2]),
+    ({"since": 0, "end": 3}, [0, 1, 2]),
+    ({"end": 99}, [0, 1, 2, 3, 4]),
+    ({"offset": 3, "end": 3}, []),
+    ({"offset": 3, "end": 0}, []),
+    ({"offset": 3, "end": 99, "past_only": True}, [3, 4]),
+])  # fmt: skip
+def test_a_replay_ends_before_an_offset_or_with_what_there_is(
+    archived: Archived, options: dict[str, Any], expected: list[int]
+) -> None:
+    fill(archived, 0, 5)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "#", options)
+    frames = until(archived, peer, ENDED)
+    assert payloads(frames) == expected
+    assert frames[0][2]["offset"] == options.get("offset", 0)
+    end = max(options.get("offset", 0), min(options["end"], 5))
+    assert frames[-2:] == [[REPLAY_END, 7, end, 1], [ENDED, 7, "end", len(expected), 0]]
+
+
+def test_a_replay_that_ends_at_0_tells_where_the_archive_is_and_where_it_would_begin(archived: Archived) -> None:
+    fill(archived, 0, 5)
+    peer = archived.world.connect()
+    peer.send(publish("stock.A", b"5"), frame(REPLAY, 1, 7, "#", {"since": 2**62, "end": 0}))
+    begun = until(archived, peer, ENDED)[0]
+    assert begun == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 6, "offset": 6}]
 
 
 def test_what_is_published_while_a_replay_runs_comes_once_and_in_its_place(

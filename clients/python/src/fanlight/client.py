@@ -286,6 +286,7 @@ class Client:
         offset: int | None = None,
         epoch: int | None = None,
         since: datetime | float | None = None,
+        end: int | None = None,
         past_only: bool = False,
         syntax: Syntax = "amqp",
         pending_messages: int = PENDING_MESSAGES,
@@ -298,14 +299,16 @@ class Client:
         offset, epoch: begin with this one; `epoch` makes sure that it still names the message that it named.
         since: begin with what came then, or later: a datetime with a time zone, or seconds since 1970 UTC.
             With neither, with the oldest message there is.
+        end: end before the message of this offset, or with what was archived when it was asked for.
         past_only: end with what was archived when it was asked for.
 
         Raises ValueError here; when entered or awaited as `subscribe`, and Unsupported where there is no archive,
         MessagesGone where what is asked for is not kept any more.
         """
         return Replay(
-            self, self._subscriptions, filter, offset=offset, epoch=epoch, since=since, past_only=past_only,
-            syntax=syntax, pending_messages=pending_messages, pending_bytes=pending_bytes, overflow=overflow,
+            self, self._subscriptions, filter, offset=offset, epoch=epoch, since=since, end=end,
+            past_only=past_only, syntax=syntax, pending_messages=pending_messages, pending_bytes=pending_bytes,
+            overflow=overflow,
         )  # fmt: skip
 
     # Waiting and ending.

@@ -39,6 +39,7 @@ class Replay(Subscription):
         offset: int | None,
         epoch: int | None,
         since: datetime | float | None,
+        end: int | None,
         past_only: bool,
         syntax: topics.Syntax,
         pending_messages: int,
@@ -51,6 +52,8 @@ class Replay(Subscription):
             raise ValueError("an epoch is that of an offset; give the offset, too")
         if offset is not None and not 0 <= offset <= U64_MAX:
             raise ValueError(f"offset must be from 0 up; got {offset}")
+        if end is not None and not 0 <= end <= U64_MAX:
+            raise ValueError(f"end must be an offset, from 0 up; got {end}")
         super().__init__(
             client, table, filter, syntax=syntax, group=None, no_echo=False, credit=None, after=None,
             pending_messages=pending_messages, pending_bytes=pending_bytes, broker_pending_messages=None,
@@ -61,8 +64,11 @@ class Replay(Subscription):
         self.epoch = epoch
         """Of `next_offset`."""
         self.live = False
-        """All that was archived has come."""
+        """All that was archived has come, or all before `end`."""
+        self.kept: dict[str, Any] = {}
+        """What the broker said of its archive when this began: `archive`, `start`, `end`; and `offset`, its first."""
         self._since = None if since is None else microseconds(since)
+        self._end = end
         self._past_only = past_only
 
     def request_frame(self, encoder: "Encoder", request: int, number: int) -> bytes:
@@ -76,6 +82,7 @@ class Replay(Subscription):
             "offset": self.next_offset,
             "epoch": self.epoch if at_offset else None,
             "since": None if at_offset else self._since,
+            "end": self._end,
             "past_only": self._past_only or None,
         }
         return encoder.replay(
@@ -86,6 +93,25 @@ class Replay(Subscription):
         epoch = result.get("epoch")
         if not self.live and isinstance(epoch, int):
             self.epoch = epoch
+        if "archive" in result:  # which may be live by now, if there was little to send
+            self.kept = {name: result.get(name) for name in ("archive", "start", "end", "offset")}
+
+    def wire_options(self) -> dict[str, Any] | None:
+        if self.live and (self._past_only or self._end is not None):
+            return None  # the connection was lost before its ENDED
+        return super().wire_options()
+
+    async def archived(self, at_most: int) -> list[Replayed]:
+        """At least one message of what is archived, as frames, for who wants many; none when that is all.
+
+        Raises as iterating does.
+        """
+        try:
+            found = [await self.__anext__()]
+        except StopAsyncIteration:
+            return []
+        found += self.take_queued(at_most - 1)
+        return [frame for message in found if type(frame := message._frame) is Replayed]
 
     def deliver(self, frame: Delivery | Replayed, size: int) -> None:
         if type(frame) is Replayed:

@@ -359,12 +359,13 @@ class Client:
         offset: int | None = None,
         epoch: int | None = None,
         since: datetime | float | None = None,
+        end: int | None = None,
         past_only: bool = False,
         syntax: Syntax = "amqp",
     ) -> "Replay":
         """As `fanlight.Client.replay`, begun when this returns."""
         replay = self._inner.replay(
-            filter, offset=offset, epoch=epoch, since=since, past_only=past_only, syntax=syntax
+            filter, offset=offset, epoch=epoch, since=since, end=end, past_only=past_only, syntax=syntax
         )
         self._thread.run(replay.begin())
         found = self._blocking(replay)
