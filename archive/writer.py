@@ -228,9 +228,9 @@ class Writer:
             # First the line, then the files: a crash between the two is finished when the archive is opened again.
             line = {"start": gone[-1].end}
             try:
-                self._say(line)
-                self.manifest.take(line)
+                self.manifest.take(line)  # first: the line may be the one that has the manifest written anew
                 self._count_closed()
+                self._say(line)
                 for span in gone:
                     self.files.remove(span.name)
                 self.files.sync_names()

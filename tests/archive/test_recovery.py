@@ -309,3 +309,23 @@ def test_a_close_that_fails_is_an_error_like_others(folder: Path, monkeypatch: p
     writer.close()
     with Archive(folder) as archive:
         assert numbers_of(archive.read()) == list(range(20))
+
+
+@pytest.mark.parametrize("fact", ["a segment was closed", "older ones are removed", "marks moved up"])
+def test_a_line_that_makes_the_manifest_too_long_is_in_the_one_that_is_written_anew(folder: Path, fact: str) -> None:
+    writer = Writer(folder)
+    writer.append(batch(0, 3))
+    writer.roll()
+    writer.append(batch(3, 3))
+    writer.manifest.lines = 10_000
+    if fact == "a segment was closed":
+        writer.roll()
+    elif fact == "older ones are removed":
+        assert len(writer.retain(size=0)) == 1
+    else:
+        writer.mark([("", "p", 0, 1)])
+    found = parse((folder / NAME).read_bytes())
+    assert (found.spans, found.start, found.marks) == (
+        writer.manifest.spans, writer.manifest.start, writer.manifest.marks,
+    )
+    assert writer.manifest.lines < 10

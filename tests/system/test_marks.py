@@ -13,8 +13,10 @@ import pytest
 import fanlight
 from archive import Archive
 from bench.launch import Broker
+from tests.system.test_archive import get
 
 MESSAGES = 600  # of a producer
+BATCH = 150
 WINDOW = 64  # published and without a receipt
 PRODUCERS = ("query.0", "query.1")
 
@@ -41,7 +43,7 @@ async def produce(client: fanlight.Client, producer: str, heard: Callable[[], No
     reader = asyncio.create_task(receipts())
     for number in range(MESSAGES):
         topic = f"stock.{number % 7}" if number % 3 else f"stock.new.{producer}.{number}"  # of both lanes
-        mark = fanlight.Mark(producer, number // 150, number % 150)
+        mark = fanlight.Mark(producer, *divmod(number, BATCH))
         payload = f"{producer} {number}".encode()
         publishing = asyncio.create_task(client.publish(topic, payload, receipt=True, mark=mark))
         await asyncio.sleep(0)  # so that they are sent in this order
@@ -77,6 +79,11 @@ async def test_what_is_published_from_the_start_after_each_kill_is_archived_once
             outcomes = await asyncio.gather(*(produce(client, producer, heard) for producer in PRODUCERS))
             if life == 3:
                 await client.close()
+                marks = get(broker, "/marks")["marks"]
+                assert {(mark["producer"], mark["batch"], mark["sequence"]) for mark in marks} == {
+                    (producer, *divmod(MESSAGES - 1, BATCH)) for producer in PRODUCERS
+                }
+                assert get(broker, "/stats")["publishes_repeated"] == sum(repeated for _, repeated in outcomes)
                 assert broker.terminate() == 0
             else:
                 assert broker.process.wait(10) == -signal.SIGKILL

@@ -23,7 +23,8 @@ class Inspected:
         return {"messages_in": 41, "messages_out": 42}
 
     def gauges(self) -> Mapping[str, float]:
-        return {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "uptime_seconds": 1.5}
+        lists = {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "marks": 2}
+        return {**lists, "uptime_seconds": 1.5}
 
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
         return {"refusals": {"banned": 2, "server_busy": 1}}
@@ -40,6 +41,10 @@ class Inspected:
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [{"client": "away", "queued": 3}, {"client": "there", "queued": 0}][offset : offset + limit]
+
+    def marks(self, *, offset: int, limit: int) -> Sequence[View]:
+        rows = [{"user": "anna", "producer": f"q.{number}", "batch": 1, "sequence": 2**64 - 1} for number in range(2)]
+        return rows[offset : offset + limit]
 
     def unwell(self) -> Sequence[str]:
         return self.unwell_parts

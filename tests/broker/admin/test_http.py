@@ -67,6 +67,9 @@ async def test_connections_and_subscriptions_come_in_pages(served: Served) -> No
     assert (page["offset"], page["limit"], page["total"]) == (0, 100, 5)
     _, page = await served.get("/sessions?limit=1")
     assert (page["sessions"], page["total"]) == ([{"client": "away", "queued": 3}], 2)
+    _, page = await served.get("/marks?offset=1")
+    mark = {"user": "anna", "producer": "q.1", "batch": 1, "sequence": 2**64 - 1}
+    assert (page["marks"], page["total"]) == ([mark], 2)
     _, page = await served.get("/subscriptions?offset=9007199254740992")
     assert page["subscriptions"] == []
 
