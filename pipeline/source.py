@@ -152,7 +152,7 @@ class Fanlight(DataSource):
         return sink.BatchWriter(sink.Settings.of(self.options, schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return sink.StreamWriter(sink.Settings.of(self.options, schema, overwrite))
+        return sink.StreamWriter(sink.Settings.of(self.options, schema, overwrite, stream=True))
 
 
 class BatchReader(DataSourceReader):

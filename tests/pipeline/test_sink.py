@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,13 @@ def settings(options: dict[str, Any], columns: str = "topic string, value binary
     return Settings.of(given, schema, overwrite)
 
 
-def publish(options: dict[str, Any], batches: Iterator[Any]) -> int:
-    """What a task does with its partition."""
+def publish(options: dict[str, Any], batches: Iterator[Any], *, producer: str | None = None) -> tuple[int, int]:
+    """What a task does with its partition: rows, and those that the broker had taken before."""
+    from pipeline.publishing import Marking
     from pipeline.sink import publish
 
-    return publish(settings(options), batches, "test").rows
+    done = publish(settings(options), batches, "test", None if producer is None else Marking(producer, 0))
+    return done.rows, done.repeated
 
 
 def numbered(first: int, rows: int) -> Any:
@@ -96,6 +99,8 @@ def test_the_option_topic_is_for_all_rows() -> None:
         ({"topics": "t"}, "value binary", "no option of the sink fanlight: topics; it has"),
         ({"syntax": "nats"}, "topic string, value binary", "syntax='nats': give amqp or mqtt"),
         ({"timeout": "soon"}, "topic string, value binary", "timeout='soon': give seconds"),
+        ({"marks": "true"}, "topic string, value binary", "marks of a batch need the option producer"),
+        ({"producer": "p" * 241}, "topic string, value binary", "give a name of 1 to 240 bytes"),
         ({"maxUnacknowledged": 0}, "topic string, value binary", "maxUnacknowledged='0': give a number"),
         ({"url": "mqtt://127.0.0.1"}, "topic string, value binary", "must begin with fanlight://"),
     ],
@@ -136,11 +141,12 @@ def test_a_broker_that_is_not_there_fails_the_task_in_bounded_time(broker: TestB
         publish({"url": broker.url, "timeout": 0.3}, iter([]))
 
 
+@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize("killed_at", [3_000, 20_000])
 def test_a_broker_that_is_killed_and_starts_again_has_every_row(
-    start_broker: StartBroker, tmp_path: Path, killed_at: int
+    start_broker: StartBroker, tmp_path: Path, killed_at: int, marked: bool
 ) -> None:
-    """kill -9 with a window of receipts outstanding, which wait for the archive."""
+    """kill -9 with a window of receipts outstanding, which wait for the archive. With marks: every row once."""
     brokers = [start_broker(archive=tmp_path, archive_receipts=True)]
     port = brokers[0].port
 
@@ -152,6 +158,44 @@ def test_a_broker_that_is_killed_and_starts_again_has_every_row(
                 brokers[0].wait()
                 brokers.append(start_broker(archive=tmp_path, archive_receipts=True, native_port=port))
 
-    assert publish({"url": brokers[0].url, "maxUnacknowledged": 5_000}, batches()) == 20_000
-    assert len(brokers) == 2
-    assert set(values(tmp_path)) == set(range(20_000))
+    options = {"url": brokers[0].url, "maxUnacknowledged": 5_000}
+    rows, _ = publish(options, batches(), producer="test" if marked else None)
+    assert (rows, len(brokers)) == (20_000, 2)
+    found = values(tmp_path)
+    assert found == list(range(20_000)) if marked else set(found) == set(range(20_000))
+
+
+def test_a_write_that_is_repeated_with_its_producer_s_name_publishes_the_rest(broker: TestBroker) -> None:
+    def fails() -> Iterator[Any]:
+        yield numbered(0, 700)
+        raise OSError("upstream")
+
+    with fanlight.sync.connect(broker.url) as client, client.subscribe("#") as messages:
+        with pytest.raises(OSError, match="upstream"):
+            publish({"url": broker.url}, fails(), producer="nightly")
+        assert publish({"url": broker.url}, iter([numbered(0, 1_000)]), producer="nightly") == (1_000, 700)
+        assert publish({"url": broker.url}, iter([numbered(0, 1_000)]), producer="nightly") == (1_000, 1_000)
+        found = [int(messages.next(timeout=10).payload) for _ in range(1_000)]
+        assert found == list(range(1_000))
+        assert messages.pending == (0, 0)
+
+
+def test_a_row_that_was_refused_is_published_when_its_cause_is_gone(broker: TestBroker) -> None:
+    """What was on its way behind it has not been taken: the producer's mark is below the row."""
+    topics = ["a", "b", "$SYS.c", *["d"] * 500]
+    batch = pa.record_batch({"topic": topics, "value": [b"%d" % number for number in range(503)]})
+    with fanlight.sync.connect(broker.url) as client, client.subscribe("#") as messages:
+        with pytest.raises(Exception, match="row 2 of the partition"):
+            publish({"url": broker.url}, iter([batch]), producer="p")
+        batch = batch.set_column(0, "topic", pa.array(["a", "b", "c", *["d"] * 500]))
+        assert publish({"url": broker.url}, iter([batch]), producer="p") == (503, 2)
+        assert [int(messages.next(timeout=10).payload) for _ in range(503)] == list(range(503))
+
+
+def test_two_attempts_at_a_time_publish_each_row_once(broker: TestBroker) -> None:
+    """As a speculative task does, or one that Spark has given up and that goes on."""
+    with fanlight.sync.connect(broker.url) as client, client.subscribe("#") as messages, ThreadPoolExecutor(2) as both:
+        batches = [numbered(first, 100) for first in range(0, 5_000, 100)]
+        running = [both.submit(publish, {"url": broker.url}, iter(batches), producer="twice") for _ in range(2)]
+        assert sum(attempt.result()[1] for attempt in running) == 5_000
+        assert [int(messages.next(timeout=10).payload) for _ in range(5_000)] == list(range(5_000))

@@ -34,6 +34,7 @@ from broker.protocols.native.frames import (
     Unsubscribe,
 )
 from broker.protocols.native.plain_request import plain_request
+from broker.protocols.native.refusals import Refusals
 from broker.protocols.native.replays import Replays
 from broker.protocols.native.state import LEGAL, State
 from broker.wire.fanout import UNLIMITED
@@ -60,6 +61,7 @@ class NativeConnection(Reader):
         ))
         self.state = State.AWAITING_HELLO
         self.replays = Replays(self)
+        self.refusals = Refusals()
         self.pinged_at: float | None = None  # by us; an answer is heard later
         self._hello: Hello | None = None
         self._pings = 0
@@ -81,12 +83,16 @@ class NativeConnection(Reader):
         """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
         at_hand = self.lane
         try:
+            if at_hand.mark is not None:
+                self.refusals.check(at_hand.mark)
             syntax = syntax_of(at_hand.syntax)
             if at_hand.reply is not None:
                 self.broker.check_reply(at_hand.reply, syntax)
             route = self.broker.route(at_hand.topic, syntax)
         except errors.FanlightError as error:
             request = at_hand.request
+            if at_hand.mark is not None:
+                self.refusals.add(at_hand.mark, error)
             at_hand.done()
             self._answer(request, error)
             return True

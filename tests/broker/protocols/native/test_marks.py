@@ -54,6 +54,38 @@ def test_a_mark_moves_up_only_with_a_message_that_is_accepted(world: World) -> N
     assert publisher.next() == [5, 5, 0]
 
 
+def test_nothing_in_its_batch_passes_a_message_that_was_refused_until_that_is_published_again(world: World) -> None:
+    subscriber, publisher, other = world.connect(), world.connect(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    publisher.send(
+        marked("a", b"0", "p", 1, 0, request=1), marked("$SYS.a", b"1", "p", 1, 1, request=2),
+        marked("a", b"2", "p", 1, 2, request=3), marked("a", b"2", "p", 1, 3), marked("a", b"q", "q", 1, 2, request=4),
+    )  # fmt: skip
+    answers = publisher.frames()
+    assert [fields[1] for fields in answers if fields[0] == 5] == [1, 4]
+    refused = [fields[1:3] for fields in answers if fields[0] != 5]
+    assert refused == [[2, "not_permitted"], [3, "not_permitted"], [None, "not_permitted"]]
+    assert [fields[3] for fields in subscriber.frames()] == [b"0", b"q"]
+    publisher.send(marked("a", b"1", "p", 1, 1, request=5), marked("a", b"2", "p", 1, 2, request=6))
+    assert publisher.frames() == [[5, 5, 1], [5, 6, 1]]
+    publisher.send(marked("$SYS.a", b"", "p", 1, 3), marked("a", b"3", "p", 2, 0))
+    publisher.send(marked("a", b"", "p", 1, 4, request=7))
+    assert publisher.frames()[-1] == [5, 7, 0, None, True]
+    assert [fields[3] for fields in subscriber.frames()] == [b"1", b"2", b"3"]
+    other.send(marked("$SYS.a", b"", "p", 3, 0, request=1), marked("a", b"4", "p", 3, 1, request=2))
+    assert [(number, code) for _, number, code, *_ in other.frames()] == [(1, "not_permitted"), (2, "not_permitted")]
+
+
+def test_a_connection_remembers_refusals_of_so_many_producers(world: World) -> None:
+    publisher = world.connect()
+    publisher.send(*(marked("$SYS.a", b"", f"p{number}", 0, 0) for number in range(101)))
+    publisher.frames()
+    publisher.send(marked("a", b"", "p0", 0, 1, request=1), marked("a", b"", "p1", 0, 1, request=2))
+    answers = publisher.frames()
+    assert answers[0] == [5, 1, 0]
+    assert answers[1][1:3] == [2, "not_permitted"]
+
+
 def test_a_mark_is_its_users() -> None:
     world = World()
     anna, bert = world.connect(user="anna"), world.connect(user="bert")
