@@ -19,10 +19,11 @@ class Archived:
 
     def __init__(
         self, folder: Path, *, receipts: bool = False, durability: Durability = Durability.NONE,
-        filters: tuple[tuple[bytes, str], ...] = EVERYTHING, world: type[Any] = World, **limits: Any,
+        filters: tuple[tuple[bytes, str], ...] = EVERYTHING, world: type[Any] = World, disk: type[Any] = FailingDisk,
+        **limits: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
-        self.folder, self.disk, self.loop, self.world = folder, FailingDisk(folder), HandLoop(), world(**limits)
+        self.folder, self.disk, self.loop, self.world = folder, disk(folder), HandLoop(), world(**limits)
         broker = self.world.broker
         options = Options(folder, filters, durability, 0.01, receipts)
         self.archive = Archive(

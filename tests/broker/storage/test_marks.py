@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from archive import Archive as Reader
 from archive import Writer
 from broker.core.limits import Durability
 from broker.core.marks import Mark
 from broker.storage.noted import Noted, merged, octets_of
 from broker.storage.scribe import Load
+from tests.archive.crashes import WORLDS, Careless, Recorder, after, left
 from tests.broker.protocols.native.test_marks import marked
 from tests.broker.protocols.native.world import World, publish
 
@@ -60,6 +62,45 @@ def test_a_mark_is_in_the_batch_of_its_message_although_the_message_fills_it(bui
             if end <= load.columns.end and sequence % 5 != 4:
                 assert reached[sequence % 2] >= sequence, "its message is there, and would be taken again"
     assert len(spy.loads) > 10
+
+
+@pytest.mark.parametrize("durability", [Durability.NONE, Durability.BATCH])
+def test_a_machine_that_goes_down_at_any_moment_leaves_marks_and_messages_that_agree(
+    build: Any, tmp_path: Path, durability: Durability
+) -> None:
+    """As tests/archive/test_crash_points.py, with the broker before it: what it hands over when."""
+    archived = build(
+        world=World, disk=Recorder, durability=durability, filters=((b"a", "amqp"),), archive_batch_messages_max=3,
+        archive_segment_bytes_max=64 * 1024,
+    )  # fmt: skip
+    peer = archived.world.connect()
+    for sequence in range(36):
+        topic, size = ("not.archived", 9) if sequence % 5 > 2 else ("a", 9_000)
+        peer.send(marked(topic, b"%0*d" % (size, sequence), f"p{sequence % 2}", 0, sequence))
+        if sequence % 7 == 6:
+            archived.settled()
+        if sequence % 10 == 3:
+            archived.loop.time_passes()
+    archived.archive.stop()
+    deeds = archived.disk.deeds
+    assert {deed.what for deed in deeds} >= {"create", "write", "sync", "rename"}
+    reached = set()
+    for count in range(len(deeds) + 1):
+        world = after(deeds[:count])
+        for data, names in WORLDS:
+            where = tmp_path / "left"
+            left(world, data, names, where)
+            writer = Writer(where, files=Careless(where), boot="another")
+            highest = {row[1]: row[3] for row in writer.marks}
+            with Reader(where) as reader:
+                found = [int(value[-9:]) for batch in reader.read() for value in batch.column("value").to_pylist()]
+            writer.abandon()
+            shutil.rmtree(where)
+            # What would not be taken again is there, and what is there would not be taken again.
+            known = [each for each in range(36) if each % 5 <= 2 and each <= highest.get(f"p{each % 2}", -1)]
+            assert found == known, f"after {count} deeds, the last {deeds[count - 1]}; data {data}, names {names}"
+            reached.add(len(found))
+    assert len(reached) > 3
 
 
 def test_a_broker_that_starts_again_knows_what_it_has_taken(build: Any) -> None:
