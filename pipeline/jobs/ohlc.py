@@ -157,7 +157,7 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
         counts = Counts(**observation.get)
     page = report(made, counts, options.every, command.described(options), options.stream)
     page.write(options.out / command.REPORT)
-    made.orderBy("start", "ticker").show(ROWS)
+    made.orderBy(F.desc("start"), F.desc_nulls_last("volume"), "ticker").show(SHOWN)
     late = f", {counts.late:,} dropped, too late" if options.stream else ""
     print(f"{counts.messages:,} messages, {counts.unreadable:,} unreadable{late}; {options.out / command.REPORT}")
 

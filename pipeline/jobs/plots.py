@@ -16,7 +16,7 @@ Svg = NewType("Svg", str)  # made here, so its text is escaped
 X = float | datetime
 Candle = tuple[datetime, float, float, float, float]  # time, open, high, low, close
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 272, 64, 14, 26, 40
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 272, 64, 28, 26, 40
 BARS_MAX, SERIES_MAX, POINTS_MAX, CANDLES_MAX = 40, 8, 600, 160
 LABEL_MAX: Final = 30  # letters of a bar's name
 SECOND_STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -88,7 +88,7 @@ def candles(given: Iterable[Candle], y: str = "") -> Svg:
     """
     known = [one for one in given if all(math.isfinite(value) for value in one[1:])]
     shown = known[-CANDLES_MAX:]
-    horizontal = _Axis([_x(one[0]) for one in shown], LEFT + 6, WIDTH - RIGHT - 6, times=True)
+    horizontal = _Axis([_x(one[0]) for one in shown], LEFT + 12, WIDTH - RIGHT - 12, times=True)
     vertical = _Axis([value for one in shown for value in one[2:4]], HEIGHT - BOTTOM, TOP)
     parts = _frame(horizontal, vertical, "", y)
     wide = max(1.5, min(12.0, 0.7 * (WIDTH - LEFT - RIGHT) / max(len(shown), 1)))
@@ -248,7 +248,9 @@ def _time_ticks(low: float, high: float, room: int) -> list[tuple[float, str]]:
         return [(at, _clock(at, form)) for at in _multiples(low, high, step)]
     days = next((days for days in (1, 2, 7, 14) if days * DAY >= least), 0)
     if days:
-        return [(at, _clock(at, "%Y-%m-%d")) for at in _multiples(low, high, days * DAY)]
+        monday = 4 * DAY if days % 7 == 0 else 0  # 1970 began on a Thursday
+        found = [at + monday for at in _multiples(low - monday, high - monday, days * DAY)]
+        return [(at, _clock(at, "%Y-%m-%d")) for at in found]
     months = next((months for months in MONTH_STEPS if months * 28 * DAY >= least), MONTH_STEPS[-1])
     begin, end = datetime.fromtimestamp(low, UTC), datetime.fromtimestamp(high, UTC)
     first, last = begin.year * 12 + begin.month - 1, end.year * 12 + end.month - 1

@@ -4,22 +4,29 @@ Below --out, as Parquet:
     windows   start, root, messages, bytes, topics     a row for each root and window of time
     roots     root, messages, bytes, topics            the same over all the time
     topics    topic, syntax, root, messages, bytes     the hottest, by messages
-With --subscriptions each has deliveries, too: the copies that a broker with these subscriptions sends.
+With --subscriptions FILE, which `python -m pipeline.snapshot` takes of a broker, each has deliveries, too: how many
+copies a broker with these subscriptions sends.
 
 A root is the first word of a topic. Windows are of UTC, by the time at which the broker got a message.
 """
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from archive.arrow import pa
 from pipeline.jobs import command, plots
 from pipeline.jobs.report import Report
 from pipeline.jobs.roots import root
+from pipeline.matching import ROWS_AT_ONCE
+from pipeline.shares import shares, terms_of
+from pipeline.snapshot import Snapshot, read
 
 EVERY, TOP = "1 hour", 1_000
 SHOWN: Final = 20  # roots and topics of the report
@@ -37,6 +44,34 @@ def per_topic(messages: DataFrame, every: str = EVERY) -> DataFrame:
         F.count("*").alias("messages"), F.sum(F.octet_length("value")).alias("bytes")
     )
     return counted.withColumn("root", root())
+
+
+def with_deliveries(counted: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """What `per_topic` has counted, and how many copies a broker with these subscriptions makes of it.
+
+    Counted as the broker does (pipeline/shares.py). Raises matchcore.InvalidFilter.
+    """
+    found = copies(counted, snapshot).withColumnsRenamed({"topic": "_topic", "syntax": "_syntax", "client": "_client"})
+    same = (F.col("topic") == F.col("_topic")) & (F.col("syntax") == F.col("_syntax"))
+    same &= F.col("client").eqNullSafe(F.col("_client"))
+    deliveries = (F.col("messages") * F.col("copies")).alias("deliveries")
+    return counted.join(F.broadcast(found), same).select(*counted.columns, deliveries)
+
+
+def copies(counted: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """(topic, syntax, client, copies) of what was published: of one message, how many copies."""
+    shared = counted.sparkSession.sparkContext.broadcast(terms_of(snapshot))
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for at in range(0, batch.num_rows, ROWS_AT_ONCE):
+                part = batch.slice(at, ROWS_AT_ONCE)
+                rows, _, weights = shares(shared.value, *part.columns)
+                made = np.rint(np.bincount(rows, weights, minlength=part.num_rows)).astype(np.int64)
+                yield pa.RecordBatch.from_arrays([*part.columns, pa.array(made)], names=[*part.schema.names, "copies"])
+
+    asked = counted.select("topic", "syntax", "client").distinct()
+    return asked.mapInArrow(count, "topic STRING, syntax STRING, client STRING, copies BIGINT")
 
 
 def windows(counted: DataFrame) -> DataFrame:
@@ -70,14 +105,15 @@ def report(windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, 
     roots, topics = (frame.orderBy(F.desc("messages"), frame.columns[0]) for frame in (roots, topics))
     sums = roots.agg(*(F.sum(name).alias(name) for name in roots.columns[1:]), F.count("*").alias("roots")).first()
     page = Report("Traffic", about)
-    page.facts([(name, sums[name] or 0) for name in ("messages", "bytes", "topics", "roots")])
+    names = ["messages", "bytes", "topics", "roots", *(["deliveries"] if fan_out else [])]
+    page.facts([(name, sums[name] or 0) for name in names])
     if not sums["messages"]:
         page.say("There are no messages.")
         return page
     columns = ["messages", "bytes", "topics", *(["deliveries"] if fan_out else [])]
     page.section("Over time")
     by_time = _over_time(windows, [row.root for row in roots.limit(LINES).collect()])
-    page.plot(plots.lines(_series(by_time, "messages"), y=f"messages in {every}"), "By topic root, the first word.")
+    page.plot(plots.lines(_series(by_time, "messages"), y=f"messages in {every}"), "By topic root, its first word.")
     page.plot(plots.lines(_series(by_time, "bytes"), y=f"bytes in {every}"))
     if fan_out:
         page.plot(plots.lines(_series(by_time, "deliveries"), y=f"deliveries in {every}"))
@@ -119,7 +155,10 @@ def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     messages = command.messages(spark, options, "topic", "syntax", "client", "timestamp", "value")
-    counted = per_topic(messages, options.every).persist()
+    counted = per_topic(messages, options.every)
+    if options.subscriptions is not None:
+        counted = with_deliveries(counted, read(options.subscriptions))
+    counted.persist()
     made = {"windows": windows(counted), "roots": roots(counted), "topics": hottest(counted, options.top)}
     kept = {name: command.write(frame, options.out / name) for name, frame in made.items()}
     counted.unpersist()
@@ -135,6 +174,7 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
     parser = command.parser("traffic", __doc__, example)
     add = parser.add_argument
     add("--every", default=EVERY, metavar="TIME", help="of a window: '10 minutes', '1 day' (%(default)s)")
+    add("--subscriptions", type=Path, metavar="FILE", help="a snapshot: count the copies that are sent as well")
     add("--top", type=int, default=TOP, metavar="N", help="hottest topics that are kept (%(default)s)")
     return command.run(parser, work, arguments, spark)
 

@@ -1,5 +1,6 @@
 """`traffic`: counts by topic root and time against sums in plain Python over real topics."""
 
+import json
 from collections import Counter, defaultdict
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from archive import MESSAGE, Writer
+from matchcore.reference import matches
 from tests import realdata
 from tests.archive.messages import batch
 
@@ -85,6 +87,48 @@ def test_counts_are_those_of_the_messages_one_by_one(
     assert f"<dd>{sum(len(row[4]) for row in rows):,}</dd>" in page
     assert page.count("<svg") == 3
     assert "transit" in capsys.readouterr().out
+
+
+SNAPSHOT = [
+    {"filter": "stock.#", "client": "desk"},
+    {"filter": "stock.*.*", "client": "desk"},  # a second copy
+    {"filter": "#", "syntax": "mqtt", "client": "client 1", "no_echo": True},
+    {"filter": "transit/#", "syntax": "mqtt", "client": "w1", "group": "workers"},
+    {"filter": "transit/#", "syntax": "mqtt", "client": "w2", "group": "workers"},
+    {"filter": "home/#", "syntax": "mqtt", "client": "hub", "session": True},
+    {"filter": "home/+/#", "syntax": "mqtt", "client": "hub", "session": True},
+]
+
+
+def copies(topic: str, syntax: str, client: str) -> int:
+    """What the broker sends of a message with that snapshot, by the plain matcher."""
+
+    def wanted(text: str, of: str) -> bool:
+        return matches(text, "mqtt" if of == "mqtt" else "amqp", topic, "mqtt" if syntax == "mqtt" else "amqp")
+
+    return (
+        wanted("stock.#", "amqp") + wanted("stock.*.*", "amqp") + (client != "client 1")
+        + wanted("transit/#", "mqtt") + wanted("home/#", "mqtt")
+    )  # fmt: skip
+
+
+def test_deliveries_are_the_copies_that_a_broker_makes(spark: Any, tmp_path: Path) -> None:
+    """Of a queue group one, of a session's filters one, and none to who publishes and wants no echo."""
+    from pipeline.jobs import traffic
+
+    rows = real_messages()
+    file, out = tmp_path / "subscriptions.jsonl", tmp_path / "out"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in SNAPSHOT))
+    line = [str(archived(tmp_path / "archive", rows)), "--out", str(out), "--subscriptions", str(file)]
+    assert traffic.main(line, spark) == 0
+    expected: Counter[Any] = Counter()
+    for at, topic, syntax, client, _ in rows:
+        expected[at // (60 * MINUTE), first_word(topic, syntax)] += copies(topic, syntax, client)
+    found = spark.read.parquet(str(out / "windows")).collect()
+    assert {(int(row.start.timestamp()) // 3600, row.root): row.deliveries for row in found} == expected
+    page = (out / "report.html").read_text()
+    assert f"<dd>{expected.total():,}</dd>" in page
+    assert page.count("<svg") == 4
 
 
 def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_path: Path) -> None:
