@@ -16,7 +16,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from archive import ArchiveError
 from pipeline.jobs import filesets
 from pipeline.matching import match_topics
 from pipeline.session import configure, local_session, register
-from pipeline.source import COLUMNS
+from pipeline.source import COLUMNS, TOLD_COLUMNS
 
 OK, WRONG = 0, 2
 REPORT: Final = "report.html"
@@ -97,7 +97,7 @@ def messages(spark: SparkSession, options: argparse.Namespace, *columns: str) ->
     Raises ValueError, and what Spark and the archive raise.
     """
     since, until = getattr(options, "since", None), getattr(options, "until", None)
-    named = list(columns) or COLUMNS.names
+    named = list(columns) or (TOLD_COLUMNS if options.input.startswith(BROKERS) else COLUMNS).names
     if _is_source(options.input):
         # By topic inside the source, whatever columns are wanted; Spark does not prune those of a Python source.
         wanted = {*named, *(["timestamp"] if since or until else [])}
@@ -106,7 +106,8 @@ def messages(spark: SparkSession, options: argparse.Namespace, *columns: str) ->
         reader = reader if since is None else reader.option("startingTimestamp", since.isoformat())
         reader = reader if until is None else reader.option("endingTimestamp", until.isoformat())
         return _between(reader.load(), since, until).select(*named)
-    frame = _between(_parquet(spark, options.input), since, until)
+    wanted = {*named, *(["timestamp"] if since or until else []), *(["topic", "syntax"] if options.filter else [])}
+    frame = _between(_parquet(spark, options.input, wanted), since, until)
     if options.filter is not None:
         frame = match_topics(frame, [(options.filter, 0, options.syntax)], syntax_col="syntax").drop("subscription")
     return frame.select(*named)
@@ -161,13 +162,13 @@ def _is_source(name: str) -> bool:
     return name.startswith(BROKERS) or is_archive(name)
 
 
-def _parquet(spark: SparkSession, name: str) -> DataFrame:
+def _parquet(spark: SparkSession, name: str, wanted: Iterable[str]) -> DataFrame:
     if (Path(name) / filesets.MANIFEST).is_file():
         from pipeline.jobs import compact  # which makes its command line here
 
         return compact.read(spark, name)
     frame = spark.read.parquet(name)
-    missing = [column for column in COLUMNS.names if column not in frame.columns]
+    missing = sorted(set(wanted) - set(frame.columns))
     if missing:
         raise ValueError(f"{name}: neither an archive nor messages of one; as Parquet it lacks {', '.join(missing)}")
     return frame

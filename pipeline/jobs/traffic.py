@@ -35,12 +35,14 @@ OTHERS: Final = "all others"
 
 
 def per_topic(messages: DataFrame, every: str = EVERY) -> DataFrame:
-    """(start, topic, syntax, client, root, messages, bytes) of messages with topic, syntax, client, timestamp, value.
+    """(start, topic, syntax, client, root, messages, bytes) of messages with topic, syntax, timestamp and value.
 
     What all the rest is made of: much less than there are messages. A topic in another spelling is another topic.
+    client is the publisher's if the messages tell it, and null if not.
     """
     start = F.window("timestamp", every)["start"].alias("start")
-    counted = messages.groupBy(start, "topic", "syntax", "client").agg(
+    client = F.col("client") if "client" in messages.columns else F.lit(None).cast("string").alias("client")
+    counted = messages.groupBy(start, "topic", "syntax", client).agg(
         F.count("*").alias("messages"), F.sum(F.octet_length("value")).alias("bytes")
     )
     return counted.withColumn("root", root())
@@ -154,10 +156,14 @@ def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
 
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
-    messages = command.messages(spark, options, "topic", "syntax", "client", "timestamp", "value")
-    counted = per_topic(messages, options.every)
-    if options.subscriptions is not None:
-        counted = with_deliveries(counted, read(options.subscriptions))
+    snapshot = None if options.subscriptions is None else read(options.subscriptions)
+    # Who published is asked for where it matters: a broker does not tell it, an archive does.
+    client = ["client"] if snapshot and any(each.no_echo for each in snapshot.subscriptions) else []
+    counted = per_topic(
+        command.messages(spark, options, "topic", "syntax", "timestamp", "value", *client), options.every
+    )
+    if snapshot is not None:
+        counted = with_deliveries(counted, snapshot)
     counted.persist()
     made = {"windows": windows(counted), "roots": roots(counted), "topics": hottest(counted, options.top)}
     kept = {name: command.write(frame, options.out / name) for name, frame in made.items()}

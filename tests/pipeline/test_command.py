@@ -44,8 +44,8 @@ def test_parquet_that_is_no_messages_is_refused(spark: Any, tmp_path: Path) -> N
     from pipeline.jobs import command
 
     spark.range(3).write.parquet(str(tmp_path / "other"))
-    with pytest.raises(ValueError, match="neither an archive nor messages of one; as Parquet it lacks offset, "):
-        command.messages(spark, asked(str(tmp_path / "other"), "--out", "x"))
+    with pytest.raises(ValueError, match=r"neither an archive nor messages of one; as Parquet it lacks syntax, topic$"):
+        command.messages(spark, asked(str(tmp_path / "other"), "--out", "x", "--filter", "a"), "topic")
     with pytest.raises(ValueError, match="not from Parquet"):
         command.stream(spark, asked(str(tmp_path / "other"), "--out", "x"))
 
