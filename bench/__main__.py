@@ -8,6 +8,7 @@
     python -m bench scaling ...               cost per message against filters, subscribers, connections
     python -m bench matchers ...              topic matchers compared, no broker: see bench/matchers/__main__.py
     python -m bench peers ...                 Fanlight beside other brokers: see bench/peers/__main__.py
+    python -m bench pipeline ...              the archive in Spark: see bench/pipeline/__main__.py
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
 was closed; 2 the command line is wrong; 3 the server did not start, or refused the load.
@@ -44,6 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         from bench.peers.__main__ import main as peers
 
         return peers(rest)
+    if command == "pipeline":
+        from bench.pipeline.__main__ import main as pipeline
+
+        return pipeline(rest)
     return _serve_null(arguments)
 
 
@@ -52,7 +57,7 @@ def _serve_null(arguments: list[str]) -> int:
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("load", "micro", "scaling", "matchers", "peers"):  # found above already; named for --help
+    for name in ("load", "micro", "scaling", "matchers", "peers", "pipeline"):  # found above already; named for --help
         commands.add_parser(name)
     null = commands.add_parser("serve-null", help="the null broker alone")
     null.add_argument("--port", type=int, default=0)
