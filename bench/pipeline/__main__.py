@@ -10,7 +10,7 @@
 
 A rate is the median of several turns by the clock, after some that do not count, with what the middle half of them vary
 by. The cases of a group take turns, and `x` is how many times as quick a case is as another of the same turn. All takes
-about five minutes on two processors, a gigabyte of disk and as much memory. It needs a Java and the extra `[spark]`.
+about six minutes on two processors, a gigabyte of disk and as much memory. It needs a Java and the extra `[spark]`.
 
 Exit codes: 0 done, whatever the figures are; 1 two ways that must agree do not; 2 the command line, or a file, is
 wrong; 3 Spark, Java or the data is not here.
@@ -32,7 +32,8 @@ from bench.pipeline import tables
 from bench.pipeline.case import QUICK_ROWS, ROWS, TURNS, WARM, Bench, measured
 
 OK, FAULTY, WRONG, MISSING = 0, 1, 2, 3
-BENCHES = {"source": True, "matching": True, "archived": False}  # whether it needs Spark
+SPARKS = ("source", "matching", "live", "compaction")
+BENCHES = (*SPARKS, "archived")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        _tell([f"{name:<9}  {about(name)}" for name in BENCHES], sys.stdout)
+        _tell([f"{name:<10}  {about(name)}" for name in BENCHES], sys.stdout)
         return OK
     names = options.only.split(",") if options.only else list(BENCHES)
     if unknown := set(names) - set(BENCHES):
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
     if options.document:
         return _document(options, json.loads(Path(options.results).read_text(encoding="utf-8")))
-    if any(BENCHES[name] for name in names) and (reason := _lacking()):
+    if set(names) & set(SPARKS) and (reason := _lacking()):
         _tell([f"bench: {reason}"])
         return MISSING
     from bench.pipeline.messages import NoData

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-WARM, TURNS, ROWS = 2, 5, 4_000_000
+WARM, TURNS, ROWS = 2, 3, 4_000_000
 QUICK_ROWS = 5_000
 
 
@@ -24,12 +24,14 @@ class Case:
     rows    that go in, in a turn
     turn    does it
     beside  the names of the cases whose rate it is compared with
+    slow    one that has been done before, and takes so long that it needs no warming up
     """
 
     name: str
     rows: int
     turn: Callable[[], object]
     beside: tuple[str, ...] = ()
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def measured(group: Group, bench: Bench) -> dict[str, Any]:
         if missing := set(case.beside) - turns.keys():
             raise ValueError(f"{group.name}: {case.name} is compared with {missing}, which is not measured")
     for case in group.cases:
-        for _ in range(bench.warm):
+        for _ in range(0 if case.slow else bench.warm):
             case.turn()
     for _ in range(bench.turns):
         for case in group.cases:

@@ -1,7 +1,7 @@
 """What the bench reads and matches: messages on real topics, and filters for them, made anew from a fixed seed.
 
     topics      stock/<exchange>/<ticker> of every listed US security, and transit/austin/<route>/<vehicle> of a day:
-                some 13,400, in MQTT's spelling, for paho's matcher knows no other
+                some 13,500, in MQTT's spelling, for paho's matcher knows no other
     messages    each on any of the topics, with 100 bytes, a publisher of twenty, and no headers
     filters     as people write them: a topic, a topic with a word left open, all below it, all of an exchange; but most
                 (four fifths) are for fields below the topics, which nobody publishes here, as most subscriptions of a

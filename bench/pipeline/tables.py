@@ -25,7 +25,7 @@ def group(bench: str, name: str, figures: Report) -> list[str]:
         if isinstance(values, dict):
             lines.append(f"  {row:<26} " + "   ".join(f"{name} {_fact(value)}" for name, value in values.items()))
     for case, found in figures["cases"].items():
-        beside = "   ".join(f"{ratio:,.3g} x {other}" for other, ratio in found["beside"].items())
+        beside = "   ".join(f"{times(ratio)} x {other}" for other, ratio in found["beside"].items())
         rate = rate_of(found["rows_per_second"])
         lines.append(f"  {case:<26} {rate:>8} rows/s  ±{found['spread']:<6.1%} {beside}".rstrip())
     return lines
@@ -36,6 +36,10 @@ def rate_of(value: float) -> str:
         if value >= unit:
             return f"{value / unit:.3g}{letter}"
     return f"{value:.3g}"
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def _fact(value: object) -> str:
@@ -86,7 +90,7 @@ def _facts(title: str, facts: Report) -> list[str]:
 def _rates(title: str, figures: Report) -> list[str]:
     rows = [[title, "rows/s", "±", "as quick as"]]
     for case, found in figures["cases"].items():
-        beside = "; ".join(f"{ratio:,.3g} × {other}" for other, ratio in found["beside"].items())
+        beside = "; ".join(f"{times(ratio)} × {other}" for other, ratio in found["beside"].items())
         rows.append([case, rate_of(found["rows_per_second"]), f"{found['spread']:.0%}", beside])
     facts = "; ".join(f"{_words(fact)}: {_fact(value)}" for fact, value in figures["facts"].items())
     return [*marked(rows), *(["", facts[0].upper() + facts[1:] + "."] if facts else [])]

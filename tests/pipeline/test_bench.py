@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from bench.pipeline import tables
-from bench.pipeline.__main__ import BENCHES, FAULTY, MISSING, main, measure
+from bench.pipeline.__main__ import FAULTY, MISSING, SPARKS, main, measure
 from bench.pipeline.case import Bench
 from tests import require
-
-SPARKS = [name for name, needs_spark in BENCHES.items() if needs_spark]
 
 
 @pytest.fixture
@@ -37,6 +35,7 @@ def test_each_case_has_a_rate_and_each_baseline_a_ratio(shared: None, tmp_path: 
     source = report["benches"]["source"]["source"]
     assert set(source["cases"]["archive"]["beside"]) == {"parquet", "tuples"}
     assert source["facts"]["archive_bytes_per_message"] > 100
+    assert set(report["benches"]["live"]) == {"read", "publish"}
     matching = report["benches"]["matching"]
     assert {"scan", "rlike", "rlike, topics"} <= set(matching["100 filters"]["cases"]["match_topics"]["beside"])
     page = tables.rewritten(tables.DOCUMENT.read_text(encoding="utf-8"), report)
