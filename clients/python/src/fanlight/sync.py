@@ -58,7 +58,7 @@ from .errors import (
     Unsupported,
     UnsupportedVersion,
 )
-from .frames import Headers
+from .frames import Headers, Replayed
 from .handoff import Handoff
 from .marks import Mark, Routed, check_support
 from .message import BaseMessage
@@ -493,3 +493,7 @@ class Replay(Subscription):
     @property
     def epoch(self) -> int | None:
         return self._inner.epoch
+
+    def archived(self, at_most: int) -> list[Replayed]:
+        """As `fanlight.Replay.archived`."""
+        return self._thread.run(self._inner.archived(at_most))
