@@ -114,18 +114,27 @@ def messages(spark: SparkSession, options: argparse.Namespace, *columns: str) ->
 
 
 def stream(spark: SparkSession, options: argparse.Namespace, *columns: str) -> DataFrame:
-    """The same as a stream, from the oldest message on. Parquet is none: ValueError."""
+    """The same as a stream, from the oldest message on or from --from. Raises ValueError for what is no stream."""
     if not _is_source(options.input):
         raise ValueError(f"{options.input}: a stream is read from an archive or a broker, not from Parquet")
+    if options.until is not None:
+        raise ValueError("--until is not for a stream: it ends with what there is, or not at all")
     schema = StructType([field for field in COLUMNS if not columns or field.name in columns])
-    reader = source(spark.readStream, options).option("startingOffsets", "earliest").schema(schema)
+    reader = source(spark.readStream, options).schema(schema)
+    if options.since is None:
+        reader = reader.option("startingOffsets", "earliest")
+    else:
+        reader = reader.option("startingTimestamp", options.since.isoformat())
     return reader.load().select(*schema.names)
 
 
 def source(reader: Any, options: argparse.Namespace) -> Any:
     """A reader of the source `fanlight`: of an archive's folder or of a broker, with the filter."""
-    at = "url" if options.input.startswith(BROKERS) else "path"
-    reader = reader.format("fanlight").option(at, options.input)
+    reader = reader.format("fanlight")
+    if options.input.startswith(BROKERS):
+        reader = reader.option("url", options.input)
+    else:
+        reader = reader.option("path", os.path.abspath(options.input))  # workers may be in another folder
     if options.filter is not None:
         reader = reader.option("filter", options.filter).option("syntax", options.syntax)
     return reader

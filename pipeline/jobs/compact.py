@@ -175,7 +175,7 @@ def _messages(spark: SparkSession, archive: Archive, made: FileSet, filter: str 
     def position(offset: int) -> str:
         return json.dumps(position_at(archive, offset).json())
 
-    reader = spark.read.format("fanlight").option("path", str(archive.folder))
+    reader = spark.read.format("fanlight").option("path", str(archive.folder.absolute()))
     reader = reader.option("startingOffsets", position(made.first)).option("endingOffsets", position(made.end))
     if filter is not None:
         reader = reader.option("filter", filter).option("syntax", syntax)

@@ -95,14 +95,17 @@ def test_a_report_says_what_it_is_about() -> None:
     assert command.described(options) == "archive, topics stock.# (amqp), from 2026-11-21 00:00:00 UTC"
 
 
-def test_a_stream_of_an_archive_begins_with_the_oldest(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_stream_of_an_archive_begins_where_it_is_told_to(spark: Any, folder: Path, tmp_path: Path) -> None:
     from pipeline.jobs import command
 
     fill(folder, 1000, 10)
-    frame = command.stream(spark, asked(str(folder), "--out", "x", "--filter", "#.1"), "offset", "topic")
+    with pytest.raises(ValueError, match="--until is not for a stream"):
+        command.stream(spark, asked(str(folder), "--out", "x", *TIMES))
+    late = asked(str(folder), "--out", "x", "--filter", "#.1", *TIMES[:2])
+    frame = command.stream(spark, late, "offset", "topic")
     query = (
         frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True).start(str(tmp_path / "out"))
     )  # fmt: skip
     query.awaitTermination()
-    assert offsets(spark.read.parquet(str(tmp_path / "out"))) == list(range(1, 1010, 3))
+    assert offsets(spark.read.parquet(str(tmp_path / "out"))) == list(range(601, 1010, 3))
