@@ -111,12 +111,18 @@ def test_a_root_without_a_folder_gets_none_later(spark: Any) -> None:
 def test_a_filter_and_an_offset_say_what_is_compacted(
     spark: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from pipeline.jobs import command
     from pipeline.jobs import compact as job
 
     out = tmp_path / "out"
     line = [str(folder), "--out", str(out), "--filter", "stock.*.1", "--up-to", "905"]
     assert job.main(line, spark) == 0
     assert offsets(spark, out) == list(range(1, 905, 3))
+    # Other jobs read what it wrote as they read the archive: of some time only that day's folders.
+    times = ["--from", "1970-01-01T00:10:00", "--until", "1970-01-01T00:10:10"]
+    asked = command.parser("some", "", "").parse_args([str(out), "--out", "x", *times])
+    found = command.messages(spark, asked, "offset")
+    assert sorted(row.offset for row in found.collect()) == [601, 604, 607]
     page = (out / "report.html").read_text()
     assert "<dd>302</dd>" in page
     assert "topics stock.*.1 (amqp)" in page
