@@ -69,7 +69,7 @@ def run_until_stuck(archive: Path, work: Path, url: str) -> None:
         )  # fmt: skip
     reached = os.open(work / "reached", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        ready, _, _ = select.select([reached], [], [], 120)  # it ends, too, when the last writer has gone
+        ready, _, _ = select.select([reached], [], [], 240)  # it ends, too, when the last writer has gone
         assert ready, (work / "log").read_text(errors="replace")[-4000:]
         assert os.read(reached, 100) == b"reached"
     finally:

@@ -22,6 +22,7 @@ from .frames import (
     Frame,
     FrameType,
     Headers,
+    Receipt,
     Replayed,
     is_bin,
     is_headers,
@@ -238,6 +239,8 @@ def decode_body(body: memoryview | bytes) -> Frame | None:
     kind = body[1 if body[0] < 0xA0 else 3 if body[0] == 0xDC else 5]
     if kind == 4:
         return _delivery(fields)
+    if kind == 5 and len(fields) == 3 and is_u32(fields[1]) and is_u32(fields[2]):
+        return Receipt(fields[1], fields[2])  # without the table's loop, too, at a quarter of the time
     if kind > 127:
         raise ProtocolError(f"frame type must be an integer from 0 to 127 in one byte; got {_shown(fields[0])}")
     spec = SPECS.get(kind)
