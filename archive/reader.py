@@ -31,6 +31,7 @@ class Archive:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self._tail: Segment | None = None
+        self._text = b""  # of the manifest, as it was read last
         self.refresh()
 
     def close(self) -> None:
@@ -47,9 +48,12 @@ class Archive:
     def refresh(self) -> None:
         """See what has been written since, and what has been removed."""
         for _ in range(ATTEMPTS):
-            found = manifests.parse((self.folder / manifests.NAME).read_bytes())
+            text = (self.folder / manifests.NAME).read_bytes()
+            # It changes when a segment is closed; between two looks it mostly has not, and is not taken apart again.
+            found = self.manifest if text == self._text else manifests.parse(text)
             try:
                 self._look(found)
+                self._text = text
                 return
             except FileNotFoundError:
                 continue  # rolled or removed between two looks
