@@ -88,4 +88,5 @@ if [ $# -eq 0 ]; then
         if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
     done
 fi
-"$python" -m pytest -p no:cacheprovider "$@"
+# What a sanitizer says goes to the descriptor, and ends the process: pytest must not keep it.
+"$python" -m pytest -p no:cacheprovider --capture=sys "$@"

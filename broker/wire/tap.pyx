@@ -32,7 +32,8 @@ cdef int more(Octets* octets, const char* at, Py_ssize_t size, Py_ssize_t row) e
             raise MemoryError()
         octets.data = data
         octets.capacity = capacity
-    memcpy(octets.data + octets.size, at, size)
+    if size:  # memcpy may not be given NULL, not even for nothing
+        memcpy(octets.data + octets.size, at, size)
     octets.size += size
     octets.ends[row + 1] = <int32_t> octets.size
     return 0
