@@ -52,6 +52,7 @@ def local_session(
 ) -> SparkSession:
     """A session with the source `fanlight`. cores: all processors if None. settings: of Spark, over those here."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # before its JVM looks for an address to warn of
     builder = configure(SparkSession.builder.master(f"local[{cores or '*'}]").appName(name))
     for key, value in {**LAPTOP, **(QUICK if quick else {}), **(settings or {})}.items():
         builder = builder.config(key, value)

@@ -23,6 +23,7 @@ from broker.config import keys
 from broker.config.load import OTHER_VARIABLES
 from fanlight import DEFAULT_URL
 
+PICTURES = (".svg", ".png")
 DEFAULT_MQTT = "//127.0.0.1:1883"
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -93,7 +94,7 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
 def test_every_page_of_docs_can_be_found_from_its_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / link).resolve() for link in LINK.findall(index)}
-    pages = [page for page in (ROOT / "docs").glob("*.*") if page.name != "README.md" and page.suffix != ".svg"]
+    pages = [page for page in (ROOT / "docs").glob("*.*") if page.name != "README.md" and page.suffix not in PICTURES]
     assert not [name(page) for page in pages if page not in linked]
 
 
@@ -103,7 +104,8 @@ def test_every_picture_is_shown_on_a_page() -> None:
         for page in PAGES
         for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
     }
-    assert not [name(picture) for picture in (ROOT / "docs").glob("*.svg") if picture not in shown]
+    pictures = [path for path in (ROOT / "docs").glob("*.*") if path.suffix in PICTURES]
+    assert not [name(picture) for picture in pictures if picture not in shown]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

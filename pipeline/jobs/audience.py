@@ -135,6 +135,10 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     found = audience(messages, snapshot)
     written = Audience(*(command.write(f, options.out / name) for name, f in zip(Audience._fields, found, strict=True)))
     report(written, command.described(options), snapshot).write(options.out / command.REPORT)
+    rounded = [F.round(name).cast("bigint").alias(name) for name in ("messages", "bytes")]
+    most = written.clients.select("client", "subscriptions", "idle", "redundant", *rounded)
+    most.orderBy(F.desc("bytes"), "client").show(SHOWN)
+    print(options.out / command.REPORT)
 
 
 def report(found: Audience, about: str, snapshot: Snapshot) -> Report:

@@ -100,6 +100,7 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     found = what_if(messages, before, after)
     written = Change(*(command.write(f, options.out / name) for name, f in zip(Change._fields, found, strict=True)))
     report(written, command.described(options), before, after).write(options.out / command.REPORT)
+    print(options.out / command.REPORT)
 
 
 def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Report:

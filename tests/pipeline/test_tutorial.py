@@ -1,0 +1,81 @@
+"""The tutorial of docs/pipeline.md: its commands, in their order, print what stands below them.
+
+The jobs run in the Spark of the tests, called as their command lines call them; `make spark` is what made this
+environment, and `make demo` is called as the Makefile calls it. That Spark was started elsewhere, so that the paths of
+the page, below build/, are made absolute.
+"""
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "pipeline.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HEREDOC = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END$\n", re.MULTILINE | re.DOTALL)
+
+
+def tutorial() -> list[tuple[str, str]]:
+    """(language, text) of the blocks of the tutorial."""
+    text = PAGE.read_text(encoding="utf-8").split("## From prices to a chart\n")[1].split("\n## ")[0]
+    return BLOCK.findall(text)
+
+
+def lines(text: str) -> Iterator[str]:
+    """Those that say something, without the space around them."""
+    return (line.strip() for line in text.splitlines() if line.strip())
+
+
+def shell(text: str, folder: Path, spark: Any) -> str:
+    """What the commands of a block print."""
+    for name, content in HEREDOC.findall(text):
+        Path(name).write_text(content, encoding="utf-8")
+    said = ""
+    for line in lines(HEREDOC.sub("", text)):
+        words = shlex.split(line)
+        if words[:2] == ["make", "demo"]:
+            (arguments,) = words[2:]
+            command = [sys.executable, "-m", "bench.demo", "--plain", *shlex.split(arguments.removeprefix("ARGS="))]
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=environment()
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            said += done.stdout
+        elif words[:2] == ["python", "-m"]:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                assert importlib.import_module(words[2]).main(words[3:], spark) == 0
+            said += out.getvalue()
+        else:
+            assert line in ("make spark", 'export PATH="$PWD/.venv/bin:$PATH"'), line
+    return said
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_the_tutorial_prints_what_it_shows(spark: Any, tmp_path: Path) -> None:
+    said, shown = "", 0
+    (tmp_path / "build").mkdir()
+    for language, text in tutorial():
+        text = text.replace("build/", f"{tmp_path}/build/")
+        if language == "sh":
+            said = shell(text, tmp_path, spark)
+        elif language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, str(PAGE), "exec"), {})
+            said = out.getvalue()
+        else:
+            assert list(lines(text)) == [line for line in lines(said) if line in set(lines(text))], said
+            shown += 1
+    assert shown >= 5
+    assert {"bars", "traffic", "audience"} <= {path.name for path in (tmp_path / "build").iterdir()}
+    assert "<svg" in (tmp_path / "build" / "bars" / "report.html").read_text(encoding="utf-8")
