@@ -100,7 +100,9 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     found = what_if(messages, before, after)
     written = Change(*(command.write(f, options.out / name) for name, f in zip(Change._fields, found, strict=True)))
     report(written, command.described(options), before, after).write(options.out / command.REPORT)
-    print(options.out / command.REPORT)
+    columns = ["client", *(f"{name}_{side}" for name in ("messages", "bytes") for side in ("before", "after"))]
+    written.clients.orderBy(F.desc(F.abs("bytes_more")), "client").select(*columns).show(SHOWN)
+    print(f"{written.lost.count():,} topics that nobody gets any more; {options.out / command.REPORT}")
 
 
 def report(found: Change, about: str, before: Snapshot, after: Snapshot) -> Report:

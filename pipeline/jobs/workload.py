@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from pipeline.jobs.load_model import PROBABILITIES, Kind, Level, Model, load, zi
 from pipeline.jobs.report import Report
 
 KINDS_MAX: Final = 200
+SHOWN: Final = 20
 INTERVALS: Final = 1_440  # at most: minutes of a day
 MESSAGES_MIN: Final = 20  # in an interval, on average: the gaps inside it are looked at
 NAMES: Final = 1_000  # words of a level that keep their names
@@ -40,7 +42,7 @@ def learn(messages: DataFrame, *, names_max: int = NAMES, intervals: int = INTER
     seconds = (end - begin) / 1e6
     interval = max(seconds / intervals, 1.0, seconds * MESSAGES_MIN / count)
     kinds = seen.groupBy(*KIND).count().orderBy(F.desc("count"), *KIND).limit(KINDS_MAX).collect()
-    rates, variation = _arrivals(seen, begin, interval, int(seconds // interval) + 1)
+    rates, variation = _arrivals(seen, begin, interval, max(ceil(seconds / interval), 1))
     popularity, levels, payloads = _popularity(seen), _levels(seen, names_max), _payloads(seen)
     learned = [
         _kind(each["count"] / count, (each.root, each.length), popularity, levels, payloads) for each in kinds
@@ -149,6 +151,10 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     model = replace(learn(messages, names_max=options.names), learned={"from": about})
     model.save(options.out / "model.json")
     report(model, about).write(options.out / command.REPORT)
+    for kind in model.kinds[:SHOWN]:
+        tree = " ".join(str(level.nodes) for level in kind.levels)
+        print(f"{kind.root}: {kind.share:.1%} of the messages, nodes of each level {tree}, exponent {kind.exponent}")
+    print(f"{model.rate:,.1f} messages/s, gaps vary by {model.gap_variation:.2f}; {options.out / command.REPORT}")
     _record(model, options)
 
 
@@ -157,9 +163,8 @@ def _record(model: Model, options: argparse.Namespace) -> None:
     if options.messages:
         load = make(model, scale=options.scale, seed=options.seed, messages=options.messages)
         written = write(load, options.out / "recording.jsonl.gz")
-        print(f"{options.out / 'recording.jsonl.gz'}: {written:,} messages", file=sys.stderr)
-        if written == options.messages:
-            print(f"that is all that --messages {written} lets through; the model goes on", file=sys.stderr)
+        cut = "; more were to come, but for --messages" if written == options.messages else ""
+        print(f"{options.out / 'recording.jsonl.gz'}: {written:,} messages{cut}")
 
 
 def report(model: Model, about: str) -> Report:
