@@ -1,4 +1,4 @@
-"""A stream from an archive to a broker, through the source and the sink `fanlight`: failed, killed, started again."""
+"""A stream from a broker's archive to a broker, by source and sink `fanlight`: failed, killed, started again."""
 
 import os
 import select
@@ -11,17 +11,19 @@ from typing import Any
 from tests.conftest import StartBroker
 from tests.pipeline.test_sink import values
 
-# Reads the archive in batches of 300, in two partitions each. In the first batch a task fails half-way, and Spark runs
-# it again; in the second one a task stops half-way for ever: it says so, and waits to be killed. Both when a subscriber
-# has got some of what the task has let through: rows are long, so that no buffer keeps them.
+# Reads the archive of one broker in batches of 300, in two partitions each. In the first batch a task fails half-way,
+# and Spark runs it again; in the second one a task stops half-way for ever: it says so, and waits to be killed. Both
+# when a subscriber has got some of what the task has let through: rows are long and batches short, for buffers.
 STUCK = """
 import sys, time
 import fanlight.sync
 from pyspark import TaskContext
 from pipeline.session import local_session
 
-archive, work, url = sys.argv[1:]
-settings = {"spark.local.dir": work, "spark.master": "local[2,2]"}
+archive, work, url = sys.argv[1:]  # the addresses of two brokers, and a folder between them
+settings = {
+    "spark.local.dir": work, "spark.master": "local[2,2]", "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
+}
 session = local_session("stuck", quick=True, settings=settings)
 
 def troubled(batches):
@@ -43,8 +45,8 @@ def troubled(batches):
 
 frame = (
     session.readStream.format("fanlight")
-    .options(startingOffsets="earliest", maxOffsetsPerTrigger=300, maxRecordsPerPartition=150)
-    .load(archive)
+    .options(url=archive, startingOffsets="earliest", maxOffsetsPerTrigger=300, maxRecordsPerPartition=150)
+    .load()
     .selectExpr("topic", "value", "repeat('x', 4000) AS correlation")
 )
 query = (
@@ -58,12 +60,12 @@ query.awaitTermination()
 """
 
 
-def run_until_stuck(archive: Path, work: Path, url: str) -> None:
+def run_until_stuck(archive: str, work: Path, url: str) -> None:
     """Run that query until it is stuck, then kill its driver, its JVM and its workers."""
     os.mkfifo(work / "reached")
     with (work / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", STUCK, str(archive), str(work), url],
+            [sys.executable, "-c", STUCK, archive, str(work), url],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )  # fmt: skip
@@ -82,17 +84,19 @@ def test_a_query_that_fails_and_is_killed_inside_a_batch_publishes_every_message
     spark: Any, start_broker: StartBroker, folder: Path, tmp_path: Path
 ) -> None:
     received = tmp_path / "received"
-    with start_broker(archive=received, archive_receipts=True) as broker:
-        run_until_stuck(folder, tmp_path, broker.url)
-        before = values(received)
-        assert 450 < len(before) < 600
-        assert len(set(before)) == len(before)
-        frame = spark.readStream.format("fanlight").load(str(folder)).select("topic", "value")
-        query = (
-            frame.writeStream.format("fanlight")
-            .options(url=broker.url, checkpointLocation=str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        assert sorted(values(received)) == list(range(1000))
+    source, broker = start_broker(archive=folder), start_broker(archive=received, archive_receipts=True)
+    run_until_stuck(source.url, tmp_path, broker.url)
+    before = values(received)
+    assert 300 < len(before) < 600
+    assert max(before) >= 450
+    assert len(set(before)) == len(before)
+    same = {"url": source.url, "maxRecordsPerPartition": 150}  # partitions: a row's mark is its place in one
+    frame = spark.readStream.format("fanlight").options(**same).load().select("topic", "value")
+    query = (
+        frame.writeStream.format("fanlight")
+        .options(url=broker.url, checkpointLocation=str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(values(received)) == list(range(1000))
