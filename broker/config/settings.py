@@ -309,7 +309,7 @@ class Settings:
     ] = False
     archive_compression: Annotated[
         Compression, ARCHIVE, NeedsRestart(), Reason("of the batches in a segment; lz4 costs least, zstd saves most")
-    ] = Compression.NONE
+    ] = Compression.LZ4
 
     log_format: Annotated[
         LogFormat, LOGS, NeedsRestart(),
