@@ -2,7 +2,8 @@
 
 Messages are those of `make demo`: a JSON object with ticker, date, open, high, low, close and volume. A bar is of the
 time that the message tells, not of when it was published; messages of equal time are in the order of their offsets.
-What a message leaves out, it leaves out; one that names no ticker or no time is counted as unreadable.
+What a message leaves out, it leaves out; one that names no ticker or no time is counted as unreadable. A payload may
+be anybody's: none of them, whatever it tells, ends the job.
 
 Below --out:
     bars                  ticker, start, open, high, low, close, volume, count        from all messages there are
@@ -11,6 +12,7 @@ Below --out:
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,18 +31,20 @@ SHOWN: Final = 6  # tickers that get a plot
 ROWS: Final = 20
 PROGRESS: Final = "spark.sql.streaming.numRecentProgressUpdates"
 BATCHES_MAX: Final = 10_000  # of a run, of which counts are kept
+YEARS: Final = (1000, 8999)  # so that what Python has times for, 1 to 9999, has room for the windows about them
+SETTINGS: Final = "stream.json"  # below --out: what the stream that goes on there was begun with
 
 
 def quotes(messages: DataFrame) -> DataFrame:
     """(ticker, at, offset, open, high, low, close, volume) of messages with offset and value.
 
-    ticker or at is null where a payload tells none.
+    ticker or at is null where a payload tells none, at also where its year is none of YEARS.
     """
     told = F.from_json(F.col("value").cast("string"), PAYLOAD, {"allowNonNumericNumbers": "false"})
     read = messages.select("offset", told.alias("told")).select("offset", "told.*")
-    return read.select(
-        "ticker", F.try_to_timestamp("date").alias("at"), "offset", "open", "high", "low", "close", "volume"
-    )
+    time = F.try_to_timestamp("date")
+    at = F.when(F.year(time).between(*YEARS), time).alias("at")
+    return read.select("ticker", at, "offset", "open", "high", "low", "close", "volume")
 
 
 def readable(quotes: DataFrame) -> DataFrame:
@@ -55,7 +59,7 @@ def begin_of(every: str) -> str:
 
 
 def bars(quotes: DataFrame, every: str = EVERY) -> DataFrame:
-    """(ticker, start, open, high, low, close, volume, count) of quotes."""
+    """(ticker, start, open, high, low, close, volume, count) of quotes; volume is null if it is no BIGINT any more."""
     order = F.struct("at", "offset")
     window = F.window("at", every, startTime=begin_of(every))
     return (
@@ -65,7 +69,7 @@ def bars(quotes: DataFrame, every: str = EVERY) -> DataFrame:
             F.max("high").alias("high"),
             F.min("low").alias("low"),
             F.max_by("close", F.when(F.col("close").isNotNull(), order)).alias("close"),
-            F.sum("volume").alias("volume"),
+            F.try_sum("volume").alias("volume"),
             F.count("*").alias("count"),
         )
         .select("ticker", F.col("window.start").alias("start"), "open", "high", "low", "close", "volume", "count")
@@ -105,6 +109,10 @@ def run_stream(
     )
     try:
         query.awaitTermination()
+    except KeyboardInterrupt:
+        if trigger is None:
+            raise
+        # How one that goes on and on is ended.
     finally:
         query.stop()
     return counts_of(query.recentProgress)
@@ -129,7 +137,7 @@ def report(bars: DataFrame, counts: Counts, every: str, about: str, streamed: bo
     if streamed:
         page.say("Messages are those of the last run, bars those of all. A bar is written when the watermark has "
                  "passed its end; the newest are still to come.")  # fmt: skip
-    by_volume = bars.groupBy("ticker").agg(F.sum("volume").alias("volume"), F.sum("count").alias("count"))
+    by_volume = bars.groupBy("ticker").agg(F.try_sum("volume").alias("volume"), F.sum("count").alias("count"))
     largest = by_volume.orderBy(F.desc_nulls_last("volume"), "ticker").limit(ROWS).collect()
     shown = [row.ticker for row in largest[:SHOWN]]
     rows: dict[str, list[Any]] = {ticker: [] for ticker in shown}
@@ -146,6 +154,7 @@ def report(bars: DataFrame, counts: Counts, every: str, about: str, streamed: bo
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     if options.stream:
+        _same_as_before(options)
         trigger = {"processingTime": options.trigger} if options.trigger else None
         messages = command.stream(spark, options, "offset", "value")
         counts = run_stream(messages, options.out, every=options.every, late=options.late, trigger=trigger)
@@ -160,6 +169,22 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     made.orderBy(F.desc("start"), F.desc_nulls_last("volume"), "ticker").show(SHOWN)
     late = f", {counts.late:,} dropped, too late" if options.stream else ""
     print(f"{counts.messages:,} messages, {counts.unreadable:,} unreadable{late}; {options.out / command.REPORT}")
+
+
+def _same_as_before(options: argparse.Namespace) -> None:
+    """Raises ValueError where the stream was begun with other windows or topics: bars of both would be mixed."""
+    asked = {name: getattr(options, name) for name in ("every", "filter", "syntax")}
+    path = options.out / SETTINGS
+    try:
+        was = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        options.out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asked) + "\n", encoding="utf-8")
+        return
+    for name, value in asked.items():
+        if was.get(name) != value:
+            raise ValueError(f"{options.out}/stream was begun with {name} {was.get(name)}, not {value}: "
+                             "take another folder")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:

@@ -53,6 +53,8 @@ def test_open_and_close_are_by_the_time_told_and_then_by_offset(
             payload(1, 5.0, "B", open=None, high=None, low=None),
             b"not JSON", b"{}", payload(1, 5.0, date="yesterday"), b'{"ticker": "A"}', b"\xff\xfe",
             payload(1, 5.0).replace(b"5.0", b"NaN"),
+            *(payload(1, 5.0, date=f"{year}-01-01") for year in ("0000", "0999", "9000", "+12345", "-29000", "294247")),
+            *(payload(1, 5.0, "C", volume=2**63 - 1) for _ in range(2)),  # more than a BIGINT has room for
         ],
     )  # fmt: skip
     out = tmp_path / "out"
@@ -61,10 +63,11 @@ def test_open_and_close_are_by_the_time_told_and_then_by_offset(
         ("A", WEEK, 9.0, 32.0, 7.0, 21.0, 40, 5),
         ("A", WEEK + timedelta(days=7), 49.0, 52.0, 47.0, 50.0, 10, 1),
         ("B", WEEK, None, None, None, 5.0, 10, 1),
+        ("C", WEEK, 4.0, 7.0, 2.0, 5.0, None, 2),
     ]
-    assert "13 messages, 6 unreadable; " in capsys.readouterr().out
+    assert "21 messages, 12 unreadable; " in capsys.readouterr().out
     page = (out / "report.html").read_text()
-    assert "<dd>13</dd>" in page
+    assert "<dd>21</dd>" in page
     assert "open 9, high 32, low 7, close 21" in page
 
 
@@ -150,6 +153,9 @@ def test_the_command_streams_and_says_what_was_late(
     line = [str(tmp_path / "archive"), "--out", str(tmp_path / "out"), "--stream", "--late", "1 day"]
     assert ohlc.main([*line, "--every", "1 day"], spark) == 0
     assert "2 messages, 0 unreadable, 0 dropped, too late; " in capsys.readouterr().out
+    for other in (["--every", "7 days"], ["--every", "1 day", "--filter", "stock.#"]):  # bars of both would be mixed
+        assert ohlc.main([*line, *other], spark) == 2
+        assert "take another folder" in capsys.readouterr().err
     page = (tmp_path / "out" / "report.html").read_text()
     assert "dropped, too late" in page
     assert datetime.now(UTC).strftime("%Y-%m-%d") in page
