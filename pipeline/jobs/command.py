@@ -22,18 +22,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped, unused-ignore]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from archive import ArchiveError
+from pipeline.broker import sdk
 from pipeline.jobs import filesets
 from pipeline.matching import match_topics
 from pipeline.session import configure, local_session, register
 from pipeline.source import COLUMNS, TOLD_COLUMNS
 
-OK, WRONG = 0, 2
+OK, WRONG, INTERRUPTED = 0, 2, 130
 REPORT: Final = "report.html"
 ARCHIVE_MANIFEST: Final = "manifest.jsonl"
 BROKERS: Final = ("fanlight://", "fanlights://")
@@ -56,7 +58,7 @@ def parser(name: str, about: str, example: str, *, times: bool = True) -> argpar
         add("--until", type=time, metavar="TIME", help="only messages before it")
     add("--filter", metavar="FILTER", help="only topics that it matches, such as stock.#")
     add("--syntax", choices=("amqp", "mqtt"), default="amqp", help="of --filter: words between . (%(default)s) or /")
-    add("--cores", type=int, metavar="N", help="processors that Spark takes here (all); not under spark-submit")
+    add("--cores", type=at_least(1), metavar="N", help="processors that Spark takes here (all); not under spark-submit")
     return made
 
 
@@ -65,15 +67,29 @@ def run(
 ) -> int:
     """Read the command line and do the work; the exit code. spark: a session that is there, which stays."""
     options = parser.parse_args(arguments)
-    # It writes the JVM's account of an error as well, 5 kB of it.
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they write the JVM's account of an error, too, 5 kB of it
     try:
+        _check_out(options)
         with session(parser.prog, options.cores) if spark is None else _kept(spark) as there:
             work(there, options)
-    except (ValueError, OSError, ArchiveError, PySparkException) as error:
+    except (ValueError, OSError, ArchiveError, PySparkException, Py4JError) as error:  # what has no name, too
         print(f"{parser.prog}: {_said(error)}", file=sys.stderr)
         return WRONG
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return OK
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an argument: a whole number, this or more."""
+
+    def number(text: str) -> int:
+        if (value := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"{text}: {least} or more is wanted")
+        return value
+
+    return number
 
 
 @contextmanager
@@ -152,7 +168,8 @@ def write(frame: DataFrame, folder: Path) -> DataFrame:
 
 def described(options: argparse.Namespace) -> str:
     """What a report is about, in a line."""
-    parts = [str(options.input)]
+    broker = options.input.startswith(BROKERS)
+    parts = [sdk().url.shown(options.input) if broker else options.input]  # without a password: it goes into reports
     if options.filter is not None:
         parts.append(f"topics {options.filter} ({options.syntax})")
     for word, at in (("from", getattr(options, "since", None)), ("until", getattr(options, "until", None))):
@@ -165,6 +182,12 @@ def time(text: str) -> datetime:
     """A time of the command line; UTC if it has no zone. Raises ValueError, which argparse turns into words."""
     at = datetime.fromisoformat(text)
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _check_out(options: argparse.Namespace) -> None:
+    """Raises ValueError where results would get among what is read."""
+    if options.out.resolve() == Path(options.input).resolve() or is_archive(options.out):
+        raise ValueError(f"--out {options.out} has messages to be read in it: take another folder for results")
 
 
 def _is_source(name: str) -> bool:
@@ -203,6 +226,8 @@ def _said(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     within = False
     for line in lines:
+        if isinstance(error, Py4JError) and line.startswith(": "):  # behind "An error occurred while calling"
+            return line.removeprefix(": ").strip()
         if line.rstrip().endswith("Traceback (most recent call last):"):
             within = True
         elif within and not line.startswith(" "):

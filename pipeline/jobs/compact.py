@@ -130,6 +130,8 @@ def compact(
             manifest = replace(manifest, roots=roots, position=position_at(archive, stop).json())
             manifest = folder.publish(manifest, aside, made)
             published.append(manifest.sets[-1])
+        if folder.manifest is None:
+            folder.write(manifest)  # so that other jobs read what has no message yet, too
     return published
 
 
@@ -218,10 +220,10 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
     example = "python -m pipeline.jobs.compact /var/lib/fanlight/archive --out messages"
     parser = command.parser("compact", __doc__, example, times=False)
-    add = parser.add_argument
-    add("--up-to", type=int, metavar="OFFSET", help="messages before this offset, from the open segment, too")
-    add("--roots-max", type=int, default=ROOTS_MAX, metavar="N", help="roots with a folder of their own (%(default)s)")
-    add("--messages-max", type=int, default=MESSAGES_MAX, metavar="N", help="of a set, some (%(default)s)")
+    add, count, positive = parser.add_argument, command.at_least(0), command.at_least(1)
+    add("--up-to", type=count, metavar="OFFSET", help="messages before this offset, from the open segment, too")
+    add("--roots-max", type=count, default=ROOTS_MAX, metavar="N", help="roots that get a folder (%(default)s)")
+    add("--messages-max", type=positive, default=MESSAGES_MAX, metavar="N", help="of a set, some (%(default)s)")
     add("--allow-loss", action="store_true", help="go on behind messages that retention has removed uncompacted")
     return command.run(parser, work, arguments, spark)
 

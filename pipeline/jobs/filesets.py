@@ -94,7 +94,11 @@ class Folder:
             made = replace(made, folder=name)
         else:
             shutil.rmtree(aside, ignore_errors=True)
-        self.manifest = replace(manifest, sets=[*manifest.sets, made])
+        return self.write(replace(manifest, sets=[*manifest.sets, made]))
+
+    def write(self, manifest: Manifest) -> Manifest:
+        """Put a manifest in the place of the one that is there."""
+        self.manifest = manifest
         new = self.path / f"{MANIFEST}.new"
         with new.open("w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, **asdict(self.manifest)}, file, indent=1)

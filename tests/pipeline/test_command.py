@@ -60,12 +60,34 @@ def test_a_fault_is_a_line_and_an_exit_code(spark: Any, folder: Path, capsys: An
     for words, said in [
         ([str(tmp_path / "none")], "PATH_NOT_FOUND"),
         ([str(folder), "--filter", "a/#/b", "--syntax", "mqtt"], "InvalidFilter: "),
+        ([str(folder / "manifest.jsonl")], "Could not read footer"),  # an error of Java that PySpark has no name for
     ]:
         assert command.run(parser, work, [*words, "--out", str(tmp_path / "out")], spark) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("python -m pipeline.jobs.some: ")
         assert said in line
     assert command.run(parser, work, [str(folder), "--out", str(tmp_path / "out")], spark) == 0
+    among = f"{tmp_path}/"
+    for words in ([str(folder), "--out", str(folder)], [among, "--out", among], ["x", "--out", str(folder)]):
+        assert command.run(parser, work, words, spark) == 2
+        assert "take another folder for results" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_a_job_without_a_traceback(spark: Any, tmp_path: Path) -> None:
+    from pipeline.jobs import command
+
+    def work(spark: Any, options: argparse.Namespace) -> None:
+        raise KeyboardInterrupt
+
+    parser = command.parser("some", "About.", "example")
+    assert command.run(parser, work, ["x", "--out", str(tmp_path)], spark) == command.INTERRUPTED
+
+
+def test_numbers_that_make_no_sense_are_refused(capsys: Any) -> None:
+    for words in (["--cores", "0"], ["--cores", "-2"], ["--cores", "two"]):
+        with pytest.raises(SystemExit):
+            asked("a", "--out", "x", *words)
+        assert "--cores" in capsys.readouterr().err
 
 
 def test_results_replace_those_of_an_earlier_run_and_are_computed_once(spark: Any, tmp_path: Path) -> None:
@@ -93,6 +115,14 @@ def test_a_report_says_what_it_is_about() -> None:
 
     options = asked("archive", "--out", "x", "--from", "2026-11-21", "--filter", "stock.#")
     assert command.described(options) == "archive, topics stock.# (amqp), from 2026-11-21 00:00:00 UTC"
+
+
+def test_a_report_does_not_show_the_password_of_a_broker() -> None:
+    from pipeline.jobs import command
+
+    shown = command.described(asked("fanlight://ann:secret@broker:7420", "--out", "x"))
+    assert "secret" not in shown
+    assert "broker:7420" in shown
 
 
 def test_a_stream_of_an_archive_begins_where_it_is_told_to(spark: Any, folder: Path, tmp_path: Path) -> None:

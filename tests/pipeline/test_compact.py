@@ -215,6 +215,18 @@ def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or
     assert not half.exists()
 
 
+def test_of_an_archive_without_a_closed_segment_other_jobs_read_no_messages(spark: Any, tmp_path: Path) -> None:
+    from pipeline.jobs import command
+    from pipeline.jobs import compact as job
+
+    fill(tmp_path / "archive", 0, 10)
+    assert compact(spark, tmp_path / "archive", tmp_path / "out") == []
+    asked = command.parser("some", "", "").parse_args([str(tmp_path / "out"), "--out", "x", "--filter", "stock.#"])
+    assert command.messages(spark, asked, "offset").collect() == []
+    assert job.read(spark, tmp_path / "out").columns == [*SCHEMA.names, "date", "hour", "root"]
+    assert compact(spark, tmp_path / "archive", tmp_path / "out", up_to=10) == [(0, 10)]
+
+
 def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from pipeline.jobs import compact as job
 
