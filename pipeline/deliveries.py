@@ -31,10 +31,14 @@ DELIVERIES = StructType(
 )
 
 
+def columns_for(*snapshots: Snapshot) -> list[str]:
+    """What is looked at of messages: who published only where a snapshot asks; a broker does not tell it."""
+    return ["topic", "syntax", "value", *(["client"] if any(each.no_echo for each in snapshots) else [])]
+
+
 def volumes(messages: DataFrame, *snapshots: Snapshot) -> DataFrame:
-    """(topic, syntax, publisher, messages, bytes) of messages; by publisher only where a snapshot asks who it was."""
-    by_publisher = any(each.no_echo for snapshot in snapshots for each in snapshot.subscriptions)
-    publisher = F.col("client") if by_publisher else F.lit(None).cast("string")
+    """(topic, syntax, publisher, messages, bytes) of messages with the columns `columns_for`."""
+    publisher = F.col("client") if any(each.no_echo for each in snapshots) else F.lit(None).cast("string")
     return messages.groupBy("topic", "syntax", publisher.alias("publisher")).agg(
         F.count("*").alias("messages"), F.sum(F.octet_length("value")).alias("bytes")
     )
@@ -86,8 +90,3 @@ def frame_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 def _text(given: str) -> str:
     return given.encode("utf-8", "replace").decode()
-
-
-def root_of(topic: str = "topic", syntax: str = "syntax") -> Any:
-    """The first word of a topic, as a column."""
-    return F.when(F.col(syntax) == "mqtt", F.substring_index(topic, "/", 1)).otherwise(F.substring_index(topic, ".", 1))

@@ -62,6 +62,11 @@ class Snapshot:
     subscriptions: tuple[Subscription, ...]
     taken: str | None = None  # when, in ISO 8601; None of one by hand
 
+    @property
+    def no_echo(self) -> bool:
+        """Does any of them ask who published?"""
+        return any(each.no_echo for each in self.subscriptions)
+
     def filters(self) -> Iterator[tuple[bytes, int, str]]:
         """(filter, id, syntax), as `match_topics` takes them."""
         for number, each in enumerate(self.subscriptions):
@@ -129,15 +134,19 @@ def _copy(url: str, out: Any) -> int:
         try:
             with _open(url, following) as answer:
                 while line := answer.readline(LINE_MAX):
-                    row = _object(line, url)
+                    row = _object(line, "its answer")
                     if "snapshot" in row:
                         if told == 0 and following == 0:
                             out.write(line)
                     elif "end" in row:
+                        if row["end"] != told - before:
+                            raise SnapshotError(f"it has told {told - before} subscriptions of {row['end']!r}")
                         end = True
-                    else:
+                    elif isinstance(number := row.get("id"), int):
                         out.write(line)
-                        told, following = told + 1, int(row["id"]) + 1
+                        told, following = told + 1, number + 1
+                    else:
+                        raise SnapshotError("its answer is none of a broker: a line has no id")
             if not end:
                 raise ConnectionError("the answer has no end")
         except (HTTPException, ConnectionError, SnapshotError) as error:  # cut off, perhaps in the middle of a line
@@ -193,6 +202,12 @@ def _subscription(row: dict[str, Any], where: str) -> Subscription:
     found = Subscription(**known)
     if found.syntax not in SYNTAXES:
         raise SnapshotError(f"{where}: syntax {found.syntax!r} is neither amqp nor mqtt")
+    try:
+        found.filter.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SnapshotError(f"{where}: the filter has a surrogate that stands for no byte") from error
+    if found.syntax == "mqtt" and found.filter.startswith("$share/"):
+        raise SnapshotError(f'{where}: of a shared subscription give the name as "group", and the filter behind it')
     return found
 
 

@@ -20,9 +20,10 @@ from pyspark.sql import functions as F
 
 from archive.arrow import pa
 from pipeline.coverage import Spelled, coverage
-from pipeline.deliveries import deliveries, frame_of, root_of, volumes
+from pipeline.deliveries import columns_for, deliveries, frame_of, volumes
 from pipeline.jobs import command, plots
 from pipeline.jobs.report import Report
+from pipeline.jobs.roots import root
 from pipeline.snapshot import Snapshot, read
 
 SHOWN = 20
@@ -36,7 +37,7 @@ class Audience(NamedTuple):
 
 
 def audience(messages: DataFrame, snapshot: Snapshot) -> Audience:
-    """What the module says, of messages with topic, syntax, client and value. Raises matchcore.InvalidFilter."""
+    """What the module says, of messages with the columns `columns_for`. Raises matchcore.InvalidFilter."""
     amounts = volumes(messages, snapshot).persist()
     per = per_root(deliveries(amounts, snapshot)).persist()
     who = _with_coverage(frame_of(messages.sparkSession, snapshot), snapshot)
@@ -46,7 +47,7 @@ def audience(messages: DataFrame, snapshot: Snapshot) -> Audience:
 
 def per_root(deliveries: DataFrame) -> DataFrame:
     """(subscription, root, topics, messages, bytes)."""
-    return deliveries.groupBy("subscription", root_of().alias("root")).agg(
+    return deliveries.groupBy("subscription", root().alias("root")).agg(
         F.count_distinct("topic", "syntax").alias("topics"),
         F.sum("messages").alias("messages"),
         F.sum("bytes").alias("bytes"),
@@ -82,7 +83,7 @@ def by_client_and_root(per: DataFrame, who: DataFrame) -> DataFrame:
 
 def by_root(amounts: DataFrame, per: DataFrame) -> DataFrame:
     """published: messages; copies: of them; unheard: those that nobody got."""
-    published = amounts.groupBy(root_of().alias("root")).agg(
+    published = amounts.groupBy(root().alias("root")).agg(
         F.count_distinct("topic", "syntax").alias("topics"),
         F.sum("messages").alias("published"),
         F.sum("bytes").alias("published_bytes"),
@@ -131,7 +132,7 @@ def _shown(spelled: Spelled | None) -> str | None:
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     snapshot = read(options.subscriptions)
-    messages = command.messages(spark, options, "topic", "syntax", "client", "value")
+    messages = command.messages(spark, options, *columns_for(snapshot))
     found = audience(messages, snapshot)
     written = Audience(*(command.write(f, options.out / name) for name, f in zip(Audience._fields, found, strict=True)))
     report(written, command.described(options), snapshot).write(options.out / command.REPORT)
@@ -143,8 +144,9 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
 
 def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
     page = Report("Audience", f"{about}; {len(snapshot.subscriptions):,} subscriptions" + _taken(snapshot))
-    roots = found.roots.orderBy(F.desc("copied_bytes"), "root").limit(1_000).collect()
-    total = found.roots.agg(F.sum("published"), F.sum("copies"), F.sum("copied_bytes"), F.sum("unheard")).collect()[0]
+    roots = found.roots.orderBy(F.desc("copied_bytes"), "root").limit(SHOWN).collect()
+    sums = [F.sum(name) for name in ("published", "copies", "copied_bytes", "unheard")]
+    total = found.roots.agg(*sums, F.count("*")).collect()[0]
     facts = found.filters.agg(
         F.count("*"), F.count_if(F.col("messages") == 0), F.count("covered_by_own"), F.count("covered_by")
     ).collect()[0]
@@ -175,9 +177,9 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
         ["root", "topics", "published", "copies", "copies of each", "bytes delivered", "nobody got"],
         [
             (r.root, r.topics, r.published, _n(r.copies), r.copies / r.published, _n(r.copied_bytes), r.unheard)
-            for r in roots[:SHOWN]
+            for r in roots
         ],
-        total=len(roots),
+        total=total[4],
     )
     _filters(page, found.filters)
     return page

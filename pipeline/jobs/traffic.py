@@ -158,7 +158,7 @@ def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     snapshot = None if options.subscriptions is None else read(options.subscriptions)
     # Who published is asked for where it matters: a broker does not tell it, an archive does.
-    client = ["client"] if snapshot and any(each.no_echo for each in snapshot.subscriptions) else []
+    client = ["client"] if snapshot and snapshot.no_echo else []
     counted = per_topic(
         command.messages(spark, options, "topic", "syntax", "timestamp", "value", *client), options.every
     )
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
     add = parser.add_argument
     add("--every", default=EVERY, metavar="TIME", help="of a window: '10 minutes', '1 day' (%(default)s)")
     add("--subscriptions", type=Path, metavar="FILE", help="a snapshot: count the copies that are sent as well")
-    add("--top", type=int, default=TOP, metavar="N", help="hottest topics that are kept (%(default)s)")
+    add("--top", type=command.at_least(1), default=TOP, metavar="N", help="hottest topics that are kept (%(default)s)")
     return command.run(parser, work, arguments, spark)
 
 

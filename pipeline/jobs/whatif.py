@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.deliveries import deliveries, frame_of, volumes
+from pipeline.deliveries import columns_for, deliveries, frame_of, volumes
 from pipeline.jobs import command, plots
 from pipeline.jobs.report import Report
 from pipeline.snapshot import Snapshot, read
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def what_if(messages: DataFrame, before: Snapshot, after: Snapshot) -> Change:
-    """What the module says, of messages with topic, syntax, client and value. Raises matchcore.InvalidFilter."""
+    """What the module says, of messages with the columns `columns_for`. Raises matchcore.InvalidFilter."""
     amounts = volumes(messages, before, after).persist()
     sides = [_received(amounts, snapshot).persist() for snapshot in (before, after)]
     unheard = [_unheard(side) for side in sides]
@@ -96,7 +96,7 @@ def _unheard(received: DataFrame) -> DataFrame:
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     before, after = read(options.before), read(options.after)
-    messages = command.messages(spark, options, "topic", "syntax", "client", "value")
+    messages = command.messages(spark, options, *columns_for(before, after))
     found = what_if(messages, before, after)
     written = Change(*(command.write(f, options.out / name) for name, f in zip(Change._fields, found, strict=True)))
     report(written, command.described(options), before, after).write(options.out / command.REPORT)

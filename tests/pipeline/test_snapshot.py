@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
@@ -46,6 +47,8 @@ def test_by_hand_a_filter_is_enough() -> None:
         ([b'{"client": "c"}'], "line 1: no filter"),
         ([b'{"filter": 7}'], "filter is 7, and should be str"),
         ([b'{"filter": "a", "syntax": "stomp"}'], "'stomp' is neither amqp nor mqtt"),
+        ([b'{"filter": "a"}', b'{"filter": "\\ud800"}'], "line 2: the filter has a surrogate"),
+        ([b'{"filter": "$share/g/a", "syntax": "mqtt"}'], 'give the name as "group"'),
     ],
 )
 def test_what_is_none_or_not_whole_is_refused_with_its_place(lines: list[bytes], told: str) -> None:
@@ -106,6 +109,18 @@ def test_without_progress_it_is_given_up_and_nothing_stays(tmp_path: Path, capsy
     with broker([3, 5], [len(HEAD) + 40, len(HEAD) + 5]) as url:
         assert main([url, str(tmp_path / "taken")]) == 1
     assert "127.0.0.1" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", [b'{"filter": "a"}\n', b'{"end": 3}\n', b"<html>\n"])
+def test_an_answer_that_is_none_of_a_broker_is_told_without_the_password(
+    line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pipeline.snapshot._open", lambda url, place: BytesIO(HEAD + line))
+    assert main(["http://me:secret@127.0.0.1:7421", str(tmp_path / "taken")]) == 1
+    said = capsys.readouterr().err
+    assert "http://...@127.0.0.1:7421: " in said
+    assert "secret" not in said
     assert list(tmp_path.iterdir()) == []
 
 
