@@ -15,7 +15,9 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +42,8 @@ class Message:
 
 def make(model: Model, *, scale: float = 1.0, seed: int = 0, messages: int | None = None) -> Iterator[Message]:
     """The load, by time; at most so many messages. Raises ValueError."""
-    if not scale > 0:
-        raise ValueError(f"scale {scale}: more than 0 is wanted")
+    if not 0 < scale < inf:
+        raise ValueError(f"scale {scale}: more than 0 is wanted, and less than infinite")
     if not model.kinds or not any(model.rates):
         raise ValueError("a model without messages makes no load")
     random = np.random.default_rng(seed)
@@ -112,12 +114,16 @@ def write(messages: Iterable[Message], path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".new-{path.name}")
     told = 0
-    with gzip.open(aside, "wt", 3) if path.suffix == ".gz" else aside.open("w", encoding="utf-8") as file:
-        for each in messages:
-            line = {"at": each.at, "topic": each.topic, "bytes": each.bytes, "publisher": each.publisher}
-            file.write(json.dumps(line) + "\n")
-            told += 1
-    os.replace(aside, path)
+    try:
+        with gzip.open(aside, "wt", 3) if path.suffix == ".gz" else aside.open("w", encoding="utf-8") as file:
+            for each in messages:
+                line = {"at": each.at, "topic": each.topic, "bytes": each.bytes, "publisher": each.publisher}
+                file.write(json.dumps(line) + "\n")
+                told += 1
+        os.replace(aside, path)
+    finally:
+        with suppress(FileNotFoundError):
+            aside.unlink()
     return told
 
 

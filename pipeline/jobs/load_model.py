@@ -96,6 +96,8 @@ def parse(told: dict[str, Any]) -> Model:
     kinds = []
     for kind in told["kinds"]:
         levels = tuple(Level(int(each["nodes"]), int(each["words"]), tuple(each["names"])) for each in kind["levels"])
+        if not levels or kind["topics"] != levels[-1].nodes or min(min(at.nodes, at.words) for at in levels) < 1:
+            raise ValueError(f"the levels of {kind['root']!r} are no tree of {kind['topics']} topics")
         kinds.append(Kind(**{**kind, "levels": levels, "sizes": tuple(map(float, kind["sizes"]))}))
     names = [name for name in Model.__dataclass_fields__ if name not in ("kinds", "rates")]
     return Model(**{name: told[name] for name in names}, rates=tuple(map(float, told["rates"])), kinds=tuple(kinds))

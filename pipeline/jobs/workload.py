@@ -34,7 +34,7 @@ KIND: Final = ["root", "length"]
 
 
 def learn(messages: DataFrame, *, names_max: int = NAMES, intervals: int = INTERVALS) -> Model:
-    """The model of messages with topic, syntax, client, timestamp and value. Raises ValueError if there are none."""
+    """The model of messages with topic, syntax, timestamp, value and perhaps client. ValueError: there are none."""
     seen = _seen(messages).persist()
     begin, end, count = seen.agg(F.min("micros"), F.max("micros"), F.count("*")).collect()[0]
     if not count:
@@ -53,11 +53,15 @@ def learn(messages: DataFrame, *, names_max: int = NAMES, intervals: int = INTER
 
 
 def _seen(messages: DataFrame) -> DataFrame:
-    """(words, name, root, length, client, micros, size): what is looked at of each message."""
+    """(words, name, root, length, client, micros, size): what is looked at of each message.
+
+    client is "" where messages do not tell it: one publisher.
+    """
+    client = F.coalesce("client", F.lit("")) if "client" in messages.columns else F.lit("")
     words = F.when(F.col("syntax") == "mqtt", F.split("topic", "/")).otherwise(F.split("topic", r"\."))
     return messages.select(
         words.alias("words"),
-        F.coalesce("client", F.lit("")).alias("client"),
+        client.alias("client"),
         F.unix_micros("timestamp").alias("micros"),
         F.octet_length("value").alias("size"),
     ).select(
@@ -146,7 +150,9 @@ def _kind(share: float, key: Any, popularity: Any, levels: Any, payloads: Any) -
 
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
-    messages = command.messages(spark, options, "topic", "syntax", "client", "timestamp", "value")
+    # A broker does not tell who published.
+    client = [] if options.input.startswith(command.BROKERS) else ["client"]
+    messages = command.messages(spark, options, "topic", "syntax", "timestamp", "value", *client)
     about = command.described(options)
     model = replace(learn(messages, names_max=options.names), learned={"from": about})
     model.save(options.out / "model.json")
@@ -212,11 +218,11 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
     example = "python -m pipeline.jobs.workload archive --out load --scale 10\n  fanlight bench load replay"
     example += " --set file=load/recording.jsonl.gz"
     parser = command.parser("workload", __doc__ or "", example)
-    add = parser.add_argument
+    add, count = parser.add_argument, command.at_least(0)
     add("--scale", type=float, default=1.0, metavar="N", help="of the recording: N times rate, topics, publishers (1)")
-    add("--seed", type=int, default=0, metavar="N", help="another one, another recording (0)")
-    add("--messages", type=int, default=MESSAGES, metavar="N", help=f"of the recording at most; 0: none ({MESSAGES})")
-    add("--names", type=int, default=NAMES, metavar="N", help=f"words of each level that keep their names ({NAMES})")
+    add("--seed", type=count, default=0, metavar="N", help="another one, another recording (0)")
+    add("--messages", type=count, default=MESSAGES, metavar="N", help=f"of the recording at most; 0: none ({MESSAGES})")
+    add("--names", type=count, default=NAMES, metavar="N", help=f"words of each level that keep their names ({NAMES})")
     options = parser.parse_args(arguments)
     if not Path(options.input).is_file():
         return command.run(parser, work, arguments, spark)
@@ -226,7 +232,6 @@ def main(arguments: Sequence[str] | None = None, spark: Any = None) -> int:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return command.WRONG
     return command.OK
-
 
 
 if __name__ == "__main__":

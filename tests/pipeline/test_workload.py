@@ -99,8 +99,15 @@ def test_a_model_comes_back_from_its_file_and_what_is_none_is_refused(tmp_path: 
         (tmp_path / "other").write_text(text)
         with pytest.raises(ValueError, match="no workload model"):
             load(tmp_path / "other")
-    with pytest.raises(ValueError, match="more than 0"):
-        next(make(MODEL, scale=0))
+    told = json.loads(MODEL.json())
+    told["kinds"][0]["topics"] = 0  # as edited by hand
+    (tmp_path / "other").write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="the levels of 'plant' are no tree of 0 topics"):
+        load(tmp_path / "other")
+    for scale in (0, -1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="more than 0"):
+            write(make(MODEL, scale=scale), tmp_path / "load.gz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "other"]
 
 
 def test_the_harness_reads_what_is_written(tmp_path: Path) -> None:
@@ -171,3 +178,13 @@ def test_from_the_command_line_a_model_and_a_recording_and_from_the_model_anothe
     (tmp_path / "broken.json").write_text(json.dumps({"workload": 9}))
     assert workload.main([str(tmp_path / "broken.json"), "--out", str(tmp_path / "no")]) == 2
     assert not (tmp_path / "no").exists()
+    with pytest.raises(SystemExit):
+        workload.main([str(tmp_path / "out" / "model.json"), "--out", str(tmp_path / "no"), "--messages", "-1"])
+
+
+def test_messages_that_do_not_tell_who_published_are_one_publishers(spark: Any) -> None:
+    from pipeline.jobs.workload import learn
+
+    rows = [("a.b", "amqp", datetime(2026, 11, 21, 20, tzinfo=UTC), b"x")]
+    found = learn(spark.createDataFrame(rows, "topic STRING, syntax STRING, timestamp TIMESTAMP, value BINARY"))
+    assert (found.messages, found.kinds[0].publishers) == (1, 1)
