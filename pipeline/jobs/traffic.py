@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from archive.arrow import pa
 from pipeline.jobs import command, plots
@@ -53,27 +54,18 @@ def with_deliveries(counted: DataFrame, snapshot: Snapshot) -> DataFrame:
 
     Counted as the broker does (pipeline/shares.py). Raises matchcore.InvalidFilter.
     """
-    found = copies(counted, snapshot).withColumnsRenamed({"topic": "_topic", "syntax": "_syntax", "client": "_client"})
-    same = (F.col("topic") == F.col("_topic")) & (F.col("syntax") == F.col("_syntax"))
-    same &= F.col("client").eqNullSafe(F.col("_client"))
-    deliveries = (F.col("messages") * F.col("copies")).alias("deliveries")
-    return counted.join(F.broadcast(found), same).select(*counted.columns, deliveries)
-
-
-def copies(counted: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """(topic, syntax, client, copies) of what was published: of one message, how many copies."""
     shared = counted.sparkSession.sparkContext.broadcast(terms_of(snapshot))
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
                 part = batch.slice(at, ROWS_AT_ONCE)
-                rows, _, weights = shares(shared.value, *part.columns)
-                made = np.rint(np.bincount(rows, weights, minlength=part.num_rows)).astype(np.int64)
-                yield pa.RecordBatch.from_arrays([*part.columns, pa.array(made)], names=[*part.schema.names, "copies"])
+                rows, _, weights = shares(shared.value, *(part.column(name) for name in ("topic", "syntax", "client")))
+                copies = np.rint(np.bincount(rows, weights, minlength=part.num_rows)).astype(np.int64)
+                made = pa.array(copies * part.column("messages").to_numpy())
+                yield pa.RecordBatch.from_arrays([*part.columns, made], names=[*part.schema.names, "deliveries"])
 
-    asked = counted.select("topic", "syntax", "client").distinct()
-    return asked.mapInArrow(count, "topic STRING, syntax STRING, client STRING, copies BIGINT")
+    return counted.mapInArrow(count, StructType([*counted.schema.fields, StructField("deliveries", LongType())]))
 
 
 def windows(counted: DataFrame) -> DataFrame:
