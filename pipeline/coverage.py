@@ -3,7 +3,7 @@
 matchcore decides (`covers`, `subsumed`). What the broker adds is here: no wildcard sees the topics below $SYS and
 $inbox, so filters that begin with these words are compared among themselves only; and a member of a queue group is
 no substitute for a subscription of its own, nor the other way, so of one client only those without a group are
-compared.
+compared; and one with no echo is none for one that gets what its own client publishes.
 
 Usually 5 us a filter: some seconds for 100,000 subscriptions. docs/matchcore.md has what it can come to.
 """
@@ -47,9 +47,13 @@ def coverage(snapshot: Snapshot) -> tuple[list[Spelled | None], list[Spelled | N
             clients[each.client].append(at)
     own: list[Spelled | None] = [None] * len(spelled)
     for places in clients.values():
-        by_own = covered(spelled[at] for at in places) if len(places) > 1 else {}
+        if len(places) == 1:
+            continue
+        by_own = covered(spelled[at] for at in places)
+        echoing = [at for at in places if not snapshot.subscriptions[at].no_echo]
+        by_echoing = by_own if len(echoing) == len(places) else covered(spelled[at] for at in echoing)
         for at in places:
-            own[at] = by_own.get(spelled[at])
+            own[at] = (by_own if snapshot.subscriptions[at].no_echo else by_echoing).get(spelled[at])
     return own, [by_anybody.get(each) for each in spelled]
 
 

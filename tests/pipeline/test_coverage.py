@@ -85,3 +85,9 @@ def test_only_filters_of_the_same_client_and_without_a_group_stand_in_for_each_o
     assert kept in {(b"stock.#", "amqp"), (b"stock/#", "mqtt")}
     assert anybody[1] == anybody[2] == anybody[3] == kept
     assert anybody[5:] == [(b"gate.*", "amqp"), None]
+
+
+def test_one_with_no_echo_stands_in_for_such_only() -> None:
+    wide = Subscription("stock.#", client="a", no_echo=True)
+    narrow = [Subscription("stock.x", client="a", no_echo=no_echo) for no_echo in (True, False)]
+    assert coverage(Snapshot((wide, *narrow)))[0] == [None, (b"stock.#", "amqp"), None]
