@@ -147,14 +147,14 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
     roots = found.roots.orderBy(F.desc("copied_bytes"), "root").limit(SHOWN).collect()
     sums = [F.sum(name) for name in ("published", "copies", "copied_bytes", "unheard")]
     total = found.roots.agg(*sums, F.count("*")).collect()[0]
-    facts = found.filters.agg(
-        F.count("*"), F.count_if(F.col("messages") == 0), F.count("covered_by_own"), F.count("covered_by")
+    idle, redundant = found.filters.agg(
+        F.count_if(F.col("messages") == 0), F.count("covered_by_own")
     ).collect()[0]
     page.facts(
         [
             ("messages published", total[0] or 0), ("copies delivered", round(total[1] or 0)),
             ("bytes delivered", round(total[2] or 0)), ("messages that nobody got", total[3] or 0),
-            ("subscriptions that got nothing", facts[1]), ("covered by their own client's", facts[2]),
+            ("subscriptions that got nothing", idle), ("covered by their own client's", redundant),
         ]
     )  # fmt: skip
     page.say(
@@ -181,35 +181,35 @@ def report(found: Audience, about: str, snapshot: Snapshot) -> Report:
         ],
         total=total[4],
     )
-    _filters(page, found.filters)
+    _filters(page, found.filters, idle, redundant)
     return page
 
 
-def _filters(page: Report, filters: DataFrame) -> None:
+def _filters(page: Report, filters: DataFrame, idle: int, redundant: int) -> None:
     most = filters.orderBy(F.desc("bytes"), "filter", "client").limit(SHOWN).collect()
     page.section("The filters that get most")
     page.table(
         ["client", "filter", "group", "topics", "copies", "bytes", "share of bytes, %"],
         [(r.client, r.filter, r.group, r.topics, _n(r.messages), _n(r.bytes), 100 * r.bytes_share) for r in most],
     )
-    for title, chosen, sentence in (
-        ("Filters that got nothing", F.col("messages") == 0, "In the time that was looked at no message was theirs."),
+    for title, chosen, total, sentence in (
+        ("Filters that got nothing", F.col("messages") == 0, idle,
+         "In the time that was looked at no message was theirs."),
         (
-            "Filters that their own client makes redundant", F.col("covered_by_own").isNotNull(),
+            "Filters that their own client makes redundant", F.col("covered_by_own").isNotNull(), redundant,
             "Another filter of the same client matches everything that these do. A native client gets such messages "
             "twice; an MQTT client may have asked for another QoS.",
         ),
     ):  # fmt: skip
-        some = filters.where(chosen)
         page.section(title)
         page.say(sentence)
         page.table(
             ["client", "filter", "copies", "covered by its own", "covered by anybody's", "with the same filter"],
             [
                 (r.client, r.filter, _n(r.messages), r.covered_by_own, r.covered_by, r.same)
-                for r in some.orderBy("client", "filter").limit(SHOWN).collect()
+                for r in filters.where(chosen).orderBy("client", "filter").limit(SHOWN).collect()
             ],
-            total=some.count(),
+            total=total,
         )
 
 

@@ -76,6 +76,17 @@ def messages(spark: Any) -> Any:
     return spark.createDataFrame(rows, "topic STRING, syntax STRING, client STRING, value BINARY").coalesce(1)
 
 
+def test_who_published_is_asked_for_only_where_a_subscription_has_no_echo(spark: Any) -> None:
+    """A broker does not tell it."""
+    from pipeline.deliveries import columns_for, volumes
+
+    wanting = Snapshot((Subscription("a"), Subscription("a", no_echo=True)))
+    assert columns_for(BEFORE, BEFORE) == ["topic", "syntax", "value"]
+    assert columns_for(BEFORE, wanting) == ["topic", "syntax", "value", "client"]
+    told = spark.createDataFrame([("x", "amqp", b"12")], "topic STRING, syntax STRING, value BINARY")
+    assert [tuple(row) for row in volumes(told, BEFORE).collect()] == [("x", "amqp", None, 1, 2)]
+
+
 def test_audience_gives_each_its_share(messages: Any) -> None:
     from pipeline.jobs.audience import audience
 
@@ -143,6 +154,7 @@ def test_both_from_the_command_line_over_an_archive(spark: Any, folder: Path, tm
     page = (tmp_path / "a" / "report.html").read_text()
     assert "stock.&lt;b&gt;" in page
     assert "<script>" not in page
+    assert "<dt>subscriptions that got nothing</dt><dd>1</dd>" in page
     assert spark.read.parquet(str(tmp_path / "a" / "clients")).where("messages > 0").count() == 1
     arguments = [str(folder), "--before", str(before), "--after", str(after), "--out", str(tmp_path / "w")]
     assert whatif.main(arguments, spark) == 0
