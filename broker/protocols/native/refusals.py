@@ -23,7 +23,7 @@ class Refusals:
             return
         refused, error = known
         if mark[1] == refused[1] and mark > refused:
-            raise error
+            raise error.with_traceback(None)  # each raise adds to it, and it holds the frames with what they had
         del self._first[mark[0]]  # it is tried again, or given up with its batch
 
     def add(self, mark: Mark, error: FanlightError) -> None:

@@ -1,5 +1,6 @@
 """Marks by bytes (docs/native-protocol.md, 3.8): a repetition is not routed and not counted as a message."""
 
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -74,6 +75,14 @@ def test_nothing_in_its_batch_passes_a_message_that_was_refused_until_that_is_pu
     assert [fields[3] for fields in subscriber.frames()] == [b"1", b"2", b"3"]
     other.send(marked("$SYS.a", b"", "p", 3, 0, request=1), marked("a", b"4", "p", 3, 1, request=2))
     assert [(number, code) for _, number, code, *_ in other.frames()] == [(1, "not_permitted"), (2, "not_permitted")]
+
+
+def test_an_error_that_refuses_many_does_not_grow_with_them(world: World) -> None:
+    publisher = world.connect()
+    publisher.send(*(marked("$SYS.a", b"", "p", 0, number) for number in range(50)))
+    assert len(publisher.frames()) == 50
+    ((_, error),) = publisher.protocol.refusals._first.values()
+    assert sum(1 for _ in walk_tb(error.__traceback__)) < 10
 
 
 def test_a_connection_remembers_refusals_of_so_many_producers(world: World) -> None:
