@@ -31,6 +31,7 @@ SYNTAXES: Final = ("amqp", "mqtt")
 
 BATCH_ROWS: Final = 8_192  # at most, and half of it at least if there are so many
 TURN_SECONDS: Final = 600.0  # to wait for a replay that is allowed to read: others have whole partitions to read first
+_FIELDS: Final[dict[str, Any]] = {CONTENT_TYPE: str, CORRELATION: str | bytes}  # headers that are, if of this type
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_MAX: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
@@ -205,8 +206,9 @@ def _batch(frames: list[Any]) -> Any:
 
 
 def _told(headers: dict[str, Any] | None, name: str) -> Any:
-    """A header that is a field of its own in the archive."""
-    return headers.get(name) if headers else None
+    """A header that is a field of its own in the archive: not one of another type, or with several values."""
+    value = headers.get(name) if headers else None
+    return value if isinstance(value, _FIELDS[name]) else None
 
 
 def _headers(headers: dict[str, Any] | None) -> list[tuple[str, bytes | None]] | None:
@@ -215,7 +217,7 @@ def _headers(headers: dict[str, Any] | None) -> list[tuple[str, bytes | None]] |
         return None
     found: list[tuple[str, bytes | None]] = []
     for name, value in headers.items():
-        if name not in (CONTENT_TYPE, CORRELATION):
+        if name not in _FIELDS or _told(headers, name) is None:
             found += [(name, _octets(one)) for one in (value if isinstance(value, list) else [value])]
     return found or None
 
