@@ -41,9 +41,14 @@ CHECKS: dict[str, tuple[str, ...]] = {
 # Each worker is handed whole files, in order: what a file starts is started once. Many workers would starve the
 # brokers and generators that the tests start beside them.
 WORKERS_MAX = 4
-SIDE_BY_SIDE = ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", "--dist=loadfile", "--no-loadscope-reorder")
-# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share one Spark, which
-# would take both processors from the brokers beside it.
+WHOLE_FILES = ("--dist=loadfile", "--no-loadscope-reorder")
+SIDE_BY_SIDE = {
+    "tests": ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", *WHOLE_FILES),
+    # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk.
+    "spark": ("-n", "2", *WHOLE_FILES),
+}
+# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which would
+# take both processors from the brokers beside it.
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
 
 
@@ -117,7 +122,7 @@ def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | Non
     report.unlink(missing_ok=True)
     if paths and not ours:
         return Outcome(name, 0.0, passed=True, note="not asked for"), None
-    workers = SIDE_BY_SIDE if name == "tests" and not ours else ()
+    workers = SIDE_BY_SIDE.get(name, ()) if not ours else ()
     others = (f"--ignore={FOLDERS['spark']}",) if name == "tests" else ()
     command = (*CHECKS[name], *workers, f"--junitxml={report}", *others, *(ours or [FOLDERS[name]]), *rest)
     outcome = run(name, command, selected=bool(arguments))
