@@ -57,8 +57,9 @@ def write(format: Format, content: Content) -> Message | None:
         headers[CONTENT_TYPE] = content.content_type
     if content.correlation is not None:
         headers[CORRELATION] = text_or_octets(content.correlation)
+    fields_set = frozenset(headers)  # an array of the name is several headers of it, and none of them a field
     for name, value in content.headers:
-        if name in (CONTENT_TYPE, CORRELATION) and name in headers:
+        if name in fields_set:
             name = f"x-{name}"
         if not name.startswith("$") and len(name.encode()) <= HEADER_KEY_BYTES_MAX:
             add(headers, name, value)

@@ -62,6 +62,15 @@ def test_a_header_of_another_type_than_its_meaning_has_stays_a_header(name: str,
     assert content.content_type is content.correlation is None
 
 
+@pytest.mark.parametrize("name", ["content-type", "correlation-id"])
+def test_an_array_of_a_name_with_a_meaning_stays_an_array(name: str) -> None:
+    content = FORMAT.read(native(**{name: ["a", b"\xfe"]}))
+    assert content.headers == ((name, "a"), (name, b"\xfe"))
+    message = FORMAT.write(content)
+    assert message is not None
+    assert fields_of(message)[2] == {name: ["a", b"\xfe"]}
+
+
 def test_nothing_is_written_that_the_protocol_forbids() -> None:
     message = FORMAT.write(
         Content(b"t", 1, b"", (("$x", 1), ("k" * 256, 2), ("content-type", "mine")), content_type="yours")
