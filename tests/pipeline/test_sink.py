@@ -141,8 +141,7 @@ def test_a_broker_that_is_not_there_fails_the_task_in_bounded_time(broker: TestB
         publish({"url": broker.url, "timeout": 0.3}, iter([]))
 
 
-@pytest.mark.parametrize("marked", [False, True])
-@pytest.mark.parametrize("killed_at", [3_000, 20_000])
+@pytest.mark.parametrize(("killed_at", "marked"), [(3_000, True), (20_000, False)])
 def test_a_broker_that_is_killed_and_starts_again_has_every_row(
     start_broker: StartBroker, tmp_path: Path, killed_at: int, marked: bool
 ) -> None:
