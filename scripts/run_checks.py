@@ -47,8 +47,8 @@ SIDE_BY_SIDE = {
     # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk.
     "spark": ("-n", "2", *WHOLE_FILES),
 }
-# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which would
-# take both processors from the brokers beside it.
+# Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which
+# would take both processors from the brokers beside it.
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
 
 
