@@ -122,4 +122,6 @@ def _marks(options: Mapping[str, str], stream: bool) -> tuple[bool, str | None]:
     wanted = one_of(options, "marks", ("true", "false")) == "true"
     if wanted and "marks" in options and not stream and producer is None:
         raise ValueError("marks of a batch need the option producer: a name that a repetition of this write has, too")
+    if not wanted and producer is not None:
+        raise ValueError("producer is the name that marks are kept under: leave it out, or leave out marks=false")
     return wanted and (stream or producer is not None), producer

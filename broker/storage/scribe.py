@@ -231,10 +231,11 @@ class Scribe(threading.Thread):
             load = self._unsynced.pop()
             assert load.columns is not None  # marks alone are on the disk when they are written
             self._unsynced_octets -= load.octets
-            self._messages -= load.columns.rows
             self._written = load.columns.first
             self._waiting.appendleft(load)
-            self.writer.lost -= load.columns.rows
+            if load.batch is not None:  # one that could not be told was never written
+                self._messages -= load.columns.rows
+                self.writer.lost -= load.columns.rows
 
     def _keep_up(self) -> None:
         """Close a segment that is old enough, and remove what is too old."""

@@ -100,6 +100,7 @@ def test_the_option_topic_is_for_all_rows() -> None:
         ({"syntax": "nats"}, "topic string, value binary", "syntax='nats': give amqp or mqtt"),
         ({"timeout": "soon"}, "topic string, value binary", "timeout='soon': give seconds"),
         ({"marks": "true"}, "topic string, value binary", "marks of a batch need the option producer"),
+        ({"marks": "false", "producer": "p"}, "topic string, value binary", "leave it out, or leave out marks=false"),
         ({"producer": "p" * 241}, "topic string, value binary", "give a name of 1 to 240 bytes"),
         ({"maxUnacknowledged": 0}, "topic string, value binary", "maxUnacknowledged='0': give a number"),
         ({"url": "mqtt://127.0.0.1"}, "topic string, value binary", "must begin with fanlight://"),

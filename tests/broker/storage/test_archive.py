@@ -188,6 +188,37 @@ def test_a_sync_that_fails_takes_back_what_was_written_and_it_is_written_again_i
     assert archived.archive.counters()["archive_lost"] == 0
 
 
+def test_a_batch_that_could_not_be_told_is_lost_once_though_a_sync_fails_behind_it(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def untold(columns: object) -> object:
+        asked.append(columns)
+        raise ValueError("what is this?")
+
+    archived = build(durability=Durability.INTERVAL)
+    peer = archived.world.connect("p")
+    peer.publish("a", b"0", 0)
+    archived.archive.tap.flush()
+    archived.loop.run_until(lambda: archived.archive.state.sequence == 1)  # the next sync is not due yet
+    archived.disk.rotten = True
+    peer.publish("a", b"1", 0)
+    archived.archive.tap.flush()
+    archived.loop.run_until(lambda: archived.archive.state.written == 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("broker.storage.scribe.batch_of", untold)
+        peer.publish("a", b"2", 0)
+        archived.archive.tap.flush()
+        archived.loop.run_until(lambda: bool(asked))
+    archived.loop.run_until(lambda: archived.archive.trouble is not None)
+    archived.disk.rotten = False
+    archived.settled()
+    assert [row["value"] for row in archived.rows()] == [b"0", b"1"]
+    counters = archived.archive.counters()
+    assert (counters["archive_messages"], counters["archive_lost"]) == (2, 1)
+
+
 def test_a_disk_that_stays_rotten_is_tried_again_at_its_time_and_not_with_each_batch(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
