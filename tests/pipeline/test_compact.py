@@ -1,11 +1,6 @@
 """`compact`: every message once into Parquet, laid out by time and root, over repetitions, kills and crashes."""
 
-import os
 import re
-import select
-import signal
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +11,7 @@ import pytest
 from archive import MESSAGE, SCHEMA, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
+from tests.pipeline.killed import run_until_stuck
 
 
 def compact(spark: Any, *arguments: Any, **options: Any) -> list[tuple[int, int]]:
@@ -188,22 +184,7 @@ def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or
     from pipeline.jobs import filesets
 
     out = tmp_path / "out"
-    os.mkfifo(tmp_path / "reached")
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", STUCK, str(folder), str(out), str(tmp_path)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )  # fmt: skip
-    reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        ready, _, _ = select.select([reached], [], [], 120)
-        assert ready, (tmp_path / "log").read_text(errors="replace")[-4000:]
-        assert os.read(reached, 100) == b"reached"
-    finally:
-        os.close(reached)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    run_until_stuck(STUCK, folder, out, tmp_path, work=tmp_path)
     manifest = filesets.load(out)
     assert manifest is not None
     assert [(one.first, one.end) for one in manifest.sets] == [(0, 400)]

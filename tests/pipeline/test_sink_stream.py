@@ -1,14 +1,10 @@
 """A stream from a broker's archive to a broker, by source and sink `fanlight`: failed, killed, started again."""
 
-import os
-import select
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import StartBroker
+from tests.pipeline.killed import run_until_stuck
 from tests.pipeline.test_sink import values
 
 # Reads the archive of one broker in batches of 300, in two partitions each. In the first batch a task fails half-way,
@@ -60,33 +56,17 @@ query.awaitTermination()
 """
 
 
-def run_until_stuck(archive: str, work: Path, url: str) -> None:
-    """Run that query until it is stuck, then kill its driver, its JVM and its workers."""
-    os.mkfifo(work / "reached")
-    with (work / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", STUCK, archive, str(work), url],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )  # fmt: skip
-    reached = os.open(work / "reached", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        ready, _, _ = select.select([reached], [], [], 240)  # it ends, too, when the last writer has gone
-        assert ready, (work / "log").read_text(errors="replace")[-4000:]
-        assert os.read(reached, 100) == b"reached"
-    finally:
-        os.close(reached)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def test_a_query_that_fails_and_is_killed_inside_a_batch_publishes_every_message_once(
     spark: Any, start_broker: StartBroker, folder: Path, tmp_path: Path
 ) -> None:
+    from pipeline.broker import Address
+    from pipeline.remote import Remote
+
     received = tmp_path / "received"
     source, broker = start_broker(archive=folder), start_broker(archive=received, archive_receipts=True)
-    run_until_stuck(source.url, tmp_path, broker.url)
-    before = values(received)
+    run_until_stuck(STUCK, source.url, tmp_path, broker.url, work=tmp_path)
+    with Remote(Address(broker.url), "#", "amqp", 1):  # asks, and so waits until what was published is in the archive
+        before = values(received)
     assert 300 < len(before) < 600
     assert max(before) >= 450
     assert len(set(before)) == len(before)

@@ -2,10 +2,6 @@
 
 import json
 import os
-import select
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +10,7 @@ import pytest
 from archive import Archive, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
+from tests.pipeline.killed import run_until_stuck
 
 
 class Query:
@@ -141,22 +138,7 @@ def test_a_query_that_is_killed_inside_a_batch_reads_the_same_again_and_nothing_
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
     """SIGKILL to the driver, its JVM and its workers. Between, more is written: the batch must not grow by it."""
-    os.mkfifo(tmp_path / "reached")
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", STUCK, str(folder), str(tmp_path)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )  # fmt: skip
-    reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        ready, _, _ = select.select([reached], [], [], 120)  # it ends, too, when the last writer has gone
-        assert ready, (tmp_path / "log").read_text(errors="replace")[-4000:]
-        assert os.read(reached, 100) == b"reached"
-    finally:
-        os.close(reached)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    run_until_stuck(STUCK, folder, tmp_path, work=tmp_path)
     written = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
     assert [path.name for path in written] == ["0", "1"]  # the second batch was begun,
     assert [path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")] == ["0"]  # and not ended

@@ -8,7 +8,6 @@ the page, below build/, are made absolute.
 import contextlib
 import importlib
 import io
-import os
 import re
 import shlex
 import subprocess
@@ -16,6 +15,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.pipeline.killed import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "pipeline.md"
@@ -56,10 +57,6 @@ def shell(text: str, folder: Path, spark: Any) -> str:
         else:
             assert line in ("make spark", 'export PATH="$PWD/.venv/bin:$PATH"'), line
     return said
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def test_the_tutorial_prints_what_it_shows(spark: Any, tmp_path: Path) -> None:
