@@ -48,7 +48,7 @@ SIDE_BY_SIDE = {
     "spark": ("-n", "2", *WHOLE_FILES),
 }
 # Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which
-# would take both processors from the brokers beside it.
+# would take both processors from the brokers beside it, and has threads that disturb hypothesis (tests/without_spark).
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
 
 
