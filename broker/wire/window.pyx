@@ -24,6 +24,7 @@ cdef enum:
     FIRST_SLOTS = 8
 
 STATES = ("queued", "awaiting PUBACK", "awaiting PUBREC", "awaiting PUBCOMP", "ended")
+AWAITED = (None, "PUBACK", "PUBREC", "PUBCOMP", None)    # by the same numbers
 
 
 @cython.no_gc
@@ -280,6 +281,11 @@ cdef class Window:
         self.ledger.acknowledged += 1
         self.pump(now)
         return True
+
+    def awaited(self, int identifier):
+        """The acknowledgement that the message in flight with this identifier waits for; None if none is in flight."""
+        cdef Flight flight = self.find(identifier)
+        return None if flight is None else AWAITED[flight.state]
 
     def acknowledge(self, int identifier, double now):
         """PUBACK. False if no QoS 1 message is in flight with this identifier."""

@@ -101,6 +101,7 @@ def release(connection: "MqttConnection", packet: PubRel) -> None:
 
 def acknowledged(connection: "MqttConnection", packet: PubAck, now: float) -> None:
     """PUBACK of a message we sent."""
+    _check_kind(connection, packet)
     window = connection.session.window
     settle = window.refuse if packet.reason_code >= ERROR else window.acknowledge
     _found(connection, settle(packet.packet_id, now))
@@ -108,6 +109,7 @@ def acknowledged(connection: "MqttConnection", packet: PubAck, now: float) -> No
 
 def received(connection: "MqttConnection", packet: PubRec, now: float) -> None:
     """PUBREC of a message we sent: PUBREL, unless the client refused it (4.3.3)."""
+    _check_kind(connection, packet)
     window = connection.session.window
     if packet.reason_code >= ERROR:
         _found(connection, window.refuse(packet.packet_id, now))
@@ -117,7 +119,21 @@ def received(connection: "MqttConnection", packet: PubRec, now: float) -> None:
 
 def completed(connection: "MqttConnection", packet: PubComp, now: float) -> None:
     """PUBCOMP of a message we sent."""
+    _check_kind(connection, packet)
     _found(connection, connection.session.window.complete(packet.packet_id, now))
+
+
+def _check_kind(connection: "MqttConnection", packet: PubAck | PubRec | PubComp) -> None:
+    """Raises ProtocolError if the message in flight with this identifier waits for another acknowledgement.
+
+    To ignore it would leave the identifier in use for ever: the client takes the handshake for done, or for failed.
+    """
+    kind, awaited = packet.type.name, connection.session.window.awaited(packet.packet_id)
+    if awaited is None or awaited == kind:
+        return
+    if awaited == "PUBCOMP" and kind == "PUBREC" and packet.reason_code < ERROR:
+        return  # once more, as the PUBREL may have been lost; a refusal comes too late
+    raise ProtocolError(f"{kind} for message {packet.packet_id}, which waits for a {awaited}")
 
 
 def _found(connection: "MqttConnection", known: bool) -> ReasonCode:
