@@ -43,3 +43,10 @@ def test_an_example_shows_what_it_promises(module_broker: TestBroker, name: str)
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.endswith(SHOWN[name])
+
+
+def test_the_program_that_mypy_checks_runs(module_broker: TestBroker) -> None:
+    program = EXAMPLES.parent / "tests" / "typed_program.py"
+    run = subprocess.run([sys.executable, "-W", "error", str(program), module_broker.url], capture_output=True,
+                         text=True, timeout=60)  # fmt: skip
+    assert (run.stdout.splitlines()[-1:], run.stderr) == (["{'AAPL': 189.95} STOCK/NASDAQ/AAPL"], "")

@@ -1,6 +1,8 @@
 """The asyncio client against a scripted peer: what it says, what it makes of what it is told."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -332,7 +334,7 @@ async def test_what_would_cost_the_connection_is_refused_here() -> None:
         assert client.stats.published == 0
 
 
-async def test_a_topic_that_is_not_text_goes_and_comes_as_bytes() -> None:
+async def test_a_topic_that_is_not_text_goes_as_bytes_and_comes_as_text_that_stands_for_them() -> None:
     async def script(peer: Peer) -> None:
         connection = await peer.greeted()
         await connection.expect(frame(fixint(6), fixint(1), fixint(1), octets(b"raw.\xff.*")))
@@ -340,12 +342,36 @@ async def test_a_topic_that_is_not_text_goes_and_comes_as_bytes() -> None:
         await connection.expect(frame(fixint(3), NIL, octets(b"raw.\xff.1"), octets(b"")))
         await connection.expect(frame(fixint(3), NIL, text("fine"), octets(b"")))
         await connection.say(frame(fixint(4), uint32(1), octets(b"raw.\xff.1"), octets(b"")))
+        await connection.expect(frame(fixint(3), NIL, octets(b"raw.\xff.1"), octets(b"again")))
 
     async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
         raw = await client.subscribe(b"raw.\xff.*")
         await client.publish(b"raw.\xff.1")
         await client.publish(b"fine")
-        assert (await raw.next(5)).words == (b"raw", b"\xff", b"1")
+        message = await raw.next(5)
+        assert (message.topic, message.topic_bytes) == ("raw.\udcff.1", b"raw.\xff.1")
+        assert message.words == ("raw", "\udcff", "1")
+        assert raw.filter == "raw.\udcff.*"
+        await client.publish(message.topic, b"again")  # where it came from, though it is no UTF-8
+        with pytest.raises(fanlight.InvalidTopic, match="not text"):
+            await client.publish("raw.\ud800", b"")
+
+
+async def test_publish_many_takes_pairs_and_says_which_item_is_none() -> None:
+    async def script(peer: Peer) -> None:
+        connection = await peer.greeted()
+        await connection.expect(frame(fixint(3), NIL, text("t"), octets(b"")))
+
+    async def rows() -> AsyncIterator[Any]:
+        yield "t", b""
+        yield "ab"  # two characters are no topic and payload
+
+    async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
+        with pytest.raises(TypeError, match=r"pairs \(topic, payload\); item 1 is 'ab'"):
+            await client.publish_many(rows())
+        with pytest.raises(TypeError, match=r"item 0 is b'x'"):
+            await client.publish_many([b"x"])  # type: ignore[list-item]
+        assert client.stats.published == 1
 
 
 async def test_publish_waits_when_the_peer_does_not_read() -> None:

@@ -1,6 +1,8 @@
 """The parts that do no I/O: addresses, delays, topics, serialisers, the outbox, what the command line prints."""
 
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,13 +96,42 @@ def test_a_backoff_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None
         ("a/b", 1, ("a", "b")),
         ("/a", 1, ("", "a")),
         ("stock/nyse/BRK.B", 1, ("stock", "nyse", "BRK.B")),
-        (b"a.\xff", 0, (b"a", b"\xff")),
+        (b"a.\xff", 0, ("a", "\udcff")),
         (b"", 0, ()),
-        (b"\xff/", 1, (b"\xff", b"")),
+        (b"\xff/", 1, ("\udcff", "")),
     ],
 )
 def test_a_topic_is_taken_apart_as_it_is_spelled(topic: Any, syntax: int, words: tuple[Any, ...]) -> None:
     assert topics.words(topic, syntax) == words
+
+
+@pytest.mark.parametrize("octets", [b"plain", b"a.\xff", "zürich".encode(), b"\xed\xa0\x80", b"\xc3"])
+def test_octets_of_a_topic_are_themselves_again_behind_the_text(octets: bytes) -> None:
+    assert topics.octets(topics.text(octets)) == octets
+    assert topics.octets(topics.checked(topics.text(octets))) == octets
+
+
+def test_a_topic_that_no_octets_spell_is_refused() -> None:
+    with pytest.raises(fanlight.InvalidTopic, match="not text"):
+        topics.checked("a.\ud800")
+
+
+def test_the_blocking_client_needs_no_import_of_its_own() -> None:
+    program = "import fanlight, sys; assert 'fanlight.sync' not in sys.modules; print(fanlight.sync.connect.__module__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("fanlight.sync\n", "")
+    with pytest.raises(AttributeError, match="no attribute 'synk'"):
+        fanlight.synk  # noqa: B018
+
+
+def test_a_connect_that_was_not_awaited_says_so() -> None:
+    connecting: Any = fanlight.connect("fanlight://h")
+    with pytest.raises(AttributeError, match=r"await it, as in .* or use `async with fanlight.connect"):
+        connecting.publish("t", b"")
+    with pytest.raises(AttributeError, match="'Connecting' object has no attribute 'publisch'"):
+        connecting.publisch("t", b"")
+    with pytest.raises(TypeError, match="use `async with"), connecting:
+        pass
 
 
 def test_an_inbox_is_put_into_either_spelling() -> None:

@@ -234,7 +234,7 @@ async def test_a_consumer_that_gives_up_leaves_the_message_to_the_next() -> None
     go = asyncio.Event()
     async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
         got = await client.subscribe("t")
-        with pytest.raises(fanlight.RequestTimeout, match="no message on 't' within"):
+        with pytest.raises(fanlight.MessageTimeout, match="no message on 't' within"):
             await got.next(0.01)
         waiting = asyncio.create_task(got.next())
         patient = asyncio.create_task(got.next(5))

@@ -8,8 +8,11 @@
             async for message in quotes:
                 print(message.topic, message.payload)
 
-`fanlight.sync` has the same names without `async`.
+`fanlight.sync` has the same names without `async`; it is imported when it is first used.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .backoff import Backoff
 from .client import Client
@@ -28,6 +31,7 @@ from .errors import (
     InvalidURL,
     LimitExceeded,
     MessagesGone,
+    MessageTimeout,
     NoResponders,
     NoSuchSubscription,
     NotPermitted,
@@ -74,6 +78,7 @@ __all__ = [
     "LimitExceeded",
     "Mark",
     "Message",
+    "MessageTimeout",
     "MessagesGone",
     "NoResponders",
     "NoSuchSubscription",
@@ -96,4 +101,14 @@ __all__ = [
     "Unsupported",
     "UnsupportedVersion",
     "connect",
+    "sync",
 ]
+
+if TYPE_CHECKING:
+    from . import sync as sync
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "sync":
+            return importlib.import_module(".sync", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ and may be made again.
 """
 
 import asyncio
+import reprlib
 from collections.abc import AsyncIterable, Iterable
 from datetime import datetime
 from types import TracebackType
@@ -23,6 +24,7 @@ from .errors import (
     ConnectionLost,
     DrainTimeout,
     FanlightError,
+    InvalidTopic,
     ReadingPaused,
     SubscriptionEnded,
 )
@@ -46,6 +48,13 @@ YIELD_BYTES = 128 * 1024
 
 Content = tuple[Topic, bytes, Headers | None, int, Topic | None]
 """Of a PUBLISH: topic, payload, headers, syntax, reply."""
+
+
+def pair(item: tuple[Topic, Any], number: int) -> tuple[Topic, Any]:
+    """Item `number` of `publish_many`, which must be a pair: a `str` of two characters would be one, too."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise TypeError(f"publish_many takes pairs (topic, payload); item {number} is {reprlib.repr(item)}")
+    return item
 
 
 class Client:
@@ -153,9 +162,12 @@ class Client:
         if link.state is State.CLOSED:
             raise link.not_connected()
         usual = type(payload) is bytes and type(topic) is str and syntax == "amqp"
-        if usual and self._plain and not (headers or reply or serializer or mark):
-            frame = link.encoder.publish(topic, payload)  # nothing to check, and by far the commonest
-        else:
+        plain = usual and self._plain and not (headers or reply or serializer or mark)
+        try:
+            frame = link.encoder.publish(topic, payload) if plain else None  # nothing to check: by far the commonest
+        except InvalidTopic:
+            frame = None  # no UTF-8: it may be the topic of a message that came
+        if frame is None:
             frame = self._encoded(self.content(topic, payload, headers, syntax, reply, serializer), None, mark)
         link.post_message(frame)
         link.stats.published += 1
@@ -174,15 +186,17 @@ class Client:
         """Publish (topic, payload) pairs, fire-and-forget, with the same headers and spelling; returns their
         number.
 
-        Raises as `publish` does; what came before has been published.
+        Raises as `publish` does, and TypeError for an item that is no pair; what came before has been published.
         """
         count = 0
         if isinstance(messages, AsyncIterable):
-            async for topic, payload in messages:
+            async for item in messages:
+                topic, payload = pair(item, count)
                 await self.publish(topic, payload, headers=headers, syntax=syntax, serializer=serializer)
                 count += 1
             return count
-        for topic, payload in messages:
+        for item in messages:
+            topic, payload = pair(item, count)
             await self.publish(topic, payload, headers=headers, syntax=syntax, serializer=serializer)
             count += 1
         return count

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import tls as certificates
 from .backoff import Backoff
@@ -107,6 +107,23 @@ class Connecting:
         self._address = address
         self._options = options
         self._client: Client | None = None
+
+    if not TYPE_CHECKING:  # a type checker finds these mistakes by itself
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(Client, name):
+                raise AttributeError(
+                    f"`connect` has not connected yet, so there is no {name!r}: await it, as in "
+                    "`client = await fanlight.connect(...)`, or use `async with fanlight.connect(...) as client`; "
+                    "in a program without `async` use fanlight.sync.connect"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+        def __enter__(self) -> None:
+            raise TypeError("use `async with fanlight.connect(...)`, or `with fanlight.sync.connect(...)`")
+
+        def __exit__(self, *_: object) -> None:
+            """Never reached: it is here so that `with` comes to __enter__."""
 
     async def open(self) -> "Client":
         """The client, connected."""

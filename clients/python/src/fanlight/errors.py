@@ -6,6 +6,7 @@
      ├─ ConnectionLost                  there was a connection; what waited for an answer gets this
      ├─ ConnectionClosed                the client was closed by its own program
      ├─ RequestTimeout                  the answer did not come in time
+     ├─ MessageTimeout                  no message came in time: subscription.next(timeout=...)
      ├─ DrainTimeout                    a drain ended with something left over
      ├─ NoResponders                    a request reached no subscription
      ├─ SubscriptionEnded               no further message will come
@@ -72,6 +73,12 @@ class RequestTimeout(FanlightError, TimeoutError):
     """No answer in time. `details`: `seconds`."""
 
     default_code = "timeout"
+
+
+class MessageTimeout(FanlightError, TimeoutError):
+    """No message came to a subscription in time. `details`: `seconds`."""
+
+    default_code = "message_timeout"
 
 
 class DrainTimeout(RequestTimeout):

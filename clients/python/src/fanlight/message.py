@@ -30,9 +30,15 @@ class BaseMessage:
         """Bytes of the frame it came in; what it counts in a subscription's queue."""
 
     @property
-    def topic(self) -> Topic:
-        """As it was published: `str`, or `bytes` where it is not valid UTF-8."""
-        return self._frame.topic
+    def topic(self) -> str:
+        """As it was published. An octet that is not UTF-8 is a lone surrogate in it (surrogateescape), and is
+        itself again where the topic is published or subscribed to. `topic_bytes` has the octets."""
+        return topics.text(self._frame.topic)
+
+    @property
+    def topic_bytes(self) -> bytes:
+        """The octets of the topic."""
+        return topics.octets(self._frame.topic)
 
     @property
     def payload(self) -> bytes:
@@ -49,14 +55,14 @@ class BaseMessage:
         return topics.NAMES[self._frame.syntax]
 
     @property
-    def words(self) -> tuple[str, ...] | tuple[bytes, ...]:
+    def words(self) -> tuple[str, ...]:
         """The topic's words, whatever the spelling; the empty AMQP topic has none."""
         return topics.words(self._frame.topic, self._frame.syntax)
 
     @property
-    def reply(self) -> Topic | None:
+    def reply(self) -> str | None:
         """Where an answer is awaited, in the same spelling as the topic; None where none is."""
-        return self._frame.reply
+        return None if self._frame.reply is None else topics.text(self._frame.reply)
 
     @property
     def offset(self) -> int | None:

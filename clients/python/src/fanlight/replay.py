@@ -86,7 +86,7 @@ class Replay(Subscription):
             "past_only": self._past_only or None,
         }
         return encoder.replay(
-            request, number, self.filter, {key: value for key, value in options.items() if value is not None}
+            request, number, self.wire_filter, {key: value for key, value in options.items() if value is not None}
         )
 
     def answered(self, result: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from . import topics
 from .errors import (
     ConnectionLost,
     FanlightError,
+    MessageTimeout,
     ReadingPaused,
     RequestTimeout,
     SubscriptionEnded,
@@ -75,7 +76,7 @@ class Subscription:
         self.number: int | None = None
         self.confirmed = False  # by the broker's OK, once: made again on each later connection
         self._table = table
-        self.filter = topics.checked(filter)
+        self.wire_filter = topics.checked(filter)
         self.stats = SubscriptionStats()
         self._syntax = topics.number(syntax)
         self._group = group
@@ -148,6 +149,11 @@ class Subscription:
             await self._table.within(timeout, asyncio.shield(self._emptied))
 
     @property
+    def filter(self) -> str:
+        """As it was given; octets that are not UTF-8 as in `message.topic`."""
+        return topics.text(self.wire_filter)
+
+    @property
     def syntax(self) -> topics.SyntaxName:
         return topics.NAMES[self._syntax]
 
@@ -175,9 +181,9 @@ class Subscription:
         return self._take()
 
     async def next(self, timeout: float | None = None) -> Message:
-        """The next message; waits for ever with `timeout` None, else so many seconds.
+        """The next message; waits without an end with `timeout` None, else so many seconds.
 
-        Raises RequestTimeout, SubscriptionEnded, SubscriptionOverflow, ConnectionLost.
+        Raises MessageTimeout, SubscriptionEnded, SubscriptionOverflow, ConnectionLost.
         """
         try:
             if timeout is None or self._queue:
@@ -186,10 +192,10 @@ class Subscription:
                 return await self.__anext__()
         except StopAsyncIteration:
             raise SubscriptionEnded(f"the subscription to {self.filter!r} has ended") from None
-        except RequestTimeout:
-            raise
+        except FanlightError:
+            raise  # why it ended: some of them are TimeoutErrors
         except TimeoutError as error:
-            raise RequestTimeout(
+            raise MessageTimeout(
                 f"no message on {self.filter!r} within {timeout:g} s", details={"seconds": timeout}
             ) from error
 
@@ -299,7 +305,7 @@ class Subscription:
 
     def request_frame(self, encoder: "Encoder", request: int, number: int) -> bytes:
         """What puts it in force on a connection. Raises BrokerError if this broker cannot."""
-        return encoder.subscribe(request, number, self.filter, self.wire_options() or {})
+        return encoder.subscribe(request, number, self.wire_filter, self.wire_options() or {})
 
     def answered(self, result: dict[str, Any]) -> None:
         """OK has come, with this."""

@@ -27,6 +27,7 @@ from . import tls as certificates
 from .background import LoopThread
 from .backoff import Backoff
 from .client import Client as AsyncClient
+from .client import pair
 from .codec import FRAME_BYTES
 from .connecting import DEFAULT_URL
 from .errors import (
@@ -43,6 +44,7 @@ from .errors import (
     InvalidURL,
     LimitExceeded,
     MessagesGone,
+    MessageTimeout,
     NoResponders,
     NoSuchSubscription,
     NotPermitted,
@@ -76,7 +78,7 @@ from .url import Address
 __all__ = [
     "BYTES", "DEFAULT_URL", "JSON", "MSGPACK", "AuthenticationFailed", "Backoff", "BrokerError", "Client",
     "ConnectError", "ConnectionClosed", "ConnectionLost", "DrainTimeout", "FanlightError", "FrameTooLarge",
-    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Mark", "Message", "MessagesGone",
+    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Mark", "Message", "MessageTimeout", "MessagesGone",
     "NoResponders", "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
     "Replay", "ReplayFailed", "RequestTimeout", "Routed", "SerializationError", "Serializer", "Stats", "Subscription",
     "SubscriptionEnded", "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported",
@@ -301,7 +303,8 @@ class Client:
     ) -> int:
         """As `fanlight.Client.publish_many`."""
         count = 0
-        for topic, payload in messages:
+        for item in messages:
+            topic, payload = pair(item, count)
             self.publish(topic, payload, headers=headers, syntax=syntax, serializer=serializer)
             count += 1
         return count
@@ -414,7 +417,7 @@ class Subscription:
         self._fetched: deque[AsyncMessage] = deque()
 
     @property
-    def filter(self) -> Topic:
+    def filter(self) -> str:
         return self._inner.filter
 
     @property

@@ -34,17 +34,16 @@ def number(syntax: str) -> int:
 
 
 def checked(topic: Topic) -> Topic:
-    """The topic as it goes on the wire: `str` wherever its octets allow it. Raises InvalidTopic,
-    TypeError."""
+    """The topic as it goes on the wire: `str` wherever its octets allow it. Raises InvalidTopic, TypeError.
+
+    A `str` that `text` made of octets that are not UTF-8 becomes these octets again.
+    """
     if isinstance(topic, str):
         try:
             topic.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidTopic(
-                f"topic {topic!r} is not text: {error.reason}; give its octets as bytes",
-                details={"position": error.start},
-            ) from None
-        return topic
+            return topic
+        except UnicodeEncodeError:
+            topic = octets(topic)
     if isinstance(topic, bytes):
         try:
             return topic.decode()
@@ -53,12 +52,27 @@ def checked(topic: Topic) -> Topic:
     raise TypeError(f"a topic or filter is str or bytes; got {type(topic).__name__}")
 
 
-def words(topic: Topic, syntax: int) -> tuple[str, ...] | tuple[bytes, ...]:
-    """The words of a topic: 0 for the empty AMQP topic, else one more than there are separators."""
-    separator = _SEPARATORS[syntax]
+def text(topic: Topic) -> str:
+    """The topic as `str`: an octet that is not UTF-8 becomes a lone surrogate (the error handler surrogateescape)."""
+    return topic if isinstance(topic, str) else topic.decode("utf-8", "surrogateescape")
+
+
+def octets(topic: Topic) -> bytes:
+    """The topic's octets: the inverse of `text`. Raises InvalidTopic for a `str` that has none."""
     if isinstance(topic, bytes):
-        return tuple(topic.split(separator.encode())) if topic or syntax == MQTT else ()
-    return tuple(topic.split(separator)) if topic or syntax == MQTT else ()
+        return topic
+    try:
+        return topic.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidTopic(
+            f"topic {topic!r} is not text: {error.reason}; give its octets as bytes",
+            details={"position": error.start},
+        ) from None
+
+
+def words(topic: Topic, syntax: int) -> tuple[str, ...]:
+    """The words of a topic, as `text` writes them: 0 for the empty AMQP topic, else one more than separators."""
+    return tuple(text(topic).split(_SEPARATORS[syntax])) if topic or syntax == MQTT else ()
 
 
 def join(prefix: Topic, word: str, syntax: int) -> Topic:

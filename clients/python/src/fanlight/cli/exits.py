@@ -6,6 +6,7 @@ from ..errors import (
     ConnectionLost,
     FanlightError,
     InvalidURL,
+    MessageTimeout,
     ReadingPaused,
     RequestTimeout,
 )
@@ -32,7 +33,7 @@ def code(error: BaseException) -> int:
     """The exit code of an error that ended a command."""
     if isinstance(error, InvalidURL):
         return USAGE
-    if isinstance(error, RequestTimeout | ReadingPaused):
+    if isinstance(error, RequestTimeout | MessageTimeout | ReadingPaused):
         return TIMED_OUT
     if isinstance(error, ConnectError | ConnectionLost | ConnectionClosed):
         return NO_CONNECTION
