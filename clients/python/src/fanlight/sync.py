@@ -63,7 +63,6 @@ from .errors import (
 from .frames import Headers, Replayed
 from .handoff import Handoff
 from .marks import Mark, Routed, check_support
-from .message import BaseMessage
 from .message import Message as AsyncMessage
 from .options import Overflow, SlowPolicy
 from .replay import Replay as AsyncReplay
@@ -71,6 +70,7 @@ from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES
 from .subscription import Subscription as AsyncSubscription
+from .sync_message import Message
 from .topics import Syntax, SyntaxName, Topic
 from .url import Address
 
@@ -88,40 +88,6 @@ __all__ = [
 # Messages fetched from the loop's thread in one trip, where they wait already. Not with credit: there, what
 # is taken is what the program has really asked for.
 BATCH_MESSAGES = 100
-
-
-class Message(BaseMessage):
-    """One message; `message.respond(...)` answers it."""
-
-    __slots__ = ("_sync_source",)
-
-    def __init__(self, message: AsyncMessage, source: "Client | Subscription") -> None:
-        super().__init__(message._frame, message._source, message.size)
-        self._sync_source = source
-
-    @property
-    def subscription(self) -> "Subscription | None":
-        """The subscription it came by; None for the reply to a request."""
-        return self._sync_source if isinstance(self._sync_source, Subscription) else None
-
-    def _serializer(self) -> Serializer:
-        return self._client.options.serializer
-
-    @property
-    def _client(self) -> "Client":
-        return self._sync_source if isinstance(self._sync_source, Client) else self._sync_source.client
-
-    def respond(
-        self, payload: Any = b"", *, headers: Headers | None = None, serializer: Serializer | None = None
-    ) -> None:
-        """Publish an answer to the topic in `reply`, with the `correlation-id` of the message if it has one.
-
-        Raises FanlightError where the message asks for no answer.
-        """
-        self._client.publish(
-            self._reply_topic(), payload, headers=self._reply_headers(headers), syntax=self.syntax,
-            serializer=serializer,
-        )
 
 
 def connect(
@@ -442,7 +408,7 @@ class Subscription:
             message = self._fetched.popleft()
         except IndexError:
             message = self._thread.run(self._fetch(timeout))
-        return Message(message, self)
+        return Message(message, self.client, self)
 
     async def _fetch(self, timeout: float | None) -> AsyncMessage:
         message = await self._inner.next(timeout)
