@@ -21,6 +21,7 @@ from broker.admin.http import AdminServer, Https
 from broker.archiving import ArchiveUnusable, open_archive
 from broker.auth.access import Credentials
 from broker.auth.authenticator import COUNTERS as LOGIN_COUNTERS
+from broker.auth.authenticator import GAUGES as LOGIN_GAUGES
 from broker.auth.authenticator import PasswordAuthenticator
 from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
@@ -56,7 +57,7 @@ class Application:
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
-            cache_max=settings.password_cache_max,
+            cache_max=settings.password_cache_max, delay_seconds_max=settings.password_delay_seconds_max,
         )
         files_of_tls = tls_files_of(settings)
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
@@ -75,7 +76,7 @@ class Application:
             [
                 Figures(views.COUNTERS, self.views.counters),
                 Figures(views.GAUGES, gauges=self.views.gauges),
-                Figures(LOGIN_COUNTERS, self.authenticator.counters),
+                Figures({**LOGIN_COUNTERS, **LOGIN_GAUGES}, self.authenticator.counters, self.authenticator.gauges),
                 Figures(logs.COUNTERS, logs.counters),
                 *self.doors.figures(),
                 *([Figures({**self.archive.counted, **self.archive.gauged}, self.archive.counters, self.archive.gauges)]
@@ -199,6 +200,7 @@ class Application:
         if self.tls is not None and context is not None:
             self.tls.use(context)
         self.broker.use(settings.limits)
+        self.doors.recheck()
         self._allow_connections()
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
         log.info(

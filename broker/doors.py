@@ -104,6 +104,11 @@ class Doors:
                 url = f"wss://{reachable(host)}:{port}"
                 listening("mqtt_websocket_tls", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
 
+    def recheck(self) -> None:
+        """End the connections that would not be let in any more."""
+        for listener in self.listeners:
+            listener.recheck()
+
     async def drain(self, seconds: float, text: str) -> int:
         """Say goodbye to all, give them `seconds` to read. Returns how many did not."""
         return sum(await asyncio.gather(*(listener.drain(seconds, text) for listener in self.listeners)))

@@ -15,6 +15,7 @@ import structlog
 from bench.micro.case import Case, Effort, Group, timed
 from bench.micro.peers import PAYLOAD, frame
 from broker.core.broker import Broker
+from broker.core.identity import ANONYMOUS
 from broker.core.limits import Limits, SlowPolicy
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
@@ -52,7 +53,7 @@ def connect(broker: Broker, shared: ReceiveBuffer) -> NativeConnection:
     connection = NativeConnection(broker, NoSocket(), shared, 0.0)
     connection.inbox.feed(frame(1, 1, {}))
     connection.receive(0.0)
-    connection.authenticated("", 0.0)
+    connection.authenticated(ANONYMOUS, 0.0)
     return connection
 
 

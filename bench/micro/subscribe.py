@@ -25,6 +25,7 @@ from bench.micro.publish import NoSocket
 from bench.micro.publish import connect as connect_native
 from bench.procfs import resident_bytes
 from broker.core.broker import Broker
+from broker.core.identity import ANONYMOUS
 from broker.core.limits import Limits
 from broker.protocols.mqtt.codec import encode
 from broker.protocols.mqtt.connection import MqttConnection
@@ -117,7 +118,7 @@ class Mqtt(Connected):
         self.connection = MqttConnection(Options(), Counts(), self.broker, NoSocket(), ReceiveBuffer(), 0.0)
         self.connection.inbox.feed(encode(Connect("bench", V3), V3))
         self.connection.receive(0.0)
-        self.connection.authenticated("", 0.0)
+        self.connection.authenticated(ANONYMOUS, 0.0)
 
 
 class Native(Connected):

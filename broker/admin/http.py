@@ -22,6 +22,7 @@ from broker.admin.metrics import Exposition
 from broker.admin.snapshot import Snapshots
 from broker.admin.views import METRICS, PATHS, BadQuery, Views, place_asked
 from broker.core.errors import AuthenticationFailed
+from broker.core.identity import Identity
 from broker.core.ports import Authenticator, Inspection
 
 COUNTERS: Final = {
@@ -164,9 +165,9 @@ class AdminServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != HEALTH:
-            user = await self._user(request)
+            identity = await self._identity(request)
             local = self._tls_local if request.secure else self._local
-            if not user and local and not _is_local_name(request.host):
+            if identity.anonymous and local and not _is_local_name(request.host):
                 # A page on the web can lead its own host name to 127.0.0.1, and read what is there.
                 text = "without credentials, ask by address: http://127.0.0.1 or http://localhost"
                 return _json(403, {"error": text})
@@ -187,11 +188,13 @@ class AdminServer:
             return await self._snapshots.answer(request, place, _HEADERS)
         return _json(*path.answer(self._views, query))
 
-    async def _user(self, request: web.BaseRequest) -> str:
+    async def _identity(self, request: web.BaseRequest) -> Identity:
         header = request.headers.get("Authorization")
         user, password = _basic(header) if header is not None else (None, None)
         certified = self._https.gate.certified(request.transport) if self._https else ""
-        return await self._authenticator.authenticate(user, password, request.remote or "", certified=certified)
+        return await self._authenticator.authenticate(
+            user, password, request.remote or "", certified=certified, counted=False
+        )
 
 
 def _basic(header: str) -> tuple[str, str]:

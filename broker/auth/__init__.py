@@ -1,7 +1,7 @@
 """Authentication: users in a password file, or one password for everybody.
 
     authenticator = PasswordAuthenticator(Credentials(password_file=Path("users")))
-    user = await authenticator.authenticate("alice", "...", "192.0.2.7")   # raises AuthenticationFailed
+    identity = await authenticator.authenticate("alice", "...", "192.0.2.7")   # raises AuthenticationFailed
 """
 
 from broker.auth.access import Credentials

@@ -20,9 +20,9 @@ not start without one of them. Once there is a password, loopback clients need i
 tunnel makes everybody a loopback client. The HTTP listener asks for the same credentials, by Basic
 authentication, for everything but `/healthz`.
 
-Credentials that are given are always checked, also where anonymous clients are let in; a broker that has
-nothing to check them against refuses them. With `FANLIGHT_PASSWORD` any user name goes with the one
-password, and is no more than a label.
+A password that is given is checked, also where anonymous clients are let in. A broker that has nothing to check it
+against lets the client in as an anonymous one; its user name is then no more than a label. With `FANLIGHT_PASSWORD`
+any user name goes with the one password. [access.md](access.md) has all cases.
 
 A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
 checked all the same. TLS changes nothing else about who is let in.""",
@@ -151,8 +151,9 @@ RELOAD = """
 
 On SIGHUP the broker reads the file, the password file and the certificate again (the environment and the flags
 of a running process do not change). If anything is wrong it says what, and goes on with the settings it has. Otherwise
-new decisions are made by the new settings; clients that are connected stay connected, also those whose
-password has changed. What is marked † and differs is named in the log as needing a restart.
+new decisions are made by the new settings. Clients that are connected stay connected, but for those whose credentials
+would not let them in any more: their password was changed, they were deleted, or anonymous clients are not allowed now.
+What is marked † and differs is named in the log as needing a restart.
 
 ## Exit codes of fanlightd
 """

@@ -266,10 +266,17 @@ class Settings:
     password_queue_max: Annotated[
         int, ACCESS, NeedsRestart(), Ge(1), Le(10_000), Unit("logins"),
         Reason(
-            "logins waiting to be checked, a quarter of them from one address; 100 take some 2.5 s, half "
-            "the handshake time; further ones are refused"
+            "logins waiting to be checked, a quarter of them from one address, and each address in its turn; 100 take "
+            "some 2.5 s, half the handshake time; further ones are refused"
         ),
     ] = 100
+    password_delay_seconds_max: Annotated[
+        float, ACCESS, NeedsRestart(), Ge(0), Le(60), Unit("seconds"),
+        Reason(
+            "longest wait of a login whose address, or user name from that address, has had wrong passwords in a row; "
+            "below the handshake time. 0: no waits"
+        ),
+    ] = 2.0
     password_cache_max: Annotated[
         int, ACCESS, NeedsRestart(), Ge(0), Le(1_000_000), Unit("logins"),
         Reason(

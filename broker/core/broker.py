@@ -82,7 +82,7 @@ class Broker:
     def connect(
         self, outbox: Outbox, speaker: Speaker, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
-        format: Format,
+        format: Format, verified: bool = False, label: str = "",
     ) -> Client:
         """A connection is through its handshake."""
         self.connects += 1
@@ -90,11 +90,15 @@ class Broker:
         client = Client(
             number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
             protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now,
+            verified=verified, label=label,
         )
         outbox.owner = client
         self.clients[number] = client
         self.clients_maximum = max(self.clients_maximum, len(self.clients))
-        log.info("client_connected", connection=number, client=client.name, address=address, agent=agent, user=user)
+        log.info(
+            "client_connected", connection=number, client=client.name, address=address, agent=agent, user=user,
+            **({"unverified_user": label} if label else {}),
+        )
         return client
 
     def disconnect(self, client: Client, reason: str) -> list[Client]:

@@ -44,6 +44,8 @@ class Client:
     outbox: Outbox
     speaker: Speaker
     connected_at: float  # seconds, of the clock that `now` is from everywhere
+    verified: bool = False  # is `user` proven to be its own? See identity.py
+    label: str = ""  # a user name that nothing was checked against
     session: "Session | None" = None  # None: what it holds ends with its connection
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
 

@@ -6,6 +6,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.core.identity import Identity
 from broker.core.marks import Mark
 from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
@@ -17,12 +18,17 @@ class Authenticator(Protocol):
     """Decides who a client is. Raises `AuthenticationFailed`; never says which half was wrong."""
 
     async def authenticate(
-        self, user: str | None, password: str | None, address: str, *, certified: str = ""
-    ) -> str:
-        """Return the name of the authenticated user ("" for an anonymous one).
+        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True
+    ) -> Identity:
+        """Return who the client is.
 
         certified: whom the client's certificate, which the transport has verified, is of; "" without one.
+        counted: it is a client that comes in, and not one of many requests.
         """
+        ...
+
+    def stands(self, identity: Identity) -> bool:
+        """Would the credentials that let a client in let it in now? They may have been changed or deleted."""
         ...
 
 

@@ -27,6 +27,8 @@ class Connect:
     protocol: str
     address: str
     user: str = ""
+    verified: bool = False
+    label: str = ""
     agent: str = ""
     clean_start: bool = True
     expiry: float = 0.0  # seconds the session outlives its connection; inf: for ever

@@ -87,8 +87,8 @@ class Sessions:
             self.end(found, now)  # with expiry 0 it ended with its connection, which has just been taken over
             found = None
         client = self.broker.connect(
-            outbox, speaker, now, name=wanted.client_id, user=wanted.user, agent=wanted.agent,
-            address=wanted.address, protocol=wanted.protocol, format=wanted.format,
+            outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
+            agent=wanted.agent, address=wanted.address, protocol=wanted.protocol, format=wanted.format,
         )
         present = found is not None
         if found is None:

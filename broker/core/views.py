@@ -21,6 +21,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
     "connections_closed": "Connections closed, whoever closed them",
     "connections_refused": "Connections refused by a limit",
+    "connections_revoked": "Connections ended because their credentials were changed or deleted",
     "handshakes_failed": "Connections that did not get through their handshakes, whichever",
     "tls_handshakes_failed": "Connections that did not get through their TLS handshake",
     "websocket_handshakes_failed": "Connections that did not get through their WebSocket handshake",
@@ -235,8 +236,8 @@ def slowness(client: Client) -> str | None:
 def connection_view(client: Client, now: float) -> View:
     outbox = client.outbox
     return {
-        "connection": client.number, "client": client.name, "user": client.user, "agent": client.agent,
-        "address": client.address, "protocol": client.protocol,
+        "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
+        "unverified_user": client.label, "agent": client.agent, "address": client.address, "protocol": client.protocol,
         "connected_seconds": round(now - client.connected_at, 3),
         "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,

@@ -14,6 +14,7 @@ import structlog
 
 from broker.core.client import Client
 from broker.core.errors import FanlightError
+from broker.core.identity import Identity
 from broker.core.ports import Authenticator
 from broker.net.arrival import Arrival, address_of
 from broker.net.flush import Sink
@@ -45,10 +46,11 @@ class ProtocolConnection(Protocol):
     def lane(self) -> Lane: ...
     def receive(self, now: float) -> None: ...
     def take(self, event: int | None, now: float) -> None: ...
-    def authenticated(self, user: str, now: float) -> None: ...
+    def authenticated(self, identity: Identity, now: float) -> None: ...
     def refuse(self, error: FanlightError) -> None: ...
     def idle(self, now: float) -> None: ...
     def say_goodbye(self, reason: str, text: str) -> None: ...
+    def cut_off(self, reason: str, text: str) -> None: ...
     def lost(self, reason: str) -> list[Client]: ...
 
 
@@ -73,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self.arrival = arrival  # how it came in, if not by plain TCP
         self.address = ""
         self.certified = ""  # whom the client's certificate is of
+        self.identity: Identity | None = None  # once the authenticator has let it in
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
         self._socket: Socket | None = None  # the same, if it is the poller's
@@ -201,7 +204,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _authenticate(self, user: str | None, password: str | None) -> None:
         protocol = self.protocol
         try:
-            name = await self.home.authenticator.authenticate(user, password, self.address, certified=self.certified)
+            check = self.home.authenticator.authenticate
+            self.identity = identity = await check(user, password, self.address, certified=self.certified)
         except FanlightError as error:
             protocol.refuse(error)
             return
@@ -211,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._login = None
         try:
-            protocol.authenticated(name, self.home.clock())
+            protocol.authenticated(identity, self.home.clock())
         except Exception:
             self.fault()
 

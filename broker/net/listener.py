@@ -29,6 +29,7 @@ log: Final = structlog.stdlib.get_logger("net")
 
 TICK_SECONDS: Final = 0.25  # how exact the time limits are
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one tick: bounds its length to some ms
+RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 us each
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, WireConnection, ReceiveBuffer, float], ProtocolConnection]
@@ -67,7 +68,7 @@ class Listener:
         self.clock = clock
         self.direct = direct
         self.accepted = self.refused = self.ended = 0
-        self.handshakes_failed = self.protocol_errors = self.requests_refused = 0
+        self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
         self.arrivals_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
         self._factory = factory
         self._shared = shared
@@ -245,6 +246,20 @@ class Listener:
         self._closing[connection] = self.clock()
         return connection not in self._refusing
 
+    def recheck(self) -> None:
+        """Credentials have changed: end the connections that would not be let in any more, some in each turn."""
+        self._recheck(list(self._connections))
+
+    def _recheck(self, left: list[Connection]) -> None:
+        for connection in left[:RECHECKED_PER_TURN]:
+            protocol, identity = self._connections.get(connection), connection.identity
+            if protocol is not None and identity is not None and not self.authenticator.stands(identity):
+                self.revoked += 1
+                # What is in its outbox is not for it any more.
+                protocol.cut_off("authentication_failed", "these credentials are not valid any more; log in again")
+        if rest := left[RECHECKED_PER_TURN:]:
+            asyncio.get_running_loop().call_soon(self._recheck, rest)
+
     def drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
         loop = asyncio.get_running_loop()
@@ -292,6 +307,7 @@ class Listener:
             "connections_accepted": self.accepted,
             "connections_closed": self.ended,
             "connections_refused": self.refused,
+            "connections_revoked": self.revoked,
             "handshakes_failed": self.handshakes_failed,
             "tls_handshakes_failed": self.arrivals_failed["tls"],
             "websocket_handshakes_failed": self.arrivals_failed["websocket"],

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from broker.core import errors
+from broker.core.identity import ANONYMOUS, Identity
 from broker.protocols.mqtt.codec import encode
 from broker.protocols.mqtt.options import Options
 from broker.protocols.mqtt.packets import (
@@ -218,7 +219,7 @@ def test_an_identifier_that_is_another_users_is_rejected() -> None:
     mine = world.open()
     mine.log_in = False
     mine.say(connect("shared", **lasting(V5)))
-    mine.protocol.authenticated("ann", world.now)
+    mine.protocol.authenticated(Identity("ann"), world.now)
     world.turn()
     theirs = world.open()
     theirs.say(connect("shared"))
@@ -355,7 +356,7 @@ def test_connack_comes_before_what_waits_in_the_session(version: Version) -> Non
     peer.say(connect("away", version, **lasting(version)))
     publisher.publish("a", b"y", 1)
     assert peer.received == b""
-    peer.protocol.authenticated("", world.now)
+    peer.protocol.authenticated(ANONYMOUS, world.now)
     world.turn()
     assert [type(packet).__name__ for packet in peer.packets()] == ["ConnAck", "Publish", "Publish"]
 

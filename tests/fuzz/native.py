@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from broker.core.broker import Broker
+from broker.core.identity import ANONYMOUS
 from broker.core.limits import Limits
 from broker.protocols.native import frames
 from broker.protocols.native.codec import decode
@@ -68,7 +69,7 @@ class Wire:
         self.protocol.receive(0.0)
         if self._login:
             self._login = False
-            self.protocol.authenticated("", 0.0)
+            self.protocol.authenticated(ANONYMOUS, 0.0)
         while self._go_on is not None:
             go_on, self._go_on = self._go_on, None
             go_on()

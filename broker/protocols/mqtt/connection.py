@@ -12,6 +12,7 @@ import structlog
 from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.identity import Identity
 from broker.core.ports import WireConnection
 from broker.core.reader import Reader
 from broker.core.session import Session
@@ -132,12 +133,12 @@ class MqttConnection(Reader):
         self.broker.finish()
         return released
 
-    def authenticated(self, user: str, now: float) -> None:
+    def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials were right."""
         if self.state is not State.VERIFYING:
             return
         try:
-            self._welcome(user, now)
+            self._welcome(identity, now)
         except errors.FanlightError as error:
             self.fail(error)
             return
@@ -282,18 +283,18 @@ class MqttConnection(Reader):
             self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
         elif self.state is State.AUTHENTICATING:
             self.auth.last_data = answer
-            self._welcome(user, now)
+            self._welcome(Identity(user, verified=True), now)
         elif self.client is not None and user != self.client.user:
             raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
         else:
             self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
 
-    def _welcome(self, user: str, now: float) -> None:
+    def _welcome(self, identity: Identity, now: float) -> None:
         """The client is who it says it is: its session, and CONNACK."""
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(user, self.wire.address, self.options)
+        wanted = accepted.wanted(identity, self.wire.address, self.options)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED

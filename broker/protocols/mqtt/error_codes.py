@@ -26,6 +26,7 @@ GOODBYES: Final[dict[str, ReasonCode]] = {
     "idle_timeout": ReasonCode.KEEP_ALIVE_TIMEOUT,
     "slow_consumer": ReasonCode.QUOTA_EXCEEDED,
     "too_many_connections": ReasonCode.QUOTA_EXCEEDED,
+    "authentication_failed": ReasonCode.NOT_AUTHORIZED,
 }
 
 

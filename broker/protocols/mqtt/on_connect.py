@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from broker.core import errors, session
+from broker.core import session
+from broker.core.identity import Identity
 from broker.core.limits import Limits
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES
 from broker.core.will import Will as CoreWill
@@ -40,7 +41,7 @@ class Accepted:
     def properties(self) -> Properties:
         return self.packet.properties
 
-    def wanted(self, user: str, address: str, options: Options) -> session.Connect:
+    def wanted(self, identity: Identity, address: str, options: Options) -> session.Connect:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -50,7 +51,8 @@ class Accepted:
             expiry = seconds_of(seconds)
         return session.Connect(
             client_id=self.client_id, format=self.format(options),
-            protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1", address=address, user=user,
+            protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1", address=address,
+            user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,
             receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,
             will=self.will,
@@ -150,13 +152,10 @@ def refusal(reason: ReasonCode, text: str, version: Version, options: Options) -
 
 
 def credentials(packet: Connect) -> tuple[str | None, str | None]:
-    """User name and password. Raises AuthenticationFailed for a password that is no text, as all that are kept are."""
+    """User name and password. A password that is not UTF-8 becomes a text that no stored password is equal to."""
     if packet.password is None:
         return packet.user_name, None
-    try:
-        return packet.user_name, packet.password.decode()
-    except UnicodeDecodeError:
-        raise errors.AuthenticationFailed("unknown user or wrong password") from None
+    return packet.user_name, packet.password.decode(errors="surrogateescape")
 
 
 def inbox_of(prefix: str) -> str:

@@ -13,6 +13,7 @@ from broker import __version__
 from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.identity import Identity
 from broker.core.marks import Mark
 from broker.core.ports import WireConnection
 from broker.core.reader import Reader
@@ -141,11 +142,11 @@ class NativeConnection(Reader):
             return []
         return self.broker.disconnect(self.client, reason)
 
-    def authenticated(self, user: str, now: float) -> None:
+    def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials were right."""
         if self.state is not State.AUTHENTICATING:
             return
-        self._welcome(user, now)
+        self._welcome(identity, now)
         self.wire.resume_reading()
         self.resume(now)
 
@@ -269,15 +270,15 @@ class NativeConnection(Reader):
         self.wire.pause_reading()
         self.wire.authenticate(hello.user, hello.password)
 
-    def _welcome(self, user: str, now: float) -> None:
+    def _welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits
         assert hello is not None
         if hello.slow_policy is not None:
             self.outbox.policy = hello.slow_policy.value
         self.client = self.broker.connect(
             self.outbox, self, now,
-            name=hello.client, user=user, agent=hello.agent, address=self.wire.address, protocol=self.protocol,
-            format=FORMAT,
+            name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
+            agent=hello.agent, address=self.wire.address, protocol=self.protocol, format=FORMAT,
         )
         self.state = State.CONNECTED
         self._hello = None  # a password is kept no longer than needed

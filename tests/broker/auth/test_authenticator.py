@@ -8,9 +8,11 @@ import argon2
 import pytest
 
 from broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
+from broker.auth.authenticator import GAUGES
 from broker.auth.hashing import HASHER
 from broker.auth.password_file import set_hash
 from broker.core.errors import AuthenticationFailed
+from broker.core.identity import Identity
 
 HERE = "192.0.2.1"
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -42,7 +44,7 @@ def spoil(path: Path) -> None:
     path.write_text("spoilt\n")
 
 
-async def refusal(attempt: Awaitable[str]) -> str:
+async def refusal(attempt: Awaitable[Identity]) -> str:
     with pytest.raises(AuthenticationFailed) as caught:
         await attempt
     return str(caught.value)
@@ -50,8 +52,8 @@ async def refusal(attempt: Awaitable[str]) -> str:
 
 async def test_a_user_comes_in_with_the_right_password(make: Make, users: Path) -> None:
     authenticator = make(Credentials(password_file=users))
-    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
-    assert await authenticator.authenticate("bob", "builder", HERE) == "bob"
+    assert (await authenticator.authenticate("alice", "wonder", HERE)).user == "alice"
+    assert (await authenticator.authenticate("bob", "builder", HERE)).user == "bob"
 
 
 async def test_a_wrong_password_an_unknown_user_and_half_of_it_fail_with_the_same_words(
@@ -87,21 +89,50 @@ async def test_without_credentials_nobody_comes_in_where_there_are_users(make: M
 
 async def test_with_allow_anonymous_credentials_are_checked_if_they_are_given(make: Make, users: Path) -> None:
     authenticator = make(Credentials(password_file=users, allow_anonymous=True))
-    assert await authenticator.authenticate(None, None, HERE) == ""
-    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
+    assert (await authenticator.authenticate(None, None, HERE)).user == ""
+    assert (await authenticator.authenticate("alice", "wonder", HERE)).user == "alice"
     await refusal(authenticator.authenticate("alice", "wrong", HERE))
 
 
-async def test_a_broker_without_users_lets_anonymous_clients_in_and_refuses_credentials(make: Make) -> None:
+async def test_a_broker_without_users_takes_any_credentials_for_a_label(make: Make) -> None:
     authenticator = make(Credentials())
-    assert await authenticator.authenticate(None, None, HERE) == ""
-    assert "neither users nor a password" in await refusal(authenticator.authenticate("alice", "wonder", HERE))
+    for user, password, label in [
+        (None, None, ""), ("", None, ""), ("", "", ""), (None, "x", ""), ("", "x", ""),
+        ("alice", None, "alice"), ("alice", "", "alice"), ("alice", "wonder", "alice"), ("alice", "\udcff", "alice"),
+    ]:
+        identity = await authenticator.authenticate(user, password, HERE)
+        assert identity == Identity(user="", verified=False, label=label, credential="")
+        assert identity.anonymous
+    assert authenticator.counters()["logins_anonymous"] == 9
+    assert authenticator.counters()["passwords_checked"] == 0
+
+
+async def test_where_anonymous_is_allowed_a_name_without_a_password_is_a_label(make: Make, users: Path) -> None:
+    for credentials in (
+        Credentials(password_file=users, allow_anonymous=True), Credentials(password="sesame", allow_anonymous=True),
+    ):
+        authenticator = make(credentials)
+        for user, password, label in [(None, None, ""), ("", None, ""), ("", "", ""), ("alice", None, "alice")]:
+            assert await authenticator.authenticate(user, password, HERE) == Identity(label=label)
+        for user, password in [("alice", ""), ("alice", "wrong"), (None, "wrong"), ("", "wrong"), ("eve", "")]:
+            assert await refusal(authenticator.authenticate(user, password, HERE)) == "wrong user name or password"
+
+
+async def test_who_is_verified_depends_on_whose_the_password_is(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    alice = await authenticator.authenticate("alice", "wonder", HERE)
+    assert (alice.user, alice.verified, alice.label, alice.anonymous) == ("alice", True, "", False)
+    certified = await authenticator.authenticate(None, None, HERE, certified="device")
+    assert (certified.user, certified.verified, certified.anonymous) == ("device", True, False)
+    everybody = await make(Credentials(password="sesame")).authenticate("alice", "sesame", HERE)
+    assert (everybody.user, everybody.verified, everybody.anonymous) == ("alice", False, False)
+    assert "argon2" not in repr(alice)
 
 
 async def test_one_password_for_everybody_goes_with_any_name(make: Make) -> None:
     authenticator = make(Credentials(password="sesame"))
-    assert await authenticator.authenticate("ali", "sesame", HERE) == "ali"
-    assert await authenticator.authenticate(None, "sesame", HERE) == "fanlight"
+    assert (await authenticator.authenticate("ali", "sesame", HERE)).user == "ali"
+    assert (await authenticator.authenticate(None, "sesame", HERE)).user == "fanlight"
     await refusal(authenticator.authenticate("ali", "sesam", HERE))
     await refusal(authenticator.authenticate("ali", None, HERE))
     await refusal(authenticator.authenticate(None, None, HERE))
@@ -135,7 +166,7 @@ async def test_a_success_is_remembered_and_a_failure_is_not(make: Make, users: P
 async def test_equal_logins_that_come_together_share_one_check(make: Make, users: Path) -> None:
     authenticator = make(Credentials(password_file=users), queue_max=1)
     attempts = [authenticator.authenticate("alice", "wonder", f"192.0.2.{each % 250}") for each in range(1000)]
-    assert set(await asyncio.gather(*attempts)) == {"alice"}
+    assert {each.user for each in await asyncio.gather(*attempts)} == {"alice"}
     assert authenticator.counters()["passwords_checked"] == 1
     assert authenticator.counters()["logins"] == 1000
 
@@ -160,14 +191,14 @@ async def test_too_many_logins_are_refused_at_once_and_one_address_leaves_room_f
     said = [str(each) for each in await flood]
     assert said.count("too many logins at once; try again in a second") == 18
     assert said.count("wrong user name or password") == 2
-    assert await other == "alice"
+    assert (await other).user == "alice"
     assert authenticator.counters()["passwords_refused_busy"] == 18
 
     addresses = [authenticator.authenticate("alice", "x" * each, f"198.51.100.{each}") for each in range(20)]
     said = [str(each) for each in await asyncio.gather(*addresses, return_exceptions=True)]
     assert said.count("too many logins at once; try again in a second") == 12
-    assert not authenticator._verifier._addresses
-    assert not authenticator._verifier._running
+    assert not len(authenticator._verifier._queue)
+    assert not authenticator._verifier._checks
 
 
 async def test_the_loop_goes_on_while_a_password_is_checked(make: Make, tmp_path: Path) -> None:
@@ -180,7 +211,7 @@ async def test_the_loop_goes_on_while_a_password_is_checked(make: Make, tmp_path
         await asyncio.sleep(0)
         turns += 1
     assert turns > 10
-    assert task.result() == "alice"
+    assert task.result().user == "alice"
 
 
 async def test_one_who_gives_up_does_not_take_the_answer_from_another(make: Make, users: Path) -> None:
@@ -189,7 +220,7 @@ async def test_one_who_gives_up_does_not_take_the_answer_from_another(make: Make
     second = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
     await asyncio.sleep(0)
     first.cancel()
-    assert await second == "alice"
+    assert (await second).user == "alice"
     with pytest.raises(asyncio.CancelledError):
         await first
 
@@ -219,8 +250,8 @@ async def test_a_reload_takes_new_users_changed_passwords_and_deletions(make: Ma
     authenticator.reload()
     await refusal(authenticator.authenticate("alice", "wonder", HERE))
     await refusal(authenticator.authenticate("bob", "builder", HERE))
-    assert await authenticator.authenticate("alice", "changed", HERE) == "alice"
-    assert await authenticator.authenticate("carol", "new", HERE) == "carol"
+    assert (await authenticator.authenticate("alice", "changed", HERE)).user == "alice"
+    assert (await authenticator.authenticate("carol", "new", HERE)).user == "carol"
 
 
 async def test_a_reload_of_a_spoilt_file_raises_and_changes_nothing(make: Make, users: Path) -> None:
@@ -228,7 +259,7 @@ async def test_a_reload_of_a_spoilt_file_raises_and_changes_nothing(make: Make, 
     spoil(users)
     with pytest.raises(PasswordFileError, match="line 1"):
         authenticator.reload(Credentials(password_file=users, allow_anonymous=True))
-    assert await authenticator.authenticate("alice", "wonder", HERE) == "alice"
+    assert (await authenticator.authenticate("alice", "wonder", HERE)).user == "alice"
     await refusal(authenticator.authenticate(None, None, HERE))
 
 
@@ -236,12 +267,12 @@ async def test_a_reload_may_turn_passwords_on_and_off(make: Make, users: Path) -
     authenticator = make(Credentials())
     authenticator.reload(Credentials(password="sesame"))
     await refusal(authenticator.authenticate(None, None, HERE))
-    assert await authenticator.authenticate("ali", "sesame", HERE) == "ali"
+    assert (await authenticator.authenticate("ali", "sesame", HERE)).user == "ali"
     authenticator.reload(Credentials(password="changed"))
     await refusal(authenticator.authenticate("ali", "sesame", HERE))
     authenticator.reload(Credentials(password_file=users))
     await refusal(authenticator.authenticate("ali", "changed", HERE))
-    assert await authenticator.authenticate("bob", "builder", HERE) == "bob"
+    assert (await authenticator.authenticate("bob", "builder", HERE)).user == "bob"
 
 
 async def test_an_empty_password_file_lets_nobody_in(make: Make, users: Path) -> None:
@@ -252,5 +283,36 @@ async def test_an_empty_password_file_lets_nobody_in(make: Make, users: Path) ->
     await refusal(authenticator.authenticate("alice", "wonder", HERE))
 
 
+async def test_after_a_reload_the_credentials_stand_that_would_let_in_now(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users, allow_anonymous=True))
+    anonymous = await authenticator.authenticate(None, None, HERE)
+    labelled = await authenticator.authenticate("alice", None, HERE)
+    alice = await authenticator.authenticate("alice", "wonder", HERE)
+    bob = await authenticator.authenticate("bob", "builder", HERE)
+    certified = await authenticator.authenticate(None, None, HERE, certified="alice")
+    everybody = (anonymous, labelled, alice, bob, certified)
+    authenticator.reload()
+    assert [authenticator.stands(each) for each in everybody] == [True] * 5
+    set_hash(users, "alice", CHEAP.hash("wonder"))  # written anew, if with the same password
+    authenticator.reload(Credentials(password_file=users))
+    assert [authenticator.stands(each) for each in everybody] == [False, False, False, True, True]
+    set_hash(users, "bob", None)
+    authenticator.reload()
+    assert not authenticator.stands(bob)
+    authenticator.reload(Credentials())
+    assert [authenticator.stands(each) for each in everybody] == [True, True, False, False, True]
+
+
+async def test_a_password_that_is_changed_while_it_is_checked_does_not_let_in(make: Make, users: Path) -> None:
+    authenticator = make(Credentials(password_file=users))
+    login = asyncio.create_task(authenticator.authenticate("alice", "wonder", HERE))
+    await asyncio.sleep(0)
+    set_hash(users, "alice", CHEAP.hash("changed"))
+    authenticator.reload()
+    assert await refusal(login) == "wrong user name or password"
+
+
 async def test_every_counter_has_its_meaning(make: Make) -> None:
-    assert set(make(Credentials()).counters()) == set(COUNTERS)
+    authenticator = make(Credentials())
+    assert set(authenticator.counters()) == set(COUNTERS)
+    assert set(authenticator.gauges()) == set(GAUGES)

@@ -13,6 +13,7 @@ from typing import Any
 
 from broker.core.broker import Broker
 from broker.core.errors import FanlightError
+from broker.core.identity import Identity
 from broker.core.limits import Limits
 from broker.net.connection import ProtocolConnection
 from broker.wire.inbox import ReceiveBuffer
@@ -109,7 +110,7 @@ class Peer:
     def authenticate(self, user: str | None, password: str | None) -> None:
         self.credentials.append((user, password))
         if self.log_in:
-            self.world.soon.append(lambda: self.protocol.authenticated(user or "", self.world.now))
+            self.world.soon.append(lambda: self.protocol.authenticated(Identity(user or ""), self.world.now))
 
     def refuse(self, error: FanlightError) -> None:
         self.protocol.refuse(error)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from broker.core.errors import AuthenticationFailed
+from broker.core.identity import ANONYMOUS, Identity
 from broker.protocols.native.state import State
 from tests.broker.protocols.native.world import Peer, World, frame, publish
 
@@ -59,7 +60,7 @@ def test_wrong_credentials_end_it() -> None:
     assert peer.protocol.state is State.AUTHENTICATING
     peer.refuse(AuthenticationFailed("wrong user or password"))
     closed_with(peer, "authentication_failed")
-    peer.protocol.authenticated("anna", 0.0)  # an answer that comes too late changes nothing
+    peer.protocol.authenticated(Identity("anna"), 0.0)  # an answer that comes too late changes nothing
     assert peer.world.broker.clients == {}
 
 
@@ -70,7 +71,7 @@ def test_what_comes_behind_hello_is_processed_after_it() -> None:
     peer.send(frame(1, 1, {}) + frame(6, 1, 1, "a") + publish("a", b"x", request=2), frame(11, 9))
     assert peer.frames() == []
     assert peer.held_back
-    peer.protocol.authenticated("", world.now)
+    peer.protocol.authenticated(ANONYMOUS, world.now)
     world.turn()
     assert [fields[0] for fields in peer.frames()] == [2, 7, 4, 5, 12]
 
@@ -92,7 +93,7 @@ def test_a_transport_that_reads_on_while_credentials_are_checked_loses_nothing()
         peer.resume_reading()
         peer.send(octets)
         world.connect().say(11, 5)  # somebody else uses the one receive buffer
-    peer.protocol.authenticated("", world.now)
+    peer.protocol.authenticated(ANONYMOUS, world.now)
     assert [fields[:2] for fields in _settled(peer)] == [[2, 1], [12, 1], [12, 2]]
 
 
@@ -108,7 +109,7 @@ def test_a_stranger_is_held_no_more_for_than_a_small_frame() -> None:
     peer.send(frame(1, 1, {}) + frame(11, 1) * 20_000)
     assert peer.protocol.inbox.size <= 4_100
     assert world.broker.ledger.used <= 4_100 + 64
-    peer.protocol.authenticated("", world.now)
+    peer.protocol.authenticated(ANONYMOUS, world.now)
     world.turn()
     assert len(peer.frames()) == 20_001
 

@@ -1,0 +1,91 @@
+"""How long a login must wait because of the wrong passwords before it.
+
+Two tables, of addresses and of (address, user name). After a few failures in a row each further one doubles the time
+until the next login of the same is looked at, up to a bound. A right password clears both. An address has more failures
+free than a name, since many clients may share it; another address is never affected, so nobody can lock a user out.
+
+Whether the user exists plays no part. No clock here: `now` is an argument.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+
+FREE_OF_NAME: Final = 3  # failures without a delay: a person at a keyboard
+FREE_OF_ADDRESS: Final = 10
+FIRST_SECONDS: Final = 0.1
+FORGOTTEN_SECONDS: Final = 300.0  # without a further failure
+KEPT_MAX: Final = 10_000  # in each table, some 300 bytes each; past it the oldest are forgotten
+
+
+def place_of(address: str) -> str:
+    """What counts as one address: of IPv6 a /64, which any one host can take addresses from as it likes."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ip_network((found, 64), strict=False))
+
+
+class _Failures:
+    """Failures in a row, by key, and until when the next login of that key waits."""
+
+    def __init__(self, free: int, seconds_max: float) -> None:
+        self._free = free
+        self._seconds_max = seconds_max
+        self._rows: OrderedDict[Hashable, tuple[int, float, float]] = OrderedDict()  # count, last, until
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def count(self, key: Hashable, now: float) -> int:
+        count, last, _ = self._rows.get(key, (0, now, now))
+        return count if now - last < FORGOTTEN_SECONDS else 0
+
+    def until(self, key: Hashable) -> float:
+        row = self._rows.get(key)
+        return row[2] if row is not None else 0.0
+
+    def add(self, key: Hashable, now: float) -> None:
+        count = self.count(key, now) + 1
+        self._rows.pop(key, None)
+        doublings = min(count - self._free - 1, 30)
+        delay = min(self._seconds_max, FIRST_SECONDS * 2**doublings) if doublings >= 0 else 0.0
+        self._rows[key] = count, now, now + delay
+        if len(self._rows) > KEPT_MAX:
+            self._rows.popitem(last=False)
+
+    def clear(self, key: Hashable) -> None:
+        self._rows.pop(key, None)
+
+
+class Penalties:
+    """Of one broker's logins. `seconds_max`: the longest delay; 0 turns all delays off."""
+
+    def __init__(self, seconds_max: float) -> None:
+        self._addresses = _Failures(FREE_OF_ADDRESS, seconds_max)
+        self._names = _Failures(FREE_OF_NAME, seconds_max)
+
+    def __len__(self) -> int:
+        return len(self._addresses) + len(self._names)
+
+    def failures(self, address: str, now: float) -> int:
+        """Failures in a row of this address."""
+        return self._addresses.count(address, now)
+
+    def until(self, address: str, user: str) -> float:
+        """When a login may be looked at; the past if it may be now."""
+        return max(self._addresses.until(address), self._names.until((address, user)))
+
+    def failed(self, address: str, user: str, now: float) -> None:
+        self._addresses.add(address, now)
+        self._names.add((address, user), now)
+
+    def succeeded(self, address: str, user: str) -> None:
+        self._addresses.clear(address)
+        self._names.clear((address, user))
