@@ -87,7 +87,10 @@ class Views:
         return (200, archive) if archive is not None else (404, {"error": "no archive; it is turned on by --archive"})
 
     def topics(self, query: Query) -> Answer:
-        return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query)))}
+        order = query.get("by", "messages")
+        if order not in ("messages", "rate"):
+            raise BadQuery(f"by={order[:40]} must be messages (in all) or rate (a second, since the reading before)")
+        return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query), by_rate=order == "rate"))}
 
     def slow_consumers(self, query: Query) -> Answer:
         return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=_limit(query)))}
@@ -148,7 +151,11 @@ PATHS: Final[Mapping[str, Path]] = {
     ),
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
-    "/topics": Path("topics with the most messages; limit", Views.topics, ("limit",)),
+    "/topics": Path(
+        "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",
+        Views.topics,
+        ("limit", "by"),
+    ),
     "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
     "/archive": Path("the archive: offsets, sizes, and what is wrong with it", Views.archive),
     "/explain": Path(

@@ -19,6 +19,7 @@ from broker.core.errors import InvalidTopic
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.overlap import merged
 from broker.core.queues import new_queue
+from broker.core.rates import Counts
 from broker.core.recording import Recording
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
@@ -217,12 +218,22 @@ class Router:
             targets.extend(merged(subscriptions, self.variants))
         return Route(key, targets, list(groups.values()))
 
-    def hot_topics(self, limit: int) -> list[tuple[bytes, str, int, int]]:
-        """The topics with most messages, most first: topic, syntax, messages, and who gets them now."""
+    def messages_by_route(self) -> dict[bytes, int]:
+        """Messages so far by a route's key: cached routes, and the last that were forgotten."""
         hits = dict(self._messages_before)
         hits.update((route.key, route.hits) for route in self.routes.routes())
+        return hits
+
+    def hot_topics(self, limit: int, before: Counts | None = None) -> list[tuple[bytes, str, int, int]]:
+        """The topics with most messages, most first: topic, syntax, messages, and who gets them now.
+
+        With `before`, an earlier reading, those with most messages since.
+        """
+        known = before or {}
         hot = []
-        for key, messages in nlargest(limit, hits.items(), key=lambda item: item[1]):
+        for key, messages in nlargest(
+            limit, self.messages_by_route().items(), key=lambda item: (item[1] - known.get(hash(item[0]), 0), item[1])
+        ):
             syntax, topic = SYNTAXES[key[0]], key[1:]
             route = self.routes.get(key)
             try:

@@ -13,9 +13,11 @@ from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
 from broker.core.ports import Recorded, View
+from broker.core.rates import Readings, reading
 from broker.core.session import Session
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
+from broker.wire.routes import RouteCache
 
 COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
@@ -106,6 +108,7 @@ class Views:
         self._ready = ready
         self._archive = archive
         self._started = clock()
+        self._readings = Readings()
 
     @property
     def ready(self) -> bool:
@@ -196,11 +199,20 @@ class Views:
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
 
-    def hot_topics(self, *, limit: int) -> Sequence[View]:
-        return [
-            {"topic": shown(topic), "syntax": syntax, "messages": messages, "subscribers": subscribers}
-            for topic, syntax, messages, subscribers in self._broker.router.hot_topics(limit)
-        ]
+    def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
+        router = self._broker.router
+        views: list[View] = []
+        counts = reading(router.messages_by_route()) if by_rate else {}
+        earlier = self._readings.exchange(self._clock(), counts) if by_rate else None
+        seconds, before = earlier or (0.0, {})
+        for topic, syntax, messages, subscribers in router.hot_topics(limit, before):
+            view = {"topic": shown(topic), "syntax": syntax, "messages": messages, "subscribers": subscribers}
+            if by_rate:
+                known = before.get(hash(RouteCache.key_of(SYNTAXES.index(syntax), topic)), 0)
+                # null: the first reading has nothing to be measured against.
+                view["per_second"] = max(0, messages - known) / seconds if seconds else None
+            views.append(view)
+        return views
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""

@@ -52,7 +52,7 @@ class Inspected:
     def archive(self) -> View | None:
         return self.archived
 
-    def hot_topics(self, *, limit: int) -> Sequence[View]:
+    def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         return self.hot[:limit]
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:

@@ -96,6 +96,8 @@ async def test_a_page_out_of_bounds_is_told_its_bounds(served: Served, query: st
 async def test_hot_topics_and_slow_consumers_are_lists_under_their_name(served: Served) -> None:
     status, topics = await served.get("/topics?limit=1")
     assert (status, topics["topics"]) == (200, served.inspected.hot)  # a lone surrogate and all
+    assert (await served.get("/topics?by=rate"))[0] == 200
+    assert (await served.get("/topics?by=size"))[0] == 400
     status, slow = await served.get("/slow-consumers")
     assert (status, slow["slow_consumers"]) == (200, served.inspected.slow)
 

@@ -2,6 +2,7 @@
 
 The broker counts and never resets; rates are differences between two readings. `figures` makes one page of
 them, which is then written as lines, as JSON, or as tables where rich is installed and somebody looks on.
+Topics are ranked by their rate now, not by what they had in all.
 """
 
 import argparse
@@ -23,26 +24,14 @@ RATES = (
 )
 
 
-def _key(topic: dict[str, Any]) -> tuple[object, object]:
-    return topic.get("topic"), topic.get("syntax")
-
-
 class Reading:
     """One look at the broker."""
 
     def __init__(self, views: Views, topics: int) -> None:
         self.at = time.monotonic()
         self.stats = views.get("/stats")
-        self.topics: list[dict[str, Any]] = views.get("/topics", limit=topics).get("topics") or []
+        self.topics: list[dict[str, Any]] = views.get("/topics", limit=topics, by="rate").get("topics") or []
         self.slow: list[dict[str, Any]] = views.get("/slow-consumers").get("slow_consumers") or []
-
-        self._all_topics = len(self.topics) < topics
-        self._counted = {_key(each): each.get("messages", 0) for each in self.topics}
-
-    def rate(self, topic: dict[str, Any], seconds: float) -> float | None:
-        """Messages per second since; None for one that was not among the hottest then."""
-        earlier = self._counted.get(_key(topic), 0 if self._all_topics else None)
-        return None if earlier is None else max(0, topic.get("messages", 0) - earlier) / seconds
 
     def count(self, name: str) -> float:
         """A counter; `dropped` is the sum of all reasons."""
@@ -57,7 +46,8 @@ def figures(before: Reading, now: Reading) -> dict[str, Any]:
     seconds = max(now.at - before.at, 1e-9)
     # A counter that went down was counted by another broker, started meanwhile.
     rates = {name: max(0.0, now.count(name) - before.count(name)) / seconds for name, _ in RATES}
-    topics = [{**each, "rate": before.rate(each, seconds)} for each in now.topics]
+    # The broker ranks them, for it counts all of them; a broker that was just started has no rates yet: null.
+    topics = [{**each, "rate": float(each.get("per_second") or 0)} for each in now.topics]
     return {
         "version": now.stats.get("version"),
         "uptime_seconds": now.stats.get("uptime_seconds"),
@@ -104,7 +94,7 @@ def lines(page: dict[str, Any]) -> list[str]:
         "  ".join(f"{label} {rates[name]:,.0f}" for name, label in RATES),
     ]
     out += [
-        f"  topic {text.shown(str(each.get('topic')))} ({each.get('syntax')}): {rate(each['rate'])}/s, "
+        f"  topic {text.shown(str(each.get('topic')))} ({each.get('syntax')}): {each['rate']:,.0f}/s, "
         f"{each.get('messages', 0):,} in all, {each.get('subscribers', 0):,} subscribers"
         for each in page["topics"]
     ]
@@ -119,10 +109,6 @@ def lines(page: dict[str, Any]) -> list[str]:
 
 def _because(reason: object) -> str:
     return f"; {reason}" if reason else ""
-
-
-def rate(value: float | None) -> str:
-    return "?" if value is None else f"{value:,.0f}"
 
 
 def duration(seconds: object) -> str:

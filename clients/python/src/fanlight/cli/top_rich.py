@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .text import shown
-from .top import RATES, duration, rate
+from .top import RATES, duration
 
 
 class Screen:
@@ -52,7 +52,7 @@ def _topics(page: dict[str, Any]) -> Table:
         table.add_row(
             Text(shown(str(each.get("topic")))),  # Text: a topic in brackets is no markup
             str(each.get("syntax")),
-            rate(each["rate"]),
+            f"{each['rate']:,.0f}",
             f"{each.get('messages', 0):,}",
             f"{each.get('subscribers', 0):,}",
         )

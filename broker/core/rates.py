@@ -1,0 +1,34 @@
+"""How fast topics are now: the difference between two readings of what their routes have counted.
+
+A route counts its messages and is never reset. Each reading is measured against the one before it, whoever made that
+one, so two people who look at the same time both see present rates.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+WINDOW_SECONDS_MIN: Final = 0.05  # readings that are closer together share an earlier one: the noise would be large
+
+Counts = Mapping[int, int]
+"""Messages by the hash of a route's key: so a reading takes some 100 bytes for each topic, however long its name."""
+
+
+def reading(messages: Mapping[bytes, int]) -> Counts:
+    return {hash(key): count for key, count in messages.items()}
+
+
+class Readings:
+    """The last two readings, each of as many topics as there are cached routes."""
+
+    def __init__(self) -> None:
+        self._older: tuple[float, Counts] | None = None
+        self._newer: tuple[float, Counts] | None = None
+
+    def exchange(self, now: float, counts: Counts) -> tuple[float, Counts] | None:
+        """Keep this reading; the seconds since an earlier one, and that one. None: this is the first."""
+        if self._newer is not None and now - self._newer[0] < WINDOW_SECONDS_MIN:
+            earlier = self._older
+        else:
+            earlier, self._older = self._newer, self._newer
+            self._newer = now, counts
+        return None if earlier is None else (now - earlier[0], earlier[1])
