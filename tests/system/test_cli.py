@@ -4,72 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fanlight.cli import main as fanlight_main
 from fanlight.cli import others
-from tests.conftest import TestBroker
-
-FANLIGHT = [sys.executable, "-m", "fanlight.cli"]
-SECONDS = 30
-
-
-@pytest.fixture
-def environment(module_broker: TestBroker) -> dict[str, str]:
-    return {
-        **os.environ,
-        "FANLIGHT_URL": module_broker.url,
-        "FANLIGHT_HTTP_URL": module_broker.http_url,
-        "PYTHONIOENCODING": "utf-8",
-    }
-
-
-class Shell:
-    """Runs the command; what is started is ended with the test."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment
-        self.started: list[subprocess.Popen[bytes]] = []
-
-    def __call__(self, *words: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
-        """Exit code, standard output, standard error."""
-        run = subprocess.run(
-            [*FANLIGHT, *words], input=stdin, capture_output=True, timeout=SECONDS, env=self.environment
-        )
-        return run.returncode, run.stdout, run.stderr.decode()
-
-    def start(self, *words: str) -> "subprocess.Popen[bytes]":
-        """Start `sub` or `reply`, and wait until it is subscribed."""
-        process = subprocess.Popen(
-            [*FANLIGHT, *words, "--ready"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.environment,
-        )
-        self.started.append(process)
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith(b"fanlight "), process.communicate()
-        return process
-
-
-@pytest.fixture
-def shell(environment: dict[str, str]) -> Iterator[Shell]:
-    shell = Shell(environment)
-    yield shell
-    for process in shell.started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def finished(process: "subprocess.Popen[bytes]") -> tuple[int, bytes]:
-    out, _ = process.communicate(timeout=SECONDS)
-    return process.returncode, out
+from tests.system.shell import FANLIGHT, SECONDS, Shell, finished
 
 
 def test_sub_writes_a_line_for_each_message(shell: Shell) -> None:
@@ -114,7 +55,8 @@ def test_sub_as_json_has_everything(shell: Shell) -> None:
     assert [json.loads(line) for line in out.splitlines()] == [
         {"topic": "site/7/temp", "syntax": "mqtt", "payload": "21.5", "headers": {"unit": "C", "a": "b=c"},
          "reply": None},
-        {"topic": "site.8.temp", "syntax": "amqp", "payload": {"base64": "//4="}, "headers": {}, "reply": None},
+        {"topic": "site.8.temp", "syntax": "amqp", "payload": "\ufffd\ufffd", "payload_base64": "//4=", "headers": {},
+         "reply": None},
     ]  # fmt: skip
 
 
@@ -125,8 +67,8 @@ def test_members_of_a_group_share_the_messages(shell: Shell) -> None:
     assert sorted(lines) == sorted(b"cli.jobs %d" % number for number in range(100))
 
 
-def test_a_receipt_prints_how_many_and_none_is_a_refusal(shell: Shell) -> None:
-    assert shell("pub", "cli.nobody", "x", "--receipt") == (1, b"0\n", "fanlight pub: nobody is subscribed\n")
+def test_a_receipt_prints_how_many_and_none_has_an_exit_code_of_its_own(shell: Shell) -> None:
+    assert shell("pub", "cli.nobody", "x", "--receipt") == (5, b"0\n", "fanlight pub: nobody is subscribed\n")
     sub = shell.start("sub", "cli.somebody", "--count", "3")
     assert shell("pub", "cli.somebody", "--receipt", stdin=b"a\nb\nc\n") == (0, b"1\n1\n1\n", "")
     finished(sub)
@@ -144,12 +86,16 @@ def test_request_and_reply(shell: Shell) -> None:
     assert shell("request", "cli.upper", "shout") == (0, b"SHOUT\n", "")
     assert shell("request", "cli.echo", "back") == (0, b"back\n", "")
     assert shell("request", "cli.count", "12345")[1].strip() == b"5"
-    assert json.loads(shell("request", "cli.fails", "--json")[1])["headers"] == {"error": "exit code 1"}
-    assert [finished(reply)[0] for reply in replies] == [0] * 5
+    code, out, said = shell("request", "cli.fails", "--json")
+    assert (code, json.loads(out)["headers"]) == (1, {"error": "exit code 1"})
+    assert said == "fanlight request: the answer is an error: exit code 1\n"
+    ends = [reply.communicate(timeout=SECONDS) for reply in replies]
+    assert [reply.returncode for reply in replies] == [0] * 5
+    assert ends[-1][1] == b"fanlight reply: 'cli.fails': exit code 1\n"
 
 
 def test_exit_codes_tell_what_went_wrong(shell: Shell) -> None:
-    assert shell("request", "cli.nobody")[0] == 1
+    assert shell("request", "cli.nobody")[0] == 5
     assert shell("pub", "$SYS.load", "x")[0] == 1
     assert shell("sub", "a+/b", "--syntax", "mqtt")[0] == 1
     assert shell("sub")[0] == 2
@@ -178,6 +124,27 @@ def test_a_wrong_address_of_the_http_listener_is_one_line_too(shell: Shell) -> N
         status, out, said = shell("top", "--once", "--http", address)
         assert (status, out, said.count("\n")) == (code, b"", 1)
         assert words in said
+
+
+def test_no_error_shows_a_number_of_errno(shell: Shell) -> None:
+    for words in (
+        ("pub", "--url", "fanlight://localhost:1", "t", "x"),  # two addresses, by asyncio's or uvloop's words
+        ("top", "--once", "--http", "http://127.0.0.1:1"),
+        ("pub", "t", "--file", "/no/such"),
+        ("pub", "t", "--file", "/"),
+        ("sub", "t", "--url", "fanlight://h:abc"),
+        ("sub", "t", "--url", "fanlight://h:99999"),
+        ("top", "--http", "http://h:99999"),
+    ):
+        code, _, said = shell(*words)
+        assert code in (2, 3)
+        assert "Errno" not in said
+        assert "cast" not in said
+        assert said.count("\n") == 1
+    assert "a port is a whole number from 0 to 65535" in shell("sub", "t", "--url", "fanlight://h:99999")[2]
+    said = shell("pub", "t", "--file", "/no/such")[2]
+    assert said == "fanlight pub: cannot read '/no/such': No such file or directory\n"
+    assert "mosquitto_pub" in shell("pub", "t", "x", "--url", "mqtt://127.0.0.1")[2]
 
 
 def test_a_request_that_is_not_answered_times_out(shell: Shell) -> None:
@@ -272,5 +239,10 @@ def test_help_teaches_by_example(shell: Shell) -> None:
     assert code == 0
     assert b"fanlight sub 'stock.#'" in out
     assert b"130  interrupted" in out
+    assert b"5    nobody is subscribed" in out
     for verb in ("pub", "sub", "request", "reply", "top", "explain"):
         assert b"examples:" in shell(verb, "--help")[1]
+    for verb in ("pub", "sub", "request", "reply", "explain"):
+        said = b" ".join(shell(verb, "--help")[1].split())
+        assert b"auto (the default): mqtt where there is a / or a word +, else amqp" in said
+    assert b"payload_base64" in shell("sub", "--help")[1]

@@ -5,10 +5,12 @@ CONNECTING --HELLO--> AWAITING_WELCOME --WELCOME--> open
 """
 
 import asyncio
+import socket
 import ssl
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
+from . import reasons
 from .codec import Decoder, Encoder
 from .errors import (
     ConnectError,
@@ -118,9 +120,12 @@ async def open_wire(address: Address, options: Options, encoder: Encoder, succes
             details={"host": address.host, "port": address.port},
         ) from error
     except OSError as error:
+        unknown = isinstance(error, socket.gaierror)
+        advice = "Is the host's name right?" if unknown else (
+            "Is the broker running there? Start one with `fanlightd serve`, or give another address"
+        )
         raise ConnectError(
-            f"cannot connect to {address}: {error.strerror or error}. Is the broker running there? "
-            "Start one with `fanlightd serve`, or give another address",
+            f"cannot connect to {address}: {reasons.of(error)}. {advice}",
             details={"host": address.host, "port": address.port},
         ) from error
     finally:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Any, Protocol
 
+from . import reasons
 from .answers import Answers
 from .codec import Encoder
 from .errors import (
@@ -184,7 +185,7 @@ class Link:
 
     def wire_lost(self, wire: Wire, error: Exception | None) -> None:
         reason = self._goodbye or ConnectionLost(
-            f"the connection to {self.address} was lost: {error or 'closed by the broker'}",
+            f"the connection to {self.address} was lost: {reasons.of(error) if error else 'closed by the broker'}",
             code=error.code if isinstance(error, FanlightError) else None,
         )
         self._wire = None

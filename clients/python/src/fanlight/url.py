@@ -5,7 +5,7 @@ version 1 of the protocol, and an address with one is refused rather than half u
 """
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import InvalidURL
 
@@ -13,6 +13,9 @@ SCHEME = "fanlight"
 DEFAULT_PORT = 7420
 TLS_SCHEME = "fanlights"
 DEFAULT_TLS_PORT = 7423
+
+_MQTT = "MQTT clients, such as mosquitto_pub and mosquitto_sub"
+OTHERS = {"mqtt": _MQTT, "mqtts": _MQTT, "nats": "clients of NATS", "amqp": "clients of AMQP", "http": "the HTTP views"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,12 @@ class Address:
 def parse(url: str) -> Address:
     """Read an address. Raises InvalidURL, which shows the URL without its password."""
     check_credentials(url)
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise InvalidURL(f"cannot read the address {shown(url)!r}: {error}") from error
+    parts, port = split(url)
+    if parts.scheme in OTHERS:
+        raise InvalidURL(
+            f"the address {shown(url)!r} is for {OTHERS[parts.scheme]}; this client speaks the native protocol, as in "
+            f"{SCHEME}://127.0.0.1:{DEFAULT_PORT}"
+        )
     if parts.scheme not in (SCHEME, TLS_SCHEME):
         raise InvalidURL(
             f"the address {shown(url)!r} must begin with {SCHEME}://, as in {SCHEME}://127.0.0.1:{DEFAULT_PORT}, "
@@ -53,6 +57,20 @@ def parse(url: str) -> Address:
         password=None if parts.password is None else unquote(parts.password),
         tls=tls,
     )
+
+
+def split(url: str) -> tuple[SplitResult, int | None]:
+    """The parts of a URL, and its port. Raises InvalidURL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidURL(f"cannot read the address {shown(url)!r}: {error}") from error
+    try:
+        return parts, parts.port
+    except ValueError:
+        raise InvalidURL(
+            f"cannot read the address {shown(url)!r}: a port is a whole number from 0 to 65535"
+        ) from None
 
 
 def check_credentials(url: str) -> None:

@@ -4,17 +4,19 @@ import argparse
 import os
 import time
 from datetime import datetime
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import exits, others
+from . import exits, others, spelling
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
+from .parsing import Parser, count, seconds
+from .text import JSON_KEYS
 
 EXAMPLES = """\
 examples:
   fanlight sub 'stock.#'                          every quote, one line each
-  fanlight sub --syntax mqtt 'site/+/temp'        the same broker, spelled as MQTT does
+  fanlight sub 'site/+/temp'                      the same broker, spelled as MQTT does
   fanlight sub 'stock.*.AAPL' --count 1 --json    one message, with its headers, then exit
   fanlight pub stock.nasdaq.AAPL 189.95           one message
   tail -f app.log | fanlight pub logs.app         a message for each line
@@ -27,20 +29,15 @@ A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(exits.USAGE, f"{self.prog}: {message}\ntry `{self.prog} --help`\n")
-
-
 def parser() -> argparse.ArgumentParser:
-    root = _Parser(
+    root = Parser(
         prog="fanlight",
         description="Publish, subscribe, ask and answer on a Fanlight broker.",
         epilog=f"{EXAMPLES.rstrip()} {DEFAULT_URL}\n\n{exits.EXPLAINED}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action="version", version=f"fanlight {__version__}")
-    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=Parser)
     _pub(verbs)
     _sub(verbs)
     _request(verbs)
@@ -54,15 +51,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 AGO = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-Verbs: TypeAlias = "argparse._SubParsersAction[_Parser]"
+Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
-def _verb(verbs: Verbs, name: str, help: str, examples: str) -> argparse.ArgumentParser:
+def _verb(verbs: Verbs, name: str, help: str, examples: str, more: str = "") -> argparse.ArgumentParser:
     return verbs.add_parser(
         name,
         help=help,
         description=help[0].upper() + help[1:] + ".",
-        epilog=f"examples:\n{examples}\n{exits.EXPLAINED}",
+        epilog=f"examples:\n{examples}{more}\n{exits.EXPLAINED}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
@@ -74,18 +71,24 @@ def _pub(verbs: Verbs) -> None:
         "publish a payload, or each line of standard input",
         "  fanlight pub forex.eur 1.0842\n"
         "  fanlight pub forex.eur 1.0842 --receipt        prints how many subscriptions it went to\n"
-        "  fanlight pub --syntax mqtt site/7/temp 21.5 --headers unit=C\n"
-        "  seq 1000000 | fanlight pub numbers\n",
+        "  fanlight pub site/7/temp 21.5 --headers unit=C           a / or a + means MQTT's spelling (--syntax)\n"
+        "  seq 1000000 | fanlight pub numbers                       a message for each line\n"
+        "  fanlight pub firmware.7 --file image.bin                 one message: the file's content\n"
+        "  tar c . | fanlight pub backup --stdin-whole              one message: all of standard input\n",
     )
     verb.add_argument("topic", metavar="TOPIC")
-    verb.add_argument("payload", metavar="PAYLOAD", nargs="?", help="without it, standard input is read")
+    verb.add_argument("payload", metavar="PAYLOAD", nargs="?", help="without it, each line of standard input is one")
+    whole = verb.add_mutually_exclusive_group()
+    whole.add_argument("--file", metavar="FILE", help="publish the content of FILE, octet by octet, as one message")
+    whole.add_argument("--stdin-whole", action="store_true", help="publish all of standard input as one message")
     _broker(verb)
     _syntax(verb)
     _headers(verb)
     verb.add_argument(
-        "--receipt", action="store_true", help="wait for receipts and print how many subscriptions; 1 if one had none"
+        "--receipt", action="store_true",
+        help="wait for receipts and print how many subscriptions; exit with 5 if one had none",
     )
-    verb.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="for answers (10)")
+    verb.add_argument("--timeout", type=seconds, default=10.0, metavar="SECONDS", help="for answers (10)")
 
 
 def _sub(verbs: Verbs) -> None:
@@ -95,23 +98,28 @@ def _sub(verbs: Verbs) -> None:
         "subscribe, and write a line `topic payload` for each message",
         "  fanlight sub 'forex.*'\n"
         "  fanlight sub 'stock.nyse.#' 'stock.nasdaq.#'\n"
-        "  fanlight sub --syntax mqtt 'site/+/temp' --json | jq .payload\n"
+        "  fanlight sub 'site/+/temp' --json | jq .payload\n"
         "  fanlight sub jobs --group workers              each message to one of the workers\n"
         "  fanlight sub 'stock.#' --count 10 --timeout 5\n"
-        "  fanlight sub 'stock.#' --since 10m             what was archived in the last 10 minutes, then what comes\n",
+        "  fanlight sub 'stock.#' --since 10m             what was archived in the last 10 minutes, then what comes\n"
+        "  fanlight sub firmware.7 --count 1 --raw > image.bin\n",
+        f"\n{JSON_KEYS}",
     )
     verb.add_argument("filters", metavar="FILTER", nargs="+", help="a message comes once for each that matches")
     _broker(verb)
     _syntax(verb)
-    verb.add_argument("--count", type=_count, metavar="N", help="exit after N messages")
-    verb.add_argument("--json", action="store_true", help="write JSON: topic, syntax, payload, headers, reply")
+    verb.add_argument("--count", type=count, metavar="N", help="exit after N messages")
+    form = verb.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="write a JSON object for each message; its keys are below")
+    form.add_argument("--payload-only", action="store_true", help="write a line `payload` for each, without its topic")
+    form.add_argument("--raw", action="store_true", help="write the payloads' octets as they are, with nothing between")
     whose = verb.add_mutually_exclusive_group()
     whose.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
     whose.add_argument(
         "--since", type=_since, metavar="WHEN",
         help="begin with what the broker has archived: 90s, 10m, 2h or 1d ago, 2026-01-31T12:00, or all",
     )
-    verb.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="exit with 4 when nothing came for so long")
+    verb.add_argument("--timeout", type=seconds, metavar="SECONDS", help="exit with 4 when nothing came for so long")
     _ready(verb)
 
 
@@ -120,7 +128,8 @@ def _request(verbs: Verbs) -> None:
         verbs,
         "request",
         "publish a request and write the first answer",
-        "  fanlight request clock.now\n  fanlight request sums.add '[1, 2]' --timeout 2\n",
+        "  fanlight request clock.now\n  fanlight request sums.add '[1, 2]' --timeout 2\n\n"
+        "an answer with the header `error` is an error: it is written, and the exit code is 1\n",
     )
     verb.add_argument("topic", metavar="TOPIC")
     verb.add_argument("payload", metavar="PAYLOAD", nargs="?")
@@ -128,7 +137,7 @@ def _request(verbs: Verbs) -> None:
     _syntax(verb)
     _headers(verb)
     verb.add_argument("--json", action="store_true", help="write the whole answer as JSON")
-    verb.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="(10)")
+    verb.add_argument("--timeout", type=seconds, default=10.0, metavar="SECONDS", help="(10)")
 
 
 def _reply(verbs: Verbs) -> None:
@@ -150,11 +159,14 @@ def _reply(verbs: Verbs) -> None:
     how.add_argument(
         "--exec",
         metavar="COMMAND",
-        help="with what COMMAND writes: payload on its standard input, FANLIGHT_TOPIC in its environment, no shell",
+        help="with what COMMAND writes: payload on its standard input, FANLIGHT_TOPIC in its environment, no shell; "
+        "when it fails, the answer has the header `error`",
     )
     verb.add_argument("--group", metavar="NAME", help="share the requests with others of this name")
-    verb.add_argument("--count", type=_count, metavar="N", help="exit after N requests")
-    verb.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for COMMAND (30)")
+    verb.add_argument("--count", type=count, metavar="N", help="exit after N requests")
+    verb.add_argument(
+        "--exec-timeout", "--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for COMMAND (30)"
+    )
     _ready(verb)
 
 
@@ -166,8 +178,8 @@ def _top(verbs: Verbs) -> None:
         "  fanlight top\n  fanlight top --once --json\n  fanlight top --http http://user:password@broker:7421\n",
     )
     _http(verb)
-    verb.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS", help="between readings (1)")
-    verb.add_argument("--topics", type=_count, default=10, metavar="N", help="how many hot topics (10)")
+    verb.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS", help="between readings (1)")
+    verb.add_argument("--topics", type=count, default=10, metavar="N", help="how many hot topics (10)")
     verb.add_argument("--once", action="store_true", help="one page, over one interval, then exit")
     verb.add_argument("--json", action="store_true", help="a line of JSON for each page")
 
@@ -212,9 +224,9 @@ def _tls(verb: argparse.ArgumentParser) -> None:
 def _syntax(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--syntax",
-        choices=("amqp", "native", "mqtt"),
-        default="amqp",
-        help="how topics are spelled: amqp (or native): a.b, * and #; mqtt: a/b, + and #",
+        choices=spelling.CHOICES,
+        default=spelling.AUTO,
+        help=spelling.HELP,
     )
 
 
@@ -230,10 +242,9 @@ def _ready(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def _count(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+def _interval(word: str) -> float:
+    if (number := seconds(word)) < 0.05:
+        raise argparse.ArgumentTypeError(f"must be at least 0.05 seconds, to measure a rate over; got {word!r}")
     return number
 
 
@@ -247,10 +258,3 @@ def _since(word: str) -> datetime | float:
         return datetime.fromisoformat(word).astimezone()  # without a zone, as the clock on the wall has it
     except ValueError:
         raise argparse.ArgumentTypeError("must be like 10m (s, m, h, d), 2026-01-31T12:00, or all") from None
-
-
-def _seconds(word: str) -> float:
-    number = float(word)
-    if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return number

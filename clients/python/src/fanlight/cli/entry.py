@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from .. import reasons
 from ..errors import FanlightError
 from . import exits, explain, others, pub, reply, request, sub, top
 from .arguments import parser
+from .descriptors import open_missing
 from .streams import silence_stdout
 
 ASYNC: dict[str, Callable[[Any], Coroutine[Any, Any, int]]] = {
@@ -22,6 +24,7 @@ BLOCKING: dict[str, Callable[[Any], int]] = {"top": top.run, "explain": explain.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (see `exits`)."""
+    open_missing()
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] not in ASYNC and words[0] not in BLOCKING and words[0] in others.names():
         return others.run(words[0], words[1:])  # its options are its own, and argparse would look at them
@@ -36,9 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         silence_stdout()
         return exits.OK  # whoever read has what he wanted, as in `fanlight sub '#' | head`
-    except (FanlightError, ValueError, TypeError, FileNotFoundError, PermissionError) as error:
-        print(f"fanlight {options.verb}: {error}", file=sys.stderr)
+    except (FanlightError, ValueError, TypeError, OSError) as error:
+        print(f"fanlight {options.verb}: {_said(error)}", file=sys.stderr)
         return exits.code(error)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, FanlightError) or not isinstance(error, OSError):
+        return str(error)
+    return f"{error.filename}: {reasons.of(error)}" if error.filename else reasons.of(error)
 
 
 def _run(coroutine: Coroutine[Any, Any, int]) -> int:

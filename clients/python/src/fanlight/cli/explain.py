@@ -6,12 +6,13 @@ import argparse
 import json
 from typing import Any
 
-from . import exits, text
+from . import exits, spelling, text
 from .http import Views
 
 
 def run(options: argparse.Namespace) -> int:
-    query: dict[str, str | int] = {"topic": options.topic, "syntax": options.syntax}
+    syntax = spelling.of_topic(options, options.topic)
+    query: dict[str, str | int] = {"topic": options.topic, "syntax": syntax}
     if options.client:
         query["client"] = options.client
     answer = Views(options.http, options.ca, options.cert, options.key).get("/explain", **query)

@@ -5,12 +5,12 @@ from base64 import b64encode
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urlunsplit
 from urllib.request import BaseHandler, HTTPSHandler, ProxyHandler, build_opener
 
-from .. import tls
+from .. import reasons, tls
 from ..errors import BrokerError, ConnectError, InvalidURL
-from ..url import check_credentials, shown
+from ..url import check_credentials, shown, split
 
 TIMEOUT_SECONDS = 5.0
 DEFAULT_URL = "http://127.0.0.1:7421"
@@ -23,11 +23,7 @@ class Views:
         self, base: str, ca: str | None = None, certificate: str | None = None, key: str | None = None
     ) -> None:
         check_credentials(base)
-        try:
-            parts = urlsplit(base)
-            parts.port  # noqa: B018 - raises ValueError if it is none
-        except ValueError as error:
-            raise InvalidURL(f"cannot read the address {shown(base)!r}: {error}") from error
+        parts, _ = split(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidURL(f"the HTTP address must look like {DEFAULT_URL}; got {shown(base)!r}")
         host = parts.netloc.rpartition("@")[2]
@@ -53,7 +49,8 @@ class Views:
             with error:
                 raise BrokerError(_reason(error), code=f"http_{error.code}") from None
         except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
+            inner = getattr(error, "reason", error)
+            reason = reasons.of(inner) if isinstance(inner, BaseException) else inner
             raise ConnectError(
                 f"cannot read {url}: {reason}. Is the broker's HTTP listener there? Say where with --http, "
                 "or set FANLIGHT_HTTP_URL"

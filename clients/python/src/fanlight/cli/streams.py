@@ -41,11 +41,30 @@ async def lines(descriptor: int, longest: int) -> AsyncIterator[list[bytes]]:
     async for chunk in chunks(descriptor):
         *whole, rest = (rest + chunk).split(b"\n")
         if len(rest) > longest:
-            raise FrameTooLarge(f"a line of more than {longest:,} bytes", details={"size": len(rest), "limit": longest})
+            raise _too_large("a line", len(rest), longest)
         if whole:
             yield [line.removesuffix(b"\r") for line in whole]
     if rest:
         yield [rest.removesuffix(b"\r")]
+
+
+async def whole(descriptor: int, longest: int) -> bytes:
+    """All that can be read. Raises FrameTooLarge when it is more than `longest` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks(descriptor):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > longest:
+            raise _too_large("a message", size, longest)
+    return b"".join(parts)
+
+
+def _too_large(what: str, size: int, longest: int) -> FrameTooLarge:
+    return FrameTooLarge(
+        f"{what} of more than {longest:,} bytes, which the broker does not take (its setting frame_bytes_max)",
+        details={"size": size, "limit": longest},
+    )
 
 
 class Output:
@@ -56,10 +75,11 @@ class Output:
         if flush:
             sys.stdout.flush()
 
-    def write_bytes(self, data: bytes) -> None:
-        sys.stdout.flush()
+    def write_bytes(self, data: bytes, *, flush: bool = True) -> None:
+        """Not to be mixed with `write` unless both flush."""
         sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        if flush:
+            sys.stdout.buffer.flush()
 
 
 def silence_stdout() -> None:

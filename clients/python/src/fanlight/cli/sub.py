@@ -3,13 +3,15 @@
 import argparse
 import asyncio
 import sys
+import time
+from collections.abc import Callable
 
 from ..client import Client
 from ..connecting import connect
 from ..errors import FanlightError, SubscriptionEnded
 from ..message import Message
 from ..subscription import Subscription
-from . import exits, text
+from . import exits, spelling, text
 from .streams import Output
 
 
@@ -19,8 +21,16 @@ class _Printing:
     def __init__(self, options: argparse.Namespace) -> None:
         self.left: int | None = options.count
         self.came = asyncio.Event()  # for the clock of --timeout
-        self._form = text.as_json if options.json else text.line
         self._output = Output()
+        self._write = self._writer(options)
+
+    def _writer(self, options: argparse.Namespace) -> Callable[[Message, bool], None]:
+        """What writes a message; its second argument is whether to flush."""
+        output = self._output
+        if options.raw:
+            return lambda message, flush: output.write_bytes(message.payload, flush=flush)
+        form = text.as_json if options.json else text.payload if options.payload_only else text.line
+        return lambda message, flush: output.write(form(message), flush=flush)
 
     async def all_of(self, subscription: Subscription) -> None:
         """Print until it ends, or enough were printed."""
@@ -35,14 +45,15 @@ class _Printing:
             if self.left == 0:
                 return
             self.left -= 1
-        self._output.write(self._form(message), flush=flush or self.left == 0)
+        self._write(message, flush or self.left == 0)
         self.came.set()
 
 
 async def run(options: argparse.Namespace) -> int:
+    losses = _Losses(replaying=options.since is not None)
     async with connect(
         options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key,
-        on_disconnect=_say, on_reconnect=_say_again,
+        on_disconnect=losses.lost, on_reconnect=losses.again,
     ) as client:
         printing = _Printing(options)
         subscriptions = [await _begun(client, filter, options) for filter in options.filters]
@@ -59,11 +70,12 @@ async def run(options: argparse.Namespace) -> int:
 
 
 async def _begun(client: Client, filter: str, options: argparse.Namespace) -> Subscription:
+    syntax = spelling.of_filter(options, filter)
     if options.since is not None:
-        return await client.replay(text.topic(filter), since=options.since, syntax=options.syntax)
+        return await client.replay(text.topic(filter), since=options.since, syntax=syntax)
     return await client.subscribe(
         text.topic(filter),
-        syntax=options.syntax,
+        syntax=syntax,
         group=options.group,
         # Neither side sends more than is printed; more than one filter can share a count.
         after=options.count if len(options.filters) == 1 else None,
@@ -93,9 +105,20 @@ async def _until_done(printing: _Printing, tasks: set["asyncio.Task[None]"], sil
             return exits.TIMED_OUT
 
 
-def _say(error: FanlightError) -> None:
-    print(f"fanlight sub: {error}", file=sys.stderr, flush=True)
+class _Losses:
+    """Says when the connection is lost, what happens then, and when it is there again."""
 
+    def __init__(self, *, replaying: bool) -> None:
+        self._missed = "" if replaying else "; what is published meanwhile is missed"
+        self._since = 0.0
 
-def _say_again(client: Client) -> None:
-    print(f"fanlight sub: connected again to {client.address}", file=sys.stderr, flush=True)
+    def lost(self, error: FanlightError) -> None:
+        self._since = time.monotonic()
+        print(
+            f"fanlight sub: {error}. Trying to connect again until it works or Ctrl-C{self._missed}",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+    def again(self, client: Client) -> None:
+        seconds = time.monotonic() - self._since
+        print(f"fanlight sub: connected again to {client.address} after {seconds:.1f} s", file=sys.stderr, flush=True)

@@ -11,6 +11,16 @@ from typing import Any
 
 from ..message import Message
 from ..topics import Topic, checked
+from ..topics import octets as octets_of
+
+JSON_KEYS = """\
+keys of --json:
+  topic, payload, reply   text, always (reply: or null). Where the octets are not UTF-8, each faulty one is U+FFFD, and
+                          topic_base64, payload_base64, reply_base64 have the octets; else there is no such key
+  syntax                  amqp or mqtt: how the topic is spelled
+  headers                 an object; a value of octets that are not UTF-8 is {"base64": ...}
+  offset, timestamp       of a message from the archive (--since)
+"""
 
 
 def octets(word: str) -> bytes:
@@ -28,6 +38,11 @@ def shown(value: str | bytes, *, spaces: bool = True) -> str:
     )
 
 
+def quoted(word: str) -> str:
+    """A word of the command line as it may be shown in a message, in quotes."""
+    return f"'{shown(octets(word))}'"
+
+
 def _escape(character: str) -> str:
     named = {"\n": r"\n", "\r": r"\r", "\t": "\t"}.get(character)
     return named or "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
@@ -38,21 +53,33 @@ def line(message: Message) -> str:
     return f"{shown(message.topic, spaces=False)} {shown(message.payload)}"
 
 
+def payload(message: Message) -> str:
+    return shown(message.payload)
+
+
 def as_json(message: Message) -> str:
-    """Everything, on one line; octets that are not UTF-8 as {"base64": ...}."""
+    """Everything, on one line. JSON_KEYS, which is in the help, says what the keys are."""
     document = {
-        "topic": plain(message.topic),
+        **_spelled("topic", message.topic_bytes),
         "syntax": message.syntax,
-        "payload": plain(message.payload),
+        **_spelled("payload", message.payload),
         "headers": plain(dict(message.headers)),
-        "reply": plain(message.reply),
+        **({"reply": None} if message.reply is None else _spelled("reply", octets_of(message.reply))),
     }
     if message.timestamp is not None:  # it was replayed
         document |= {"offset": message.offset, "timestamp": message.timestamp.isoformat()}
     return json.dumps(document, ensure_ascii=False)
 
 
+def _spelled(key: str, value: bytes) -> dict[str, str]:
+    try:
+        return {key: value.decode()}
+    except UnicodeDecodeError:
+        return {key: value.decode(errors="replace"), f"{key}_base64": base64.b64encode(value).decode()}
+
+
 def plain(value: Any) -> Any:
+    """A header's value as JSON has it."""
     if isinstance(value, bytes):
         try:
             return value.decode()
