@@ -53,7 +53,10 @@ class Application:
         self._stop_now = asyncio.Event()
         self._draining = False
         loop = asyncio.get_running_loop()
-        self.broker = Broker(settings.limits, lambda: self._flusher.schedule(loop), loop.call_soon)
+        self.broker = Broker(
+            settings.limits, lambda: self._flusher.schedule(loop), loop.call_soon,
+            lambda seconds, then: loop.call_later(seconds, lambda: then(monotonic())),
+        )
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
             credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,

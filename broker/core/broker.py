@@ -13,7 +13,7 @@ import structlog
 from broker.core.client import Client, Speaker
 from broker.core.endings import Endings
 from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
-from broker.core.flow import Flow
+from broker.core.flow import Flow, Later, NextTurn
 from broker.core.limits import Limits
 from broker.core.marks import Mark, Marks
 from broker.core.ports import Store
@@ -43,17 +43,18 @@ class Broker:
 
     schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
     next_turn  called with what is to be called when everybody else has had a turn; without it, nothing is put off
+    later      called with seconds, and with what is to be called after them, with the time; without it, sweeps do that
     """
 
     def __init__(
-        self, limits: Limits, schedule: Callable[[], Any], next_turn: Callable[[Callable[[], None]], Any] | None = None
+        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn | None = None, later: Later | None = None
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
         self.variants = Variants()
         self.router = Router(self.routes, limits, self.ledger, self.variants)
-        self.flow = Flow(self.ledger, limits)
+        self.flow = Flow(self.ledger, limits, later, next_turn)
         self.retained = Retained(self.ledger, limits)
         self.marks = Marks(limits)
         self.store: Store = MemoryStore()
@@ -76,8 +77,10 @@ class Broker:
     # -- clients ----------------------------------------------------------------------------------------------------
 
     def new_outbox(self, policy: str | None = None) -> Outbox:
-        """An outbox for a connection. Raises ValueError for an unknown policy."""
-        return Outbox(self.ledger, self.limits.outbox_bytes_max, policy or self.limits.slow_policy.value)
+        """An outbox for a connection, with the policy that is wanted if it is allowed. Raises ValueError if unknown."""
+        outbox = Outbox(self.ledger, self.limits.outbox_bytes_max, self.limits.slow_policy.value)
+        self.flow.admit(outbox, policy)
+        return outbox
 
     def connect(
         self, outbox: Outbox, speaker: Speaker, now: float, *,
@@ -101,7 +104,7 @@ class Broker:
         )
         return client
 
-    def disconnect(self, client: Client, reason: str) -> list[Client]:
+    def disconnect(self, client: Client, reason: str, now: float) -> list[Client]:
         """A client's connection is closed. Returns the publishers that need not wait for it any more.
 
         One with a session has left that before (`Sessions.leave`), or has it not any more.
@@ -110,9 +113,11 @@ class Broker:
             return []
         if client.session is None:
             self.endings.end(client.subscriptions)
-        lost = client.outbox.discard()
-        log.info("client_disconnected", connection=client.number, client=client.name, reason=reason, lost=lost)
-        return self.flow.forget(client)
+        client.outbox.discard()
+        log.info(
+            "client_disconnected", connection=client.number, client=client.name, reason=reason, lost=client.outbox.lost
+        )
+        return self.flow.forget(client, now)
 
     @staticmethod
     def new_inbox() -> str:
@@ -233,7 +238,7 @@ class Broker:
         words_of(topic, syntax, self.limits)
 
     def sweep(self, now: float) -> None:
-        """Now and then: cut off who holds others back for too long, end what is over."""
+        """Now and then: let publishers go on that were held for long enough, end what is over."""
         self.flow.sweep(now)
         self.sessions.sweep(now)
         self.retained.sweep(now)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from broker.core.budget import Account
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
@@ -31,6 +32,10 @@ class Speaker(Protocol):
         """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
         ...
 
+    def held(self, held: bool, seconds: float) -> None:
+        """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class Client:
@@ -48,6 +53,14 @@ class Client:
     label: str = ""  # a user name that nothing was checked against
     session: "Session | None" = None  # None: what it holds ends with its connection
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
+    slow: bool = False  # its outbox or its session's queue was full at least once
+    accounts: dict[int, Account] = field(default_factory=dict)  # of holds, by whose time they take: core.flow
+
+    def account(self, kind: int) -> Account:
+        found = self.accounts.get(kind)
+        if found is None:
+            found = self.accounts[kind] = Account()
+        return found
 
     def __str__(self) -> str:
         return f"{self.name!r} (connection {self.number}, {self.address})"

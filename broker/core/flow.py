@@ -1,62 +1,149 @@
-"""Flow: consumers that fall behind, and the publishers that wait for them.
+"""Flow: consumers that fall behind, and the publishers that are held for them, for a bounded time.
 
-    outbox over its limit --> attention --> logged once, disconnected if its policy says so
-    publisher held back   --> waits on the outbox that blocks it; goes on when that has drained, or is gone
-    outbox blocking for longer than pause_seconds_max --> its client is cut off, unless it goes on acknowledging
+    outbox over its limit, its consumer may hold --> publishers to it are held, until it has drained or is gone
+    the consumer's time for that is used up      --> they go on at once; its slow policy says what it loses
+    the publisher's own time is used up          --> it is held for no consumer for a while, whoever is slow
 
-Dropping itself happens in the outbox, per message and compiled; here is what happens once per slow consumer.
+Two budgets of time bound this: a small one for bursts, of every consumer, and a longer one of those with the policy
+`pause`, which are cut off when it is used up. A publisher has both budgets too, so that many slow consumers, or one
+that connects again and again, cost it no more than one does.
+
+Dropping itself happens in the outbox, per message and compiled; here is what happens once per hold.
 """
 
-from typing import Final
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from broker.core.client import Client
-from broker.core.limits import Limits
+from broker.core.limits import Limits, SlowPolicy
 from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
+from broker.wire.outbox import BURST, PAUSES, Outbox
 
 log: Final = structlog.stdlib.get_logger("flow")
 
+Later = Callable[[float, Callable[[float], None]], Any]  # calls back after so many seconds, with the time
+NextTurn = Callable[[Callable[[], None]], Any]
+
+LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: looking at them takes some 0.5 ms
+AT_ONCE: Final = 0.005  # seconds: what is due so soon is done together with what is due now
+
+# Whose time a hold takes: the consumer's, and the publisher's own by the kind of budget (BURST, PAUSES).
+CONSUMER: Final = 0
+STORE: Final = 4  # the archive has no room: no budget, for a receipt must not be given before
+ANSWERS: Final = 8  # the publisher waits for itself, until it has read its answers
+
+
+class Budget(NamedTuple):
+    seconds: float
+    window: float
+
+
+class Hold(NamedTuple):
+    """What a publisher waits for."""
+
+    blocker: Outbox
+    kind: int
+
 
 class Flow:
-    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+    """later      calls back when so many seconds are over; without it the next sweep does what is due
+    next_turn  calls back when everybody else has had a turn; without it, at once
+    """
+
+    def __init__(
+        self, ledger: Ledger, limits: Limits, later: Later | None = None, next_turn: NextTurn | None = None
+    ) -> None:
         self.ledger = ledger
         self.limits = limits
         self.publishers_paused = 0
         self.slow_consumers = 0
         self.slow_consumers_disconnected = 0
-        self._waiting: dict[Outbox, list[Client]] = {}  # by the outbox that holds them back
-        self._settled: dict[Outbox, int] = {}  # acknowledgements of those that hold back, when they were asked last
+        self._later = later
+        self._next_turn = next_turn
+        self._rings_at: float | None = None  # the earliest call back that is asked for
+        self._waiting: dict[Outbox, dict[Client, None]] = {}  # in their order, by the outbox that holds them back
+        self._holds: dict[Client, Hold] = {}  # the same, by the publisher
+        self._choked: dict[Outbox, float] = {}  # of clients that wait for themselves: since when
         self._refilling: set[Outbox] = set()
-        self._since: dict[Outbox, float] = {}
+        self._used_up: dict[Client, None] = {}  # those with a budget to be renewed
+        self._held_before = 0.0  # seconds of all holds that are over
+
+    # -- budgets ----------------------------------------------------------------------------------------------------
+
+    def admit(self, outbox: Outbox, wanted: str | None = None) -> None:
+        """Give an outbox the slow policy its client asks for, if that is allowed, and the budget that goes with it."""
+        limits = self.limits
+        may_pause = limits.pause_allowed or limits.slow_policy is SlowPolicy.PAUSE
+        if wanted is None or (wanted == SlowPolicy.PAUSE and not may_pause):
+            wanted = limits.slow_policy.value
+        outbox.policy = wanted
+        outbox.patient = self._budget(kind_of(outbox)).seconds > 0
+
+    def _budget(self, kind: int) -> Budget:
+        limits = self.limits
+        if kind == PAUSES:
+            return Budget(limits.pause_seconds_max, limits.pause_window_seconds)
+        return Budget(limits.burst_seconds_max, limits.burst_window_seconds)
+
+    # -- slow consumers ---------------------------------------------------------------------------------------------
 
     def attend(self) -> None:
-        """Hear of the outboxes that overflowed in this turn, each once in a connection's life."""
+        """Hear of the outboxes that overflowed in this turn, each once in a connection's life, and of those to end."""
         for outbox in self.ledger.take_attention():
             client: Client = outbox.owner
             if outbox.closed:
                 continue
-            self.slow_consumers += 1
-            log.warning(
-                "slow_consumer", connection=client.number, client=client.name, address=client.address,
-                policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
-            )
-            if outbox.policy == "disconnect":
+            if not client.slow:
+                client.slow = True
+                self.slow_consumers += 1
+                log.warning(
+                    "slow_consumer", connection=client.number, client=client.name, address=client.address,
+                    policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
+                )
+            if outbox.doomed:
                 self._cut_off(client, f"more than {outbox.limit} bytes unread (outbox_bytes_max)")
 
-    def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
-        """A publisher waits until `blocker` has drained."""
-        self.publishers_paused += 1
-        self._waiting.setdefault(blocker, []).append(publisher)
-        consumer: Client | None = blocker.owner
-        if consumer is None:
-            return  # no client: a store that has no room. It is not cut off, however long it takes
-        self._since.setdefault(blocker, now)
-        if consumer.session is not None:
-            self._settled.setdefault(blocker, consumer.session.window.settled)
+    def _cut_off(self, client: Client, text: str) -> None:
+        self.slow_consumers_disconnected += 1
+        log.warning(
+            "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
+            lost=client.outbox.losable,
+        )
+        client.speaker.cut_off("slow_consumer", text)
 
-    def drained(self, outbox: Outbox) -> list[Client]:
+    # -- holding ----------------------------------------------------------------------------------------------------
+
+    def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
+        """A publisher waits until `blocker` has drained, or until the time for that is used up."""
+        self.publishers_paused += 1
+        self._waiting.setdefault(blocker, {})[publisher] = None
+        consumer: Client | None = blocker.owner
+        if consumer is publisher and blocker.choked:
+            # It is not told: its outbox is full of what it does not read.
+            self._holds[publisher] = Hold(blocker, ANSWERS)
+            self._choked.setdefault(blocker, now)
+            self._ring_in(self.limits.pause_seconds_max, now)
+            return
+        kind = kind_of(blocker) if consumer is not None else STORE
+        self._holds[publisher] = Hold(blocker, kind)
+        budget = self._budget(kind)
+        publisher.account(kind).begin(now, budget.window)
+        publisher.speaker.held(True, 0.0)
+        if consumer is not None:
+            consumer.account(CONSUMER).begin(now, budget.window)
+            self._ring_in(self._left(publisher, now), now)
+
+    def _left(self, publisher: Client, now: float) -> float:
+        """Seconds that a publisher may still be held: until its time or its consumer's is used up."""
+        blocker, kind = self._holds[publisher]
+        consumer: Client = blocker.owner
+        seconds = self._budget(kind).seconds
+        return min(publisher.account(kind).left(now, seconds), consumer.account(CONSUMER).left(now, seconds))
+
+    def drained(self, outbox: Outbox, now: float) -> list[Client]:
         """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
 
         The outbox's own client is among them if it waited to send it more (`refill`).
@@ -65,54 +152,141 @@ class Flow:
         self._refilling.discard(outbox)
         if outbox.pausing:
             return refilled
-        self._since.pop(outbox, None)
-        self._settled.pop(outbox, None)
-        return refilled + self._waiting.pop(outbox, [])
+        self._choked.pop(outbox, None)
+        return refilled + [self._free(client, now) for client in list(self._waiting.get(outbox, ()))]
 
     def refill(self, outbox: Outbox) -> None:
         """Let an outbox's own client hear when everything in it is out: there is more to come."""
         outbox.ask_for_more()
         self._refilling.add(outbox)
 
-    def forget(self, client: Client) -> list[Client]:
+    def forget(self, client: Client, now: float) -> list[Client]:
         """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
-        for blocker, waiting in list(self._waiting.items()):
-            if client in waiting:
-                waiting.remove(client)
-                if not waiting:
-                    # A slow consumer that holds nobody back may take its time.
-                    del self._waiting[blocker]
-                    self._since.pop(blocker, None)
+        if client in self._holds:
+            self._free(client, now)
+        self._used_up.pop(client, None)
         self._refilling.discard(client.outbox)
-        self._settled.pop(client.outbox, None)
         client.outbox.drained()  # lowers the ledger's count if it was blocking
-        return self.drained(client.outbox)
+        return self.drained(client.outbox, now)
+
+    def _free(self, publisher: Client, now: float) -> Client:
+        """A publisher waits no more. Its consumer's time runs until the last one goes on."""
+        blocker, kind = self._holds.pop(publisher)
+        waiting = self._waiting[blocker]
+        del waiting[publisher]
+        if not waiting:
+            del self._waiting[blocker]
+        if blocker.owner is not None and (not waiting or (len(waiting) == 1 and blocker in self._choked)):
+            blocker.owner.account(CONSUMER).end(now)
+        if kind != ANSWERS:
+            lasted = publisher.account(kind).end(now)
+            self._held_before += lasted
+            publisher.speaker.held(False, lasted)
+        return publisher
+
+    # -- by the clock -----------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
-        """Cut off the clients that have held others back for too long."""
-        for outbox, since in list(self._since.items()):
-            if now - since >= self.limits.pause_seconds_max:
-                if self._progresses(outbox):
-                    self._since[outbox] = now
-                    continue
-                del self._since[outbox]
-                self._cut_off(
-                    outbox.owner, f"held publishers back for {now - since:.1f} s (pause_seconds_max)"
-                )
+        """Now and then: let go who was held for long enough, and renew the budgets whose window is over."""
+        self._do_what_is_due(now)
+        for client in list(islice(self._used_up, LOOKED_AT_PER_SWEEP)):
+            del self._used_up[client]
+            if not self._renew(client, now):
+                self._used_up[client] = None  # behind the others
 
-    def _progresses(self, outbox: Outbox) -> bool:
-        """Has its client acknowledged something since it was asked last? It is slow then, and not stuck."""
-        client: Client = outbox.owner
-        if client.session is None or not outbox.crowded:
-            return False
-        settled = client.session.window.settled
-        before, self._settled[outbox] = self._settled.get(outbox), settled
-        return settled != before
+    def _ring_in(self, seconds: float, now: float) -> None:
+        at = now + max(seconds, 0.0)
+        if self._later is not None and (self._rings_at is None or at < self._rings_at):
+            self._rings_at = at
+            self._later(at - now, self._ring)
 
-    def _cut_off(self, client: Client, text: str) -> None:
-        self.slow_consumers_disconnected += 1
-        log.warning(
-            "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
-            lost=client.outbox.messages,
-        )
-        client.speaker.cut_off("slow_consumer", text)
+    def _ring(self, now: float) -> None:
+        if self._rings_at is not None and now < self._rings_at - AT_ONCE:
+            return  # it was asked for before a shorter one, which has been here
+        self._rings_at = None
+        self._do_what_is_due(now)
+        remaining = [self._left(each, now) for each, hold in self._holds.items() if hold.kind in (BURST, PAUSES)]
+        remaining += [self.limits.pause_seconds_max - (now - since) for since in self._choked.values()]
+        if remaining:
+            self._ring_in(min(remaining), now)
+
+    def _do_what_is_due(self, now: float) -> None:
+        released: list[Client] = []
+        for outbox in list(self._waiting):
+            released += self._look_at_consumer(outbox, now)
+        for publisher, (_, kind) in list(self._holds.items()):
+            if kind in (BURST, PAUSES) and publisher.account(kind).left(now, self._budget(kind).seconds) <= AT_ONCE:
+                publisher.outbox.exempt |= kind
+                self._used_up[publisher] = None
+                released.append(self._free(publisher, now))
+        for outbox, since in list(self._choked.items()):
+            if now - since >= self.limits.pause_seconds_max - AT_ONCE:
+                del self._choked[outbox]
+                self._cut_off(outbox.owner, f"read no answers for {now - since:.1f} s (pause_seconds_max)")
+        self._go_on(released)
+
+    def _look_at_consumer(self, outbox: Outbox, now: float) -> list[Client]:
+        """Has a consumer used up its time? Returns the publishers that waited for it then."""
+        waiting = [each for each in self._waiting[outbox] if self._holds[each].kind in (BURST, PAUSES)]
+        if not waiting:
+            return []
+        consumer: Client = outbox.owner
+        budget = self._budget(kind_of(outbox))
+        if consumer.account(CONSUMER).left(now, budget.seconds) > AT_ONCE:
+            return []
+        outbox.lose_patience()
+        self._used_up[consumer] = None
+        for publisher in waiting:
+            self._free(publisher, now)
+        if outbox.policy == SlowPolicy.PAUSE:
+            spent = consumer.account(CONSUMER).spent
+            self._cut_off(consumer, f"publishers were held {spent:.1f} s for it within {budget.window:g} s"
+                                    " (pause_seconds_max, pause_window_seconds)")  # fmt: skip
+        return waiting
+
+    def _renew(self, client: Client, now: float) -> bool:
+        """Give back budgets whose window is over. True if no other is to be given back."""
+        outbox = client.outbox
+        if outbox.closed:
+            return True
+        for kind in (BURST, PAUSES):
+            if outbox.exempt & kind and client.account(kind).restored(now, self._budget(kind).window):
+                outbox.exempt &= ~kind
+        budget = self._budget(kind_of(outbox))
+        if not outbox.patient and budget.seconds > 0 and client.account(CONSUMER).restored(now, budget.window):
+            outbox.patient = has_caught_up(client)
+        return not outbox.exempt and (outbox.patient or budget.seconds <= 0)
+
+    def _go_on(self, clients: Iterable[Client]) -> None:
+        for client in clients:
+            if self._next_turn is not None:
+                self._next_turn(client.speaker.unblocked)
+            else:
+                client.speaker.unblocked()
+
+    # -- to be looked at --------------------------------------------------------------------------------------------
+
+    @property
+    def publishers_held(self) -> int:
+        """Publishers that are not read from at present."""
+        return len(self._holds)
+
+    def holds(self, publisher: Client) -> bool:
+        """Is this one of them?"""
+        return publisher in self._holds
+
+    def held_seconds(self, now: float) -> float:
+        """How long publishers were held, all together."""
+        running = (each.account(hold.kind).since for each, hold in self._holds.items() if hold.kind != ANSWERS)
+        return self._held_before + sum(now - since for since in running if since is not None)
+
+
+def kind_of(outbox: Outbox) -> int:
+    """Whose budget a hold for this outbox takes."""
+    return PAUSES if outbox.policy == SlowPolicy.PAUSE else BURST
+
+
+def has_caught_up(client: Client) -> bool:
+    """Is so little unread that holding publishers smooths a burst? Those who read nothing must not get new time."""
+    outbox = client.outbox
+    return 2 * outbox.size <= outbox.limit and (client.session is None or not client.session.window.queue.filled(2))

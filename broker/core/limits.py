@@ -122,12 +122,29 @@ class Limits:
 
     # What happens when somebody is slow.
     slow_policy: Annotated[
-        SlowPolicy, Unit("policy"), Reason("slow policy of a connection that does not choose one in its handshake")
-    ] = SlowPolicy.PAUSE
+        SlowPolicy, Unit("policy"),
+        Reason("slow policy of a connection that does not choose one in its handshake; the slow one alone loses"),
+    ] = SlowPolicy.DROP_NEWEST
+    burst_seconds_max: Annotated[
+        float, Ge(0), Le(3600), Unit("seconds"),
+        Reason("total time, in burst_window_seconds, that publishers wait for a full outbox before its policy acts"),
+    ] = 0.1
+    burst_window_seconds: Annotated[
+        float, Ge(0.1), Le(86_400), Unit("seconds"),
+        Reason("burst_seconds_max is whole again when nobody was held for so long: 1 % of the time at most"),
+    ] = 10.0
+    pause_allowed: Annotated[
+        bool, Unit("switch"),
+        Reason("whether clients may ask for the policy pause; else they get slow_policy, and are told so"),
+    ] = False
     pause_seconds_max: Annotated[
         float, Ge(0.05), Le(3600), Unit("seconds"),
-        Reason("longest time a slow consumer may keep publishers paused; then it is disconnected"),
+        Reason("as burst_seconds_max, with the policy pause; past it, or with answers unread so long, disconnected"),
     ] = 10.0
+    pause_window_seconds: Annotated[
+        float, Ge(0.1), Le(86_400), Unit("seconds"),
+        Reason("pause_seconds_max is whole again when nobody was held for so long: one sixth of the time at most"),
+    ] = 60.0
 
     linger_seconds_max: Annotated[
         float, Ge(0.05), Le(300), Unit("seconds"),

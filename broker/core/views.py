@@ -12,6 +12,7 @@ from typing import Final
 from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
+from broker.core.flow import CONSUMER
 from broker.core.ports import Recorded, View
 from broker.core.rates import Readings, reading
 from broker.core.session import Session
@@ -51,9 +52,10 @@ COUNTERS: Final[Mapping[str, str]] = {
     "sessions_taken_over": "Sessions taken over from a connection that still stood",
     "sessions_expired": "Sessions whose client stayed away for too long",
     "wills_published": "Wills published",
-    "slow_consumers": "Connections whose outbox was full at least once",
+    "slow_consumers": "Connections whose outbox, or whose session's queue, was full at least once",
     "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
-    "publishers_paused": "Times a publisher was not read from until a consumer had caught up",
+    "publishers_paused": "Times a publisher was held: not read from until a consumer had caught up",
+    "publishers_held_ms": "Milliseconds that publishers were held, all together",
     "protocol_errors": "Connections closed for breaking their protocol",
     "requests_refused": "Requests answered with an error that did not close the connection",
     "routes_built": "Routes worked out",
@@ -80,6 +82,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "stored_bytes": "What they take",
     "marks": "Producers whose mark is kept",
     "outboxes_blocking": "Outboxes that hold publishers back",
+    "publishers_held": "Publishers that are held, and not read from",
     "filter_index_bytes": "Memory of the index of filters",
     "uptime_seconds": "Seconds since the start",
 }
@@ -150,6 +153,7 @@ class Views:
             "slow_consumers": broker.flow.slow_consumers,
             "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
             "publishers_paused": broker.flow.publishers_paused,
+            "publishers_held_ms": round(1000 * broker.flow.held_seconds(self._clock())),
             "routes_built": broker.router.built,
             "routes_invalidated": broker.router.invalidated,
             "routes_evicted": broker.routes.evicted,
@@ -178,13 +182,15 @@ class Views:
             "stored_bytes": broker.ledger.stored,
             "marks": len(broker.marks),
             "outboxes_blocking": broker.ledger.pausing,
+            "publishers_held": broker.flow.publishers_held,
             "filter_index_bytes": broker.router.index_bytes,
             "uptime_seconds": self._clock() - self._started,
         }
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
-        return [connection_view(c, now) for c in islice(self._broker.clients.values(), offset, offset + limit)]
+        flow, clients = self._broker.flow, self._broker.clients.values()
+        return [connection_view(c, now, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
@@ -216,7 +222,7 @@ class Views:
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""
-        views = []
+        views, now = [], self._clock()
         for client in self._broker.clients.values():
             reason = slowness(client)
             if reason is not None:
@@ -224,7 +230,8 @@ class Views:
                     {
                         "connection": client.number, "client": client.name, "address": client.address,
                         "policy": client.outbox.policy, "outbox_bytes": client.outbox.size + client.outbox.held,
-                        "limit": client.outbox.limit, "dropped": client.outbox.dropped, "reason": reason,
+                        "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
+                        "held_publishers_seconds": seconds_held(client, CONSUMER, now),
                     }
                 )
         return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
@@ -238,14 +245,25 @@ def slowness(client: Client) -> str | None:
     outbox = client.outbox
     if outbox.pausing:
         return "holds publishers back"
-    if outbox.dropped:
+    if dropped_of(client):
         return "messages were dropped"
     if 2 * (outbox.size + outbox.held) > outbox.limit:
         return "outbox more than half full"
     return None
 
 
-def connection_view(client: Client, now: float) -> View:
+def dropped_of(client: Client) -> int:
+    """Messages dropped because it was slow: out of its outbox, and by its session's queue."""
+    session = client.session if client.slow else None  # else it was away when its queue was full
+    return client.outbox.dropped + (session.window.queue.dropped if session is not None else 0)
+
+
+def seconds_held(client: Client, kind: int, now: float) -> float:
+    """How long publishers were held on one of a client's accounts."""
+    return round(client.accounts[kind].total(now), 3) if kind in client.accounts else 0.0
+
+
+def connection_view(client: Client, now: float, *, held: bool) -> View:
     outbox = client.outbox
     return {
         "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
@@ -253,7 +271,8 @@ def connection_view(client: Client, now: float) -> View:
         "connected_seconds": round(now - client.connected_at, 3),
         "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
-        "blocking": outbox.pausing,
+        "blocking": outbox.pausing, "held": held,
+        "held_seconds": round(sum(seconds_held(client, kind, now) for kind in client.accounts if kind != CONSUMER), 3),
     }
 
 

@@ -263,7 +263,7 @@ class Listener:
     def drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
         loop = asyncio.get_running_loop()
-        for client in self.broker.flow.drained(outbox):
+        for client in self.broker.flow.drained(outbox, self.clock()):
             loop.call_soon(client.speaker.unblocked)
 
     # -- the clock --------------------------------------------------------------------------------------------------

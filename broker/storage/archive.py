@@ -256,7 +256,7 @@ class Archive:
         if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * len(self._waiting) > WAITING_MAX:
             return
         self._gate.drained()
-        for client in self._flow.drained(self._gate):
+        for client in self._flow.drained(self._gate, self._clock()):
             self._loop.call_soon(client.speaker.unblocked)
 
     # -- to be looked at ----------------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ cdef class Collector(Settler):
         while at >= 0:
             target = <Target> self.links[at].target
             at = self.links[at].following
-            if target.listens(publisher) and target.box().holds_back():
+            if target.listens(publisher) and target.box().holds_back(publisher):
                 return True
         for group in self.route.groups:
             if group.blocker(publisher) is not None:

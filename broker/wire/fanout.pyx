@@ -387,7 +387,7 @@ cdef class Group:
         for member in self.members:
             if not member.listens(publisher):
                 continue
-            if not member.box().holds_back():
+            if not member.box().holds_back(publisher):
                 return None
             found = member.box()
         return found
@@ -411,7 +411,7 @@ cdef class Route:
         cdef Group group
         cdef Outbox found
         for target in self.targets:
-            if target.listens(publisher) and target.box().holds_back():
+            if target.listens(publisher) and target.box().holds_back(publisher):
                 return target.box()
         for group in self.groups:
             found = group.blocker(publisher)

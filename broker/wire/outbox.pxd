@@ -16,6 +16,11 @@ cdef enum Policy:
     DISCONNECT = 2
     PAUSE = 3
 
+# Of a publisher whose time of being held is used up: for which consumers it is not held any more.
+cdef enum Exemption:
+    FROM_BURSTS = 1     # those of every policy but pause
+    FROM_PAUSES = 2
+
 cdef enum:
     SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
 
@@ -36,11 +41,17 @@ cdef class Outbox(Frames):
         readonly bint dirty                # on the ledger's list for this turn's flush
         bint busy                          # got something since the last `rest`
         readonly bint closed               # takes nothing any more
+        public bint patient                # may hold publishers back; not any more when its time for that is used up
+        public int exempt                  # its own client publishes without being held back: Exemption
         readonly bint pausing              # holds its publishers back until it has drained to `resume_at`
+        readonly bint choked               # its own client is not read from until it has read its answers
         public bint stuck                  # the socket is known to be full: sending now would be in vain
         readonly bint noticed              # the core has been told that it is slow
         Py_ssize_t resume_at
+        readonly bint doomed                        # the core has been told to end it: policy disconnect
+        bint given_up                      # what was unsent has been discarded
         readonly uint64_t sent, dropped, overflows    # messages
+        readonly uint64_t lost             # messages that were unsent when it was given up
         uint64_t mark                      # of a Collector, that looks for those that get only one copy
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
         public object sink                 # who sends it (broker.net.flush.Sink)
@@ -53,7 +64,7 @@ cdef class Outbox(Frames):
             return False
         return self.ledger.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
 
-    cdef bint holds_back(self) noexcept
+    cdef bint holds_back(self, Outbox publisher) noexcept
     cdef bint make_room(self, Py_ssize_t size) except -1
     cdef bint has_room(self, Py_ssize_t size) except -1
     cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
@@ -66,4 +77,6 @@ cdef class Outbox(Frames):
     cdef bytes consume(self, Py_ssize_t sent)
     cdef int shrink(self) except -1
     cdef void begin_pause(self) noexcept
+    cdef void choke(self) noexcept
     cdef int notice(self) except -1
+    cdef int doom(self) except -1

@@ -3,6 +3,8 @@ from typing import Any
 from broker.wire.ledger import Ledger
 
 POLICIES: tuple[str, ...]
+BURST: int
+PAUSES: int
 
 class Outbox:
     limit: int
@@ -14,7 +16,10 @@ class Outbox:
     dead: int
     dirty: bool
     closed: bool
+    patient: bool
+    exempt: int
     pausing: bool
+    choked: bool
     stuck: bool
     crowded: bool
     refill: bool
@@ -22,6 +27,8 @@ class Outbox:
     sent: int
     dropped: int
     overflows: int
+    lost: int
+    doomed: bool
     evicted: dict[int, int]
     sink: Any
     owner: Any
@@ -34,9 +41,12 @@ class Outbox:
     def clean(self) -> None: ...
     def rest(self) -> None: ...
     def take(self, at_most: int = ...) -> bytes: ...
-    def hold_back(self) -> bool: ...
+    def hold_back(self, publisher: Outbox | None = None) -> bool: ...
     def hold_publishers(self) -> None: ...
     def drained(self) -> bool: ...
+    def lose_patience(self) -> None: ...
+    @property
+    def losable(self) -> int: ...
     def pin(self) -> None: ...
     def ask_for_more(self) -> None: ...
     def close(self) -> None: ...

@@ -20,6 +20,8 @@ cdef enum:
 
 cdef Py_ssize_t ANY_SIZE = <Py_ssize_t> ((<size_t> -1) >> 1)
 
+BURST, PAUSES = FROM_BURSTS, FROM_PAUSES
+
 POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
 
 
@@ -48,6 +50,7 @@ cdef class Outbox:
         if policy not in POLICIES:
             raise ValueError(f"slow policy {policy!r}; it is one of {', '.join(POLICIES)}")
         self.policy_code = <Policy> <int> POLICIES.index(policy)
+        self.patient = self.policy_code == PAUSE    # the core may allow it to others, too
 
     # -- putting in -------------------------------------------------------------------------------------------------
 
@@ -58,9 +61,11 @@ cdef class Outbox:
         self.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, 0, 0)
         self.control_size += PyBytes_GET_SIZE(frame)
 
-    cdef bint holds_back(self) noexcept:
-        """Must a publisher wait before it sends to this outbox? (Policy pause only.)"""
-        if self.policy_code != PAUSE or self.closed:
+    cdef bint holds_back(self, Outbox publisher) noexcept:
+        """Must a publisher wait before it sends to this outbox?"""
+        if not self.patient or self.closed:
+            return False
+        if publisher is not None and publisher.exempt & (FROM_PAUSES if self.policy_code == PAUSE else FROM_BURSTS):
             return False
         if self.pausing:
             return True
@@ -75,6 +80,11 @@ cdef class Outbox:
             self.pausing = True
             self.ledger.pausing += 1
             self.resume_at = min(self.limit, self.size) // 2
+
+    cdef void choke(self) noexcept:
+        """Its own client has too many answers unread: it must wait until they are read."""
+        self.choked = True
+        self.begin_pause()
 
     cdef bint has_room(self, Py_ssize_t size) except -1:
         """`admits`, after a flush if that helps."""
@@ -95,13 +105,14 @@ cdef class Outbox:
             return True
         self.overflows += 1
         self.notice()
-        if self.policy_code == PAUSE:
+        if self.patient:
             # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. The
-            # copies of one message for all subscriptions of a connection could be any number, so they are bounded.
+            # copies of one message for all subscriptions of a connection could be any number, so they are bounded, and
+            # so is what comes from publishers that are not held any more.
             self.begin_pause()
             if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size):
                 return True
-        elif self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
+        if self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
             self.scanned = max(self.scanned, self.pinned)
             while self.scanned < self.count:
                 frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
@@ -114,6 +125,7 @@ cdef class Outbox:
                 if self.admits(size):
                     return True
         if self.policy_code == DISCONNECT:
+            self.doom()
             self.ledger.dropped_disconnect += 1
         else:
             self.ledger.dropped_newest += 1
@@ -220,6 +232,14 @@ cdef class Outbox:
         if not self.noticed:
             self.noticed = True
             self.ledger.attention.append(self)
+        return 0
+
+    cdef int doom(self) except -1:
+        cdef list attention = self.ledger.attention
+        if not self.doomed:
+            self.doomed = True
+            if not attention or attention[len(attention) - 1] is not self:    # where `notice` has put it
+                attention.append(self)
         return 0
 
     # -- taking out -------------------------------------------------------------------------------------------------
@@ -343,9 +363,9 @@ cdef class Outbox:
 
     # -- the core's side --------------------------------------------------------------------------------------------
 
-    def hold_back(self):
-        """Does this outbox hold its publishers back? (As the fast lane asks; True only under policy pause.)"""
-        return self.holds_back()
+    def hold_back(self, Outbox publisher=None):
+        """Does this outbox hold this publisher back? (As the fast lane asks.)"""
+        return self.holds_back(publisher)
 
     def hold_publishers(self):
         """Hold publishers back, whatever is in it, until it has drained."""
@@ -354,10 +374,22 @@ cdef class Outbox:
     def drained(self):
         """True once when an outbox that held publishers back has drained far enough to let them go on."""
         if self.pausing and (self.closed or (self.size <= self.resume_at and not self.crowded)):
-            self.pausing = False
+            self.pausing = self.choked = False
             self.ledger.pausing -= 1
             return True
         return False
+
+    def lose_patience(self):
+        """Hold nobody back any more, however full it is: the policy says what happens to messages."""
+        self.patient = self.crowded = False
+        if self.pausing and not self.choked:
+            self.pausing = False
+            self.ledger.pausing -= 1
+
+    @property
+    def losable(self):
+        """Messages that are lost if the connection ends now: unsent, and not kept by a session."""
+        return self.messages - self.firm
 
     def pin(self):
         """No frame now in the outbox may be dropped any more: its counts have been reported."""
@@ -380,6 +412,9 @@ cdef class Outbox:
         """
         cdef Py_ssize_t lost = self.messages - self.firm
         self.closed = True
+        if not self.given_up:
+            self.given_up = True
+            self.lost = lost
         self.ledger.used -= self.size
         self.ledger.dropped_disconnect += lost
         self.dropped += lost

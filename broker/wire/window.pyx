@@ -17,7 +17,7 @@ from libc.stdint cimport uint64_t
 from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant, begin, identifier_into, prepare
-from broker.wire.outbox cimport PAUSE, Outbox
+from broker.wire.outbox cimport Outbox
 
 cdef enum:
     IDENTIFIERS = 65_535
@@ -202,8 +202,13 @@ cdef class Window:
         if source is not None:
             source.queue.put(new_flight(message.kept(), None, self.ledger))
             return 0
+        cdef uint64_t dropped = self.queue.dropped
         self.queue.put(new_flight(message.kept(), variant, self.ledger))
-        if self.open and self.outbox.policy_code == PAUSE and self.queue.over(2):
+        if not self.open:
+            return 0
+        if self.queue.dropped != dropped:
+            self.outbox.notice()
+        if self.outbox.patient and self.queue.over(2):
             # The client is there, and falls behind: its publishers wait, as they do for a full outbox.
             self.outbox.crowded = True
             self.outbox.begin_pause()

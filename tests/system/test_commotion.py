@@ -116,7 +116,8 @@ class Client:
 @pytest.mark.parametrize("seed", [1])
 async def test_nothing_is_left_when_the_commotion_is_over(start_broker: StartBroker, seed: int) -> None:
     broker = start_broker(
-        outbox_bytes_max=128 * KIB, frame_bytes_max=64 * KIB, control_bytes_max=16 * KIB, pause_seconds_max=0.5,
+        outbox_bytes_max=128 * KIB, frame_bytes_max=64 * KIB, control_bytes_max=16 * KIB,
+        pause_allowed=True, pause_seconds_max=0.5,
         linger_seconds_max=0.5, outboxes_bytes_max=1024 * KIB, routes_max=16, pending_messages_max=20,
     )
     async with asyncio.timeout(60):

@@ -108,7 +108,7 @@ async def test_the_end_of_the_grace_period_ends_it_too(start_broker: StartBroker
 
 
 async def test_paused_publishers_do_not_hold_up_a_drain(start_broker: StartBroker) -> None:
-    broker = start_broker(**SMALL, pause_seconds_max=3600, grace_seconds=30)
+    broker = start_broker(**SMALL, pause_allowed=True, pause_seconds_max=3600, grace_seconds=30)
     slow = await Peer.connect(broker.port, receive_buffer=SMALL_BUFFER, slow_policy="pause")
     async with slow, await Peer.connect(broker.port) as publisher:
         await slow.subscribe(1, "flood")

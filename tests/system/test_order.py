@@ -145,7 +145,7 @@ async def test_a_group_gets_each_message_once_while_members_come_and_go(broker: 
 
 
 async def test_a_stalled_member_is_passed_over(start_broker: StartBroker) -> None:
-    broker = start_broker(outbox_bytes_max=256 * KIB, frame_bytes_max=64 * KIB)
+    broker = start_broker(outbox_bytes_max=256 * KIB, frame_bytes_max=64 * KIB, pause_allowed=True)
     count, size = 8_000, 1_000
     stalled = await Peer.connect(broker.port, receive_buffer=SMALL_BUFFER, slow_policy="pause")
     async with stalled, Peers() as quick:

@@ -152,7 +152,9 @@ async def publish_all(publisher: fanlight.Client, feed: Feed) -> None:
 
 
 def test_every_subscriber_gets_exactly_what_the_oracle_says(start_broker: StartBroker, feeds: list[Feed]) -> None:
-    broker = start_broker(slow_policy="pause", frame_bytes_max="64KiB", outbox_bytes_max="1MiB")
+    broker = start_broker(
+        slow_policy="pause", pause_seconds_max=3600, frame_bytes_max="64KiB", outbox_bytes_max="1MiB"
+    )
     deliveries = uvloop.run(replay(broker, feeds))
     counted = stats(broker)
     assert deliveries > 1_900_000
@@ -277,7 +279,7 @@ def publish_in_chunks(broker: TestBroker, feeds: list[Feed]) -> Iterator[None]:
 
 
 def test_counters_account_for_exactly_what_slow_subscribers_miss(start_broker: StartBroker, feeds: list[Feed]) -> None:
-    broker = start_broker(frame_bytes_max="64KiB", outbox_bytes_max="256KiB")
+    broker = start_broker(frame_bytes_max="64KiB", outbox_bytes_max="256KiB", burst_seconds_max=0)
     subscribers = [SlowSubscriber(broker, slow, Expected(feeds, *slow.filter)) for slow in SLOW]
     for _ in publish_in_chunks(broker, feeds):
         for subscriber in subscribers:

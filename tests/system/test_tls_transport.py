@@ -84,7 +84,9 @@ def test_a_slow_reader_has_the_same_limits_as_by_plain_tcp(loop: Loop, policy: s
 
     async def main() -> None:
         async with (
-            listener(signed, outbox_bytes_max=limit, frame_bytes_max=16 * KIB) as (port, broker, _, client),
+            listener(
+                signed, outbox_bytes_max=limit, frame_bytes_max=16 * KIB, burst_seconds_max=0, pause_allowed=True
+            ) as (port, broker, _, client),
             await client.connect(port, receive_buffer=SMALL_BUFFER, slow_policy=policy) as slow,
             await client.connect(port) as publisher,
         ):

@@ -132,7 +132,10 @@ def test_a_slow_reader_gets_whole_frames_and_the_counters_agree(loop: Loop, way:
     count, size = 6_000, 1_000
 
     async def main() -> None:
-        limits = {"outbox_bytes_max": 256 * KIB, "frame_bytes_max": 64 * KIB, "slow_policy": SlowPolicy(policy)}
+        limits = {
+            "outbox_bytes_max": 256 * KIB, "frame_bytes_max": 64 * KIB, "slow_policy": SlowPolicy(policy),
+            "burst_seconds_max": 0, "pause_seconds_max": 3600,
+        }
         async with (
             listener(way, **limits) as (port, broker),
             await Peer.connect(port, receive_buffer=SMALL_BUFFER) as slow,

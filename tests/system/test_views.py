@@ -46,7 +46,7 @@ async def test_connections_and_subscriptions_come_in_pages(broker: TestBroker) -
 
 
 async def test_the_views_tell_what_is_going_on_under_load(start_broker: StartBroker) -> None:
-    broker = start_broker(outbox_bytes_max=256 * KIB, frame_bytes_max=64 * KIB)
+    broker = start_broker(outbox_bytes_max=256 * KIB, frame_bytes_max=64 * KIB, burst_seconds_max=0)
     slow = await Peer.connect(broker.port, receive_buffer=SMALL_BUFFER, client="slow", slow_policy="drop_oldest")
     async with (
         slow,

@@ -142,7 +142,10 @@ async def end(peer: Peer, how: str) -> list[list[Any]]:
 async def play(way: str, script: Script) -> list[Any]:
     """All that is to be seen of a script."""
     seen: list[Any] = []
-    limits = {"outbox_bytes_max": 128 * KIB, "frame_bytes_max": 96 * KIB, "slow_policy": SlowPolicy.PAUSE}
+    limits = {
+        "outbox_bytes_max": 128 * KIB, "frame_bytes_max": 96 * KIB, "slow_policy": SlowPolicy.PAUSE,
+        "pause_seconds_max": 3600,
+    }
     async with listening(way, **limits) as (port, listener):
         ledger, flow = listener.broker.ledger, listener.broker.flow
         subscriber = await Peer.connect(port, receive_buffer=SMALL_BUFFER, client="subscriber")
@@ -192,7 +195,10 @@ def run(main: Any) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_who_is_reset_while_it_is_held_back_is_heard_of_when_it_is_read_from_again(way: str) -> None:
     async def main() -> None:
-        limits = {"outbox_bytes_max": 64 * KIB, "frame_bytes_max": 32 * KIB, "slow_policy": SlowPolicy.PAUSE}
+        limits = {
+            "outbox_bytes_max": 64 * KIB, "frame_bytes_max": 32 * KIB, "slow_policy": SlowPolicy.PAUSE,
+            "pause_seconds_max": 3600,
+        }
         async with listening(way, **limits) as (port, listener):
             flow = listener.broker.flow
             deaf = await Peer.connect(port, receive_buffer=SMALL_BUFFER, client="deaf")
@@ -219,7 +225,10 @@ def test_who_is_reset_in_the_middle_of_a_frame_is_not_attended_to_any_more() -> 
     """A socket that is over must not be ready for ever: the poller would go round until its turn is over."""
 
     async def main() -> None:
-        limits = {"outbox_bytes_max": 512 * KIB, "frame_bytes_max": 96 * KIB, "slow_policy": SlowPolicy.DROP_NEWEST}
+        limits = {
+            "outbox_bytes_max": 512 * KIB, "frame_bytes_max": 96 * KIB, "slow_policy": SlowPolicy.DROP_NEWEST,
+            "burst_seconds_max": 0,
+        }
         async with listening("poller", **limits) as (port, listener):
             poller: Any = listener._poller
             async with await Peer.connect(port) as publisher:

@@ -360,7 +360,9 @@ def test_a_slow_reader_has_the_same_limits_as_by_plain_tcp(loop: Loop, policy: s
 
     async def main() -> None:
         async with (
-            listener(outbox_bytes_max=limit, frame_bytes_max=16 * KIB) as (port, broker, _),
+            listener(
+                outbox_bytes_max=limit, frame_bytes_max=16 * KIB, burst_seconds_max=0, pause_allowed=True
+            ) as (port, broker, _),
             await RawPeer.upgraded(port) as slow,
             await WebSocketPeer.connect(port) as publisher,
         ):

@@ -40,6 +40,7 @@ class Type(IntEnum):
     PONG = 12
     ERROR = 13
     GOODBYE = 14
+    HELD = 15
 
 
 class Message(NamedTuple):
@@ -84,6 +85,7 @@ class Peer:
         self.socket = connection
         self.welcome: dict[str, Any] = {}
         self.was_reset = False
+        self.notices: list[list[Any]] = []  # HELD, which may come at any time and is apart from the other frames
         self._bytes = bytearray()
         self._at = 0
         self._frames: deque[list[Any]] = deque()
@@ -228,7 +230,8 @@ class Peer:
             end = self._at + 4 + int.from_bytes(self._bytes[self._at : self._at + 4], "big")
             if len(self._bytes) < end:
                 break
-            self._frames.append(msgpack.unpackb(self._bytes[self._at + 4 : end]))
+            fields = msgpack.unpackb(self._bytes[self._at + 4 : end])
+            (self.notices if fields[0] == Type.HELD else self._frames).append(fields)
             self._at = end
         del self._bytes[: self._at]
         self._at = 0

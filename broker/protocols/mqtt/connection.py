@@ -128,8 +128,9 @@ class MqttConnection(Reader):
         if self.client is None:
             self.outbox.discard()
             return []
-        self.broker.sessions.leave(self.client, self.wire.now(), will=True)  # without effect if it has left
-        released = self.broker.disconnect(self.client, reason)
+        now = self.wire.now()
+        self.broker.sessions.leave(self.client, now, will=True)  # without effect if it has left
+        released = self.broker.disconnect(self.client, reason, now)
         self.broker.finish()
         return released
 
@@ -210,6 +211,9 @@ class MqttConnection(Reader):
             self.broker.sessions.advance(self.session, now)
             return
         self.unblock(now)  # which advances the session, too
+
+    def held(self, held: bool, seconds: float) -> None:
+        pass  # MQTT has no packet for it; /connections shows it
 
     # -- packets ----------------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ cdef class Lane(AnyLane):
         self.body.properties_size = 0    # what they pointed at is gone
         while True:
             if self.outbox.control_size > self.control_max:
-                self.outbox.begin_pause()
+                self.outbox.choke()
                 self.blocker = self.outbox
                 self.stop()
                 return HELD_BACK

@@ -140,7 +140,7 @@ class NativeConnection(Reader):
         if self.client is None:
             self.outbox.discard()
             return []
-        return self.broker.disconnect(self.client, reason)
+        return self.broker.disconnect(self.client, reason, self.wire.now())
 
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials were right."""
@@ -196,6 +196,10 @@ class NativeConnection(Reader):
         self.replays.drained()
         if self.blocked:
             self.unblock(self.wire.now())
+
+    def held(self, held: bool, seconds: float) -> None:
+        if self.state is State.CONNECTED:
+            self.outbox.write(frames.held(held, seconds))
 
     # -- frames -----------------------------------------------------------------------------------------------------
 
@@ -274,7 +278,7 @@ class NativeConnection(Reader):
         hello, limits = self._hello, self.broker.limits
         assert hello is not None
         if hello.slow_policy is not None:
-            self.outbox.policy = hello.slow_policy.value
+            self.broker.flow.admit(self.outbox, hello.slow_policy.value)
         self.client = self.broker.connect(
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,

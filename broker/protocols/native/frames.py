@@ -44,6 +44,7 @@ class Type(IntEnum):
     PONG = 12
     ERROR = 13
     GOODBYE = 14
+    HELD = 15
     REPLAY = 48
     REPLAY_END = 49
 
@@ -347,6 +348,10 @@ def ping(token: int) -> bytes:
 
 def pong(token: int | None) -> bytes:
     return encode(Type.PONG, token)
+
+
+def held(held: bool, seconds: float) -> bytes:
+    return encode(Type.HELD, held, None if held else seconds)
 
 
 def error(request: int | None, code: str, text: str, details: Mapping[str, Any] | None = None) -> bytes:

@@ -98,7 +98,7 @@ cdef class Lane(AnyLane):
         self.heard = True
         while True:
             if self.outbox.control_size > self.control_max:
-                self.outbox.begin_pause()
+                self.outbox.choke()
                 self.blocker = self.outbox
                 self.stop()
                 return HELD_BACK

@@ -26,11 +26,11 @@ over one connection, in order, except that messages and answers may overtake eac
 may differ in bytes, but not in the `fields` that are given."""
 
 HELLO, WELCOME, PUBLISH, MESSAGE, RECEIPT, SUBSCRIBE, OK = 1, 2, 3, 4, 5, 6, 7
-UNSUBSCRIBE, ENDED, CREDIT, PING, PONG, ERROR, GOODBYE = 8, 9, 10, 11, 12, 13, 14
+UNSUBSCRIBE, ENDED, CREDIT, PING, PONG, ERROR, GOODBYE, HELD = 8, 9, 10, 11, 12, 13, 14, 15
 REPLAY, REPLAY_END = 48, 49
 NAMES = (
     "", "HELLO", "WELCOME", "PUBLISH", "MESSAGE", "RECEIPT", "SUBSCRIBE", "OK", "UNSUBSCRIBE", "ENDED", "CREDIT",
-    "PING", "PONG", "ERROR", "GOODBYE",
+    "PING", "PONG", "ERROR", "GOODBYE", "HELD",
 )  # fmt: skip
 
 # msgpack, as far as it is needed, each form by its name in msgpack's specification.
@@ -401,6 +401,13 @@ def well_formed() -> None:
            reason="shutting_down", text="back in a minute")
     vector("goodbye_trailing", GOODBYE, frame(fixint(14), text("normal"), NIL, num(1)), "", reason="normal", text=None)
 
+    # HELD
+    vector("held", HELD, frame(fixint(15), TRUE), "nothing more is read from this client for a while", True,
+           held=True, seconds=None)
+    vector("held_no_more", HELD, frame(fixint(15), FALSE, float64(0.25)), "", True, held=False, seconds=0.25)
+    vector("held_no_more_integer", HELD, frame(fixint(15), FALSE, fixint(2)), "", True, held=False, seconds=2)
+    vector("held_trailing", HELD, frame(fixint(15), TRUE, NIL, num(1)), "", held=True, seconds=None)
+
 
 # What is wrong, and what the broker says to it.
 
@@ -442,7 +449,7 @@ def malformed() -> None:
     invalid("type_negative", framed(b"\x91\xff"))
     invalid("type_in_two_bytes", framed(b"\x91\xcc\x0b"), note="PING, but not in the one-byte form")
     invalid("type_above_127", framed(b"\x91\xcc\x80"))
-    for number in (0, 15, 31, 32, 40, 50, 127):
+    for number in (0, 16, 31, 32, 40, 50, 127):
         reserved = " (reserved)" if 32 <= number < 56 else ""
         invalid(f"unknown_type_{number}", frame(fixint(number), fixint(1)), "unsupported", False,
                 f"a type not known to version 1{reserved}; the connection goes on", request=None)
@@ -591,6 +598,8 @@ def from_broker() -> None:
     wrong("ended_without_reason", frame(fixint(9), fixint(7)))
     wrong("error_code_integer", frame(fixint(13), NIL, fixint(5), text("x")))
     wrong("goodbye_without_reason", frame(fixint(14)))
+    wrong("held_nil", frame(fixint(15), NIL))
+    wrong("held_seconds_str", frame(fixint(15), FALSE, text("2")))
 
 
 # Sessions. Requests are numbered from 1 and subscriptions from 1, in the order of the calls.

@@ -27,9 +27,13 @@ class Listener:
     def unblocked(self) -> None:
         self.told.append(("unblocked",))
 
+    def held(self, held: bool, seconds: float) -> None:
+        self.told.append(("held",) if held else ("goes on", round(seconds, 6)))
+
 
 def broker_with(**limits: Any) -> Broker:
-    return Broker(Limits(**limits), schedule=lambda: None)
+    """Unless a test is about them: full outboxes act at once, and clients may choose any policy."""
+    return Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
 
 
 def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:

@@ -48,7 +48,7 @@ class Peer:
 
     def leave(self, *, will: bool = True, expiry: float | None = None) -> None:
         self.world.broker.sessions.leave(self.client, self.world.now, will=will, expiry=expiry)
-        self.world.broker.disconnect(self.client, "test")
+        self.world.broker.disconnect(self.client, "test", self.world.now)
 
     def got(self) -> list[str]:
         """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
@@ -73,7 +73,8 @@ class Peer:
 
 class World:
     def __init__(self, **limits: Any) -> None:
-        self.broker = Broker(Limits(**limits), schedule=lambda: None)
+        # As in parts.py.
+        self.broker = Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
         self.format: Format = LineFormat("lines")
         self.now = 1_000.0
 

@@ -75,11 +75,11 @@ def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> 
     broker.unsubscribe(client, 1)
     again = subscribe(broker, client, 1, b"a")
     second.end()
-    broker.disconnect(client, "gone")
+    broker.disconnect(client, "gone", 0.0)
     broker.finish()
     assert speaker.told == []
     assert again.ended
-    assert broker.disconnect(client, "twice") == []
+    assert broker.disconnect(client, "twice", 0.0) == []
     assert (broker.subscribes, broker.unsubscribes) == (3, 3)
 
 

@@ -31,7 +31,7 @@ def test_a_slice_in_each_turn_until_all_have_ended() -> None:
     kept = subscribe(broker, other, 1, b"a.#")
     route = broker.route(b"a.7.b", "amqp")
     assert len(route) == 2
-    broker.disconnect(client, "gone")
+    broker.disconnect(client, "gone", 0.0)
     left = []
     while turns:
         left.append((len(broker.router), len(broker.endings)))
@@ -51,7 +51,7 @@ def test_clients_that_go_meanwhile_wait_behind_each_other() -> None:
         for number in range(SLICE + 1):
             subscribe(broker, client, number, b"a.%d.#" % number)
     for client in clients:
-        broker.disconnect(client, "gone")
+        broker.disconnect(client, "gone", 0.0)
         assert len(turns) == 1
     while turns:
         assert len(turns) == 1
@@ -98,12 +98,12 @@ def test_one_that_had_its_last_message_as_its_client_went_keeps_none_of_the_othe
     subscriptions = [subscribe(broker, client, number, b"a.%d" % number, after=1) for number in range(2 * SLICE)]
     for subscription in subscriptions:
         subscription.end()  # as its last message does; who published it has not called `finish` yet
-    broker.disconnect(client, "gone")
+    broker.disconnect(client, "gone", 0.0)
     assert len(broker.endings) == SLICE
     broker.finish()
     other, _ = connect(broker)
     subscribe(broker, other, 1, b"b")
-    broker.disconnect(other, "gone")
+    broker.disconnect(other, "gone", 0.0)
     while turns:
         turns.run()
     assert (len(broker.router), len(broker.endings)) == (0, 0)
@@ -125,7 +125,7 @@ def test_a_fault_in_one_keeps_none_of_the_others(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(broker, "end_subscription", end_or_fail)
     faults = 0
     try:
-        broker.disconnect(client, "gone")
+        broker.disconnect(client, "gone", 0.0)
     except RuntimeError:
         faults += 1
     while turns:

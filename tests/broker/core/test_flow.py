@@ -1,7 +1,13 @@
 """Flow: who is slow is told of once, who is held back goes on once, who blocks too long is cut off."""
 
+from collections.abc import Callable
+
+import pytest
+
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.limits import Limits, SlowPolicy
+from broker.core.views import Views
 from broker.wire.outbox import Outbox
 from tests.broker.core.parts import Listener, broker_with, connect, subscribe
 from tests.broker.wire.publisher import Publisher
@@ -51,41 +57,177 @@ def test_publishers_go_on_in_the_order_they_came() -> None:
     broker = broker_with()
     slow, _ = connect(broker)
     publishers = waiting(broker, slow.outbox, 0.0, 3)
-    assert broker.flow.drained(slow.outbox) == [publisher for publisher, _ in publishers]
-    assert broker.flow.drained(slow.outbox) == []
+    assert broker.flow.drained(slow.outbox, 9.0) == [publisher for publisher, _ in publishers]
+    assert broker.flow.drained(slow.outbox, 9.0) == []
     assert broker.flow.publishers_paused == 3
 
 
-def test_the_time_counts_from_the_first_that_waits_and_starts_anew_after_draining() -> None:
-    broker = broker_with(pause_seconds_max=10)
-    slow, speaker = connect(broker)
+def test_the_time_counts_from_the_first_that_waits_and_goes_on_counting_after_draining() -> None:
+    broker = broker_with(pause_seconds_max=10, pause_window_seconds=60)
+    slow, speaker = connect(broker, "pause")
     waiting(broker, slow.outbox, 0.0)
     broker.sweep(9.9)
     assert speaker.told == []
-    broker.flow.drained(slow.outbox)
-    waiting(broker, slow.outbox, 9.0)
-    broker.sweep(18.9)
+    broker.flow.drained(slow.outbox, 9.9)
+    publishers = waiting(broker, slow.outbox, 30.0)
+    broker.sweep(30.05)
     assert speaker.told == []
-    broker.sweep(19.0)
-    broker.sweep(30.0)
+    broker.sweep(30.1)
+    broker.sweep(40.0)
     assert speaker.told == [("cut off", "slow_consumer")]
+    assert all(("unblocked",) in listener.told for _, listener in publishers)
+
+
+def test_the_time_is_whole_again_after_a_window_without_a_hold() -> None:
+    broker = broker_with(pause_seconds_max=10, pause_window_seconds=60)
+    slow, speaker = connect(broker, "pause")
+    for start in (0.0, 70.0, 140.0):
+        waiting(broker, slow.outbox, start, 1)
+        broker.sweep(start + 9.9)
+        broker.flow.drained(slow.outbox, start + 9.9)
+    assert speaker.told == []
+    assert broker.flow.held_seconds(200.0) == pytest.approx(29.7)
+
+
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "disconnect"])
+def test_a_burst_holds_publishers_for_its_budget_and_nobody_is_cut_off(policy: str) -> None:
+    broker = broker_with(burst_seconds_max=0.1, burst_window_seconds=10)
+    slow, speaker = connect(broker, policy)
+    assert slow.outbox.patient
+    ((publisher, listener),) = waiting(broker, slow.outbox, 0.0, 1)
+    broker.sweep(0.05)
+    assert listener.told == [("held",)]
+    assert broker.flow.holds(publisher)
+    broker.sweep(0.1)
+    assert listener.told == [("held",), ("goes on", 0.1), ("unblocked",)]
+    assert (speaker.told, slow.outbox.patient, slow.outbox.hold_back()) == ([], False, False)
+
+
+def test_who_has_caught_up_may_hold_again_after_the_window_and_not_before() -> None:
+    broker = broker_with(burst_seconds_max=0.1, burst_window_seconds=10)
+    slow, _ = connect(broker, "drop_newest")
+    waiting(broker, slow.outbox, 0.0, 1)
+    broker.sweep(0.1)
+    broker.sweep(10.0)
+    assert not slow.outbox.patient
+    broker.sweep(10.1)
+    assert slow.outbox.patient
+
+
+def test_who_has_not_caught_up_gets_no_new_time() -> None:
+    broker = broker_with(burst_seconds_max=0.1, burst_window_seconds=10, outbox_bytes_max=64 * 1024)
+    slow, _ = connect(broker, "drop_newest")
+    fill(broker, slow.outbox, "drop_newest")
+    slow.outbox.patient = True
+    waiting(broker, slow.outbox, 0.0, 1)
+    broker.sweep(0.1)
+    broker.sweep(1_000.0)
+    assert not slow.outbox.patient
+    slow.outbox.take()
+    broker.sweep(1_000.25)
+    assert slow.outbox.patient
+
+
+def test_a_publisher_is_held_no_longer_for_many_slow_consumers_than_for_one() -> None:
+    """Nor for one that connects again and again."""
+    broker = broker_with(burst_seconds_max=0.1, burst_window_seconds=10)
+    publisher, _ = connect(broker)
+    now = 0.0
+    for _ in range(3):
+        slow, _ = connect(broker)
+        slow.outbox.hold_publishers()
+        if slow.outbox.hold_back(publisher.outbox):
+            broker.flow.hold(publisher, slow.outbox, now)
+            now += 0.06
+            broker.sweep(now)
+            if broker.flow.holds(publisher):
+                broker.disconnect(slow, "gone", now)
+    assert broker.flow.held_seconds(now) == pytest.approx(0.12)  # the sweep came that late: see the next test
+    assert publisher.outbox.exempt
+    other, _ = connect(broker)
+    assert slow.outbox.hold_back(other.outbox)
+    broker.sweep(now + 9.9)
+    assert publisher.outbox.exempt
+    broker.sweep(now + 10.1)
+    assert not publisher.outbox.exempt
+
+
+def test_time_is_up_when_it_is_up_and_not_at_the_next_sweep() -> None:
+    calls: list[tuple[float, Callable[[float], None]]] = []
+    limits = Limits(burst_seconds_max=0.1, burst_window_seconds=10)
+    broker = Broker(limits, lambda: None, None, lambda seconds, then: calls.append((seconds, then)))
+    (slow, _), (first, told), (second, _) = connect(broker), connect(broker), connect(broker)
+    broker.flow.hold(first, slow.outbox, 5.0)
+    broker.flow.hold(second, slow.outbox, 5.02)
+    ((seconds, ring),) = calls  # one for both
+    assert seconds == pytest.approx(0.1)
+    ring(5.1)
+    assert told.told == [("held",), ("goes on", 0.1), ("unblocked",)]
+    assert len(calls) == 1
+    assert broker.flow.publishers_held == 0
+
+
+def test_a_call_back_that_comes_after_the_hold_is_over_does_nothing_and_asks_for_no_other() -> None:
+    calls: list[Callable[[float], None]] = []
+    broker = Broker(Limits(), lambda: None, None, lambda seconds, then: calls.append(then))
+    (slow, _), (publisher, told) = connect(broker), connect(broker)
+    broker.flow.hold(publisher, slow.outbox, 5.0)
+    assert broker.flow.drained(slow.outbox, 5.01) == [publisher]
+    calls.pop()(5.1)
+    assert (calls, told.told) == ([], [("held",), ("goes on", 0.01)])
+
+
+@pytest.mark.parametrize(
+    ("operator", "allowed", "wanted", "granted"),
+    [
+        ("drop_newest", False, "pause", "drop_newest"),
+        ("drop_oldest", False, "pause", "drop_oldest"),
+        ("drop_newest", True, "pause", "pause"),
+        ("pause", False, "pause", "pause"),
+        ("drop_newest", False, "drop_oldest", "drop_oldest"),
+        ("drop_newest", False, "disconnect", "disconnect"),
+        ("pause", False, None, "pause"),
+    ],
+)
+def test_a_client_gets_the_policy_pause_only_where_the_operator_allows_it(
+    operator: str, allowed: bool, wanted: str | None, granted: str
+) -> None:
+    broker = broker_with(slow_policy=SlowPolicy(operator), pause_allowed=allowed)
+    assert broker.new_outbox(wanted).policy == granted
+
+
+def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
+    broker = broker_with(burst_seconds_max=0.1)
+    (slow, _), (publisher, _) = connect(broker), connect(broker)
+    slow.outbox.hold_publishers()
+    broker.flow.hold(publisher, slow.outbox, 1.0)
+    views = Views(broker, lambda: 1.05, dict, lambda: True)
+    (entry,) = views.slow_consumers(limit=10)
+    assert (entry["connection"], entry["reason"]) == (slow.number, "holds publishers back")
+    assert entry["held_publishers_seconds"] == pytest.approx(0.05)
+    by_number = {view["connection"]: view for view in views.connections(offset=0, limit=10)}
+    assert by_number[publisher.number]["held"]
+    assert by_number[publisher.number]["held_seconds"] == pytest.approx(0.05)
+    assert not by_number[slow.number]["held"]
+    assert views.gauges()["publishers_held"] == 1
+    assert views.counters()["publishers_held_ms"] == 50
 
 
 def test_who_leaves_does_not_wait_and_is_not_waited_for() -> None:
     broker = broker_with(pause_seconds_max=10)
-    slow, speaker = connect(broker)
+    slow, speaker = connect(broker, "pause")
     (first, _), (second, _) = waiting(broker, slow.outbox, 0.0)
-    assert broker.disconnect(first, "gone") == []
-    assert broker.disconnect(slow, "gone") == [second]
+    assert broker.disconnect(first, "gone", 0.0) == []
+    assert broker.disconnect(slow, "gone", 0.0) == [second]
     broker.sweep(100.0)
     assert speaker.told == []
 
 
 def test_nobody_is_cut_off_for_publishers_that_have_left() -> None:
     broker = broker_with(pause_seconds_max=10)
-    slow, speaker = connect(broker)
+    slow, speaker = connect(broker, "pause")
     for publisher, _ in waiting(broker, slow.outbox, 0.0):
-        broker.disconnect(publisher, "gone")
+        broker.disconnect(publisher, "gone", 0.0)
     broker.sweep(100.0)
     assert speaker.told == []
 
@@ -96,7 +238,7 @@ def test_a_blocking_outbox_that_goes_is_not_counted_as_blocking_any_more() -> No
     fill(broker, slow.outbox, "pause")
     assert broker.ledger.pausing == 1
     assert slow.outbox.hold_back()
-    broker.disconnect(slow, "gone")
+    broker.disconnect(slow, "gone", 0.0)
     assert broker.ledger.pausing == 0
     assert broker.ledger.used == 0
     assert not slow.outbox.hold_back()

@@ -131,7 +131,7 @@ class RouterMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "broker"):
-            self.broker.disconnect(self.client, "over")
+            self.broker.disconnect(self.client, "over", 0.0)
             assert len(self.broker.router) == 0
             assert len(self.broker.router._filters) == 0
             assert self.broker.router._groups == {}

@@ -312,9 +312,9 @@ def test_what_expires_in_a_queue_is_given_back_before_the_client_returns() -> No
     assert (world.broker.ledger.stored_messages, peer.session.window.queue.expired) == (1, 1)
 
 
-def crowd(world: World) -> tuple[Peer, Client]:
+def crowd(world: World, policy: str = "pause") -> tuple[Peer, Client]:
     """A client with a full queue, and a publisher that waits for it."""
-    peer = world.connect("c", receive_max=1, policy="pause")
+    peer = world.connect("c", receive_max=1, policy=policy)
     peer.subscribe("a", 1)
     while (blocker := world.broker.route(b"a", "mqtt").blocker_of(None)) is None:
         world.publish("a", qos=1)
@@ -323,15 +323,38 @@ def crowd(world: World) -> tuple[Peer, Client]:
     return peer, publisher
 
 
-def test_a_slow_client_that_goes_on_acknowledging_is_not_cut_off() -> None:
+def test_an_acknowledgement_now_and_then_gives_a_slow_client_no_more_time_to_hold_publishers() -> None:
     world = World(pause_seconds_max=10, queue_messages_max=20)
-    peer, _ = crowd(world)
-    for _ in range(3):
+    peer, publisher = crowd(world)
+    for _ in range(2):
         peer.acknowledge()
-        world.later(11)
+        world.later(4)
     assert peer.speaker.told == []
-    world.later(11)
+    assert world.broker.flow.holds(publisher)
+    peer.acknowledge()
+    world.later(4)
     assert peer.speaker.told == [("cut off", "slow_consumer")]
+    assert not world.broker.flow.holds(publisher)
+
+
+def test_a_client_that_acknowledges_now_and_then_loses_what_its_queue_has_no_room_for_and_holds_nobody() -> None:
+    world = World(burst_seconds_max=0.1, queue_messages_max=20, pause_allowed=False)
+    peer, publisher = crowd(world, "drop_newest")
+    world.later(0.25)
+    assert not world.broker.flow.holds(publisher)
+    for _ in range(10):
+        peer.acknowledge()
+        for _ in range(50):
+            assert world.broker.route(b"a", "mqtt").blocker_of(publisher.outbox) is None
+            world.publish("a", qos=1)
+        world.later(4)
+    world.broker.finish()
+    queue = peer.session.window.queue
+    assert len(queue) == 20
+    assert queue.dropped == world.broker.ledger.dropped_queue > 400
+    assert peer.client.slow
+    assert peer.speaker.told == []
+    assert world.broker.flow.held_seconds(world.now) == pytest.approx(0.25)
 
 
 def test_who_waits_for_a_crowded_session_goes_on_when_its_queue_has_drained() -> None:
@@ -343,4 +366,4 @@ def test_who_waits_for_a_crowded_session_goes_on_when_its_queue_has_drained() ->
         peer.acknowledge()
     peer.got()
     assert peer.outbox.drained()
-    assert world.broker.flow.drained(peer.outbox) == [publisher]
+    assert world.broker.flow.drained(peer.outbox, world.now) == [publisher]

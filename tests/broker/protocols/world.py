@@ -27,7 +27,8 @@ class World:
 
     def __init__(self, *, receive_bytes: int = 64 * KIB, **limits: Any) -> None:
         self.now = 1_000.0
-        self.broker = Broker(Limits(**limits), schedule=lambda: None)
+        # Unless a test is about them: full outboxes act at once, and clients may choose any policy.
+        self.broker = Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
         self.shared = ReceiveBuffer(receive_bytes)
         self.peers: list[Peer] = []
         self.soon: deque[Callable[[], Any]] = deque()
@@ -165,7 +166,7 @@ class Peer:
             self.received += outbox.take()
         if (outbox.pausing and outbox.drained()) or (outbox.refill and not outbox.size):
             outbox.refill = False
-            for client in self.world.broker.flow.drained(outbox):
+            for client in self.world.broker.flow.drained(outbox, self.world.now):
                 self.world.soon.append(client.speaker.unblocked)
         if self._closing and not outbox.size:
             self._lose("closed")

@@ -35,6 +35,7 @@ class FrameType(IntEnum):
     PONG = 12
     ERROR = 13
     GOODBYE = 14
+    HELD = 15
     REPLAY = 48
     REPLAY_END = 49
 
@@ -155,10 +156,15 @@ class Goodbye(NamedTuple):
     text: str | None
 
 
+class Held(NamedTuple):
+    held: bool
+    seconds: float | None
+
+
 Frame = (
     Hello | Welcome | Publish | Delivery | Receipt | Subscribe | Ok | Unsubscribe
     | Ended | Credit | Ping | Pong | Error | Goodbye | Replayed | ReplayRequest
-    | ReplayEnd
+    | ReplayEnd | Held
 )  # fmt: skip
 
 
@@ -213,6 +219,10 @@ def _is_scalar(value: object) -> bool:
 
 def is_bool(value: object) -> bool:
     return type(value) is bool
+
+
+def is_seconds(value: object) -> bool:
+    return type(value) in (int, float)
 
 
 def is_mark(value: object) -> bool:
@@ -288,4 +298,5 @@ SPECS: dict[int, Spec] = {
     ),
     FrameType.REPLAY_END: Spec(ReplayEnd, (_SUBSCRIPTION, Field("offset", is_u64), Field("epoch", is_u32))),
     FrameType.GOODBYE: Spec(Goodbye, (Field("reason", is_str), Field("text", is_str, None))),
+    FrameType.HELD: Spec(Held, (Field("held", is_bool), Field("seconds", is_seconds, None))),
 }

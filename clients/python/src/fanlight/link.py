@@ -27,7 +27,21 @@ from .errors import (
     RequestTimeout,
     from_broker,
 )
-from .frames import Delivery, Ended, Error, Frame, Goodbye, Ok, Ping, Pong, Receipt, Replayed, ReplayEnd, Welcome
+from .frames import (
+    Delivery,
+    Ended,
+    Error,
+    Frame,
+    Goodbye,
+    Held,
+    Ok,
+    Ping,
+    Pong,
+    Receipt,
+    Replayed,
+    ReplayEnd,
+    Welcome,
+)
 from .handshake import open_wire
 from .heartbeat import TOKEN, Heartbeat
 from .marks import Routed
@@ -189,6 +203,7 @@ class Link:
             code=error.code if isinstance(error, FanlightError) else None,
         )
         self._wire = None
+        self.stats.held = False
         if self._heartbeat is not None:
             self._heartbeat.stop()
         self._set_state(State.RECONNECTING if self.state is State.CONNECTED else self.state)
@@ -340,6 +355,8 @@ class Link:
             self._error_received(frame)
         elif isinstance(frame, Goodbye):
             self._goodbye_received(frame)
+        elif isinstance(frame, Held):
+            self._held_received(frame)
 
     def _error_received(self, frame: Error) -> None:
         error = from_broker(frame.code, frame.text, frame.details, frame.request)
@@ -360,6 +377,11 @@ class Link:
         )
         if self._wire is not None:
             self._wire.close()
+
+    def _held_received(self, frame: Held) -> None:
+        self.stats.held = frame.held
+        self.stats.held_times += frame.held
+        self.stats.held_seconds += frame.seconds or 0.0
 
     def _set_reading(self, on: bool) -> None:
         if self._wire is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Stats:
-    """Counters of one client, in messages unless said otherwise; they only grow."""
+    """Counters of one client, in messages unless said otherwise; but for `held` they only grow."""
 
     published: int = 0
     """Accepted for sending by publish, publish_many and request."""
@@ -26,6 +26,12 @@ class Stats:
     """Connections made after the first, in connections."""
     errors: int = 0
     """ERROR frames that answered no request, in frames: a refused fire-and-forget publish, for one."""
+    held: bool = False
+    """The broker reads nothing more from this client at present: a subscriber to what it publishes is behind."""
+    held_times: int = 0
+    """How often that was so, in times."""
+    held_seconds: float = 0.0
+    """And for how long, in seconds, the present time not included."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from tests.broker.protocols.world import KIB
 __all__ = ["KIB", "Fields", "Peer", "World", "frame", "messages", "publish", "split"]
 
 Fields = list[Any]
+HELD = 15
 
 
 class World(world.World):
@@ -43,6 +44,7 @@ class Peer(world.Peer):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.info: dict[str, Any] = {}
+        self.notices: list[Fields] = []
         self.protocol = NativeConnection(world.broker, self, world.shared, world.now)
         self.protocol.lane.plain = world.plain
 
@@ -50,10 +52,11 @@ class Peer(world.Peer):
         self.send(frame(*fields))
 
     def frames(self) -> list[Fields]:
-        """What came since the last call, frame by frame; half a frame is an error."""
+        """What came since the last call, frame by frame, HELD apart in `notices`; half a frame is an error."""
         found = list(split(self.received))
         self.received = b""
-        return found
+        self.notices += [fields for fields in found if fields[0] == HELD]
+        return [fields for fields in found if fields[0] != HELD]
 
     def next(self) -> Fields:
         """The one frame that came since the last call."""
