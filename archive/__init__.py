@@ -3,12 +3,13 @@
     schema    the columns                        frames    a batch in a segment, with its checksum
     segment   a file of batches, by offset       manifest  what is known beyond the segments
     writer    append, sync, roll, retain         recovery  what happens when it is opened
-    reader    by offset, time and filter         files     what is asked of a disk
+    reader    by offset, time and filter         damage    what recovery cuts off, and keeps
+                                                 files     what is asked of a disk
 
 It imports nothing of the broker, and of others only pyarrow. docs/archive-format.md specifies the bytes.
 """
 
-from archive.errors import ArchiveError, Corrupt, Gone, InUse, UnknownFormat
+from archive.errors import ArchiveError, Corrupt, Gone, InUse, Loss, Missing, UnknownFormat
 from archive.reader import Archive, topics
 from archive.recovery import Recovered
 from archive.schema import FORMAT, MESSAGE, SCHEMA
@@ -23,6 +24,8 @@ __all__ = [
     "Corrupt",
     "Gone",
     "InUse",
+    "Loss",
+    "Missing",
     "Recovered",
     "UnknownFormat",
     "Writer",

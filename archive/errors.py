@@ -1,5 +1,7 @@
 """What can be wrong with an archive. Disk errors stay OSError."""
 
+from dataclasses import dataclass
+
 
 class ArchiveError(Exception):
     """The root of all errors of this package."""
@@ -26,3 +28,19 @@ class Gone(ArchiveError):
     def __init__(self, first: int, end: int, why: str) -> None:
         super().__init__(f"messages {first} to {end - 1} are gone: {why}")
         self.first, self.end = first, end
+
+
+class Missing(Gone):
+    """No segment has them, and retention did not remove them: they were damaged, or a file was taken away."""
+
+    def __init__(self, first: int, end: int) -> None:
+        super().__init__(first, end, "no segment has them: they were damaged, or a file was taken away")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Messages that a reader asks for and cannot have: `first` to before `end`, and the error that says why."""
+
+    first: int
+    end: int
+    error: Gone | Corrupt

@@ -9,8 +9,10 @@ disk. It is read and put in place with the few lines of flatbuffer below, so tha
 checked without being decoded (Arrow's format/Message.fbs and format/Schema.fbs have the tables).
 """
 
+import re
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from archive.arrow import ipc, pa
@@ -21,6 +23,8 @@ METADATA_MAX: Final = 1 << 20  # a length above this is no length: a batch of ou
 END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # of the stream
 
 _CONTINUATION: Final = 0xFFFFFFFF
+# What a message can begin with: the marker, and behind it a length of at most METADATA_MAX.
+_BEGINNING: Final = re.compile(rb"\xff{4}(?=..[\x00-\x10]\x00)", re.DOTALL)
 _BLANK: Final = b"~" * 8
 _KEY: Final = b"crc32"
 _MARKS: Final = b"marks"
@@ -136,6 +140,16 @@ def is_batch(found: Frame) -> bool:
     return found.kind == _RECORD_BATCH and found.crc_at > 0
 
 
+def batches_in(data: bytes) -> Iterator[tuple[int, Frame]]:
+    """Where batches begin in bytes that may be damaged, by their heads; they need not be whole."""
+    for match in _BEGINNING.finditer(data):
+        at = match.start()
+        size = metadata_size(data[at : at + PREFIX])
+        found = frame(data[at : at + PREFIX + size]) if size else None
+        if found is not None and is_batch(found):
+            yield at, found
+
+
 def is_schema(found: Frame) -> bool:
     return found.kind == _SCHEMA
 
@@ -175,5 +189,5 @@ def decode(data: bytes, schema: Any) -> Any:
     """The batch of a message. Raises Corrupt."""
     try:
         return ipc.read_record_batch(pa.py_buffer(data), schema)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise Corrupt(f"a batch that does not decode: {error}") from error

@@ -16,10 +16,11 @@ from typing import Any
 
 from archive import manifest as manifests
 from archive.arrow import pa, pc
-from archive.errors import ArchiveError, Corrupt, Gone
+from archive.errors import ArchiveError, Corrupt, Gone, Loss, Missing
 from archive.manifest import Manifest, Span
 from archive.segment import Segment, first_of
 
+Lost = Callable[[Loss], None]
 Where = Callable[[Any], Any]  # a batch in; a boolean array out, or None for all of it
 TIME_MAX = (1 << 63) - 1  # that a timestamp can be
 ATTEMPTS = 10  # a segment that is renamed or removed while it is looked for is looked for again
@@ -101,8 +102,11 @@ class Archive:
             return self.end
         for span in self.spans:
             if span.latest >= time:
-                with closing(self._segment(span)) as segment:
-                    found = _first_at(segment, time)
+                try:
+                    with closing(self._segment(span)) as segment:
+                        found = _first_at(segment, time)
+                except Corrupt:
+                    found = span.first  # who reads it is told
                 if found is not None:
                     return found
         found = _first_at(self._tail, time) if self._tail is not None else None
@@ -116,39 +120,96 @@ class Archive:
         since: int | None = None,
         until: int | None = None,
         where: Where | None = None,
+        lost: Lost | None = None,
     ) -> Iterator[Any]:
         """Batches of the messages from `start` to before `end`, in order, none empty.
 
         since, until: times in microseconds UTC; only messages from the one to before the other.
         where: which rows of a batch; see `topics`.
-        Gone if `start` is older than the archive, or if retention is faster than the reader. Without an end, up to what
-        was there at the last `refresh`.
+        lost: called for messages that are not there, or are damaged; what it does not raise is left out.
+        Without it, Gone if `start` is older than the archive, if retention is faster than the reader, or if messages
+        are missing; Corrupt if a batch is damaged. Without an end, up to what was there at the last `refresh`.
         """
         at = self.start if start is None else start
         end = self.end if end is None else min(end, self.end)
+        lost = _raised if lost is None else lost
+        rows = since, until, where
         if at < self.start and at < end:
-            raise Gone(at, min(self.start, end), "retention has removed them")
-        spans = [span for span in self.spans if span.end > at and span.first < end]
-        for span in spans:
-            if (since is not None and span.latest < since) or (until is not None and span.earliest >= until):
-                continue
-            with closing(self._segment(span)) as segment:
-                yield from _rows(segment, at, end, since, until, where)
-        if self._tail is not None:
-            yield from _rows(self._tail, at, end, since, until, where)
+            gone = Gone(at, min(self.start, end), "retention has removed them")
+            lost(Loss(gone.first, gone.end, gone))
+            at = self.start
+        reached = at
+        for span in [span for span in self.spans if span.end > at and span.first < end]:
+            if (since is None or span.latest >= since) and (until is None or span.earliest < until):
+                if span.first > reached:
+                    lost(_missing(reached, span.first))
+                yield from self._read_span(span, at, end, lost, rows)
+            reached = span.end
+        if self._tail is not None and self._tail.places and self._tail.end > at:
+            if reached < min(self._tail.first, end):
+                lost(_missing(reached, min(self._tail.first, end)))
+            yield from _rows(self._tail, max(self._tail.first, at), min(self._tail.end, end), lost, rows)
+            reached = self._tail.end
+        if reached < end:
+            lost(_missing(reached, end))
+
+    def missing(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(first offset, end) of what no segment has, of a range of the archive: it was damaged, or taken away."""
+        found: list[tuple[int, int]] = []
+        reached = start
+        for first, stop in [*((span.first, span.end) for span in self.spans), *self._tail_bounds()]:
+            if reached < min(first, end):
+                found.append((reached, min(first, end)))
+            reached = max(reached, stop)
+        if reached < min(end, self.end):
+            found.append((reached, min(end, self.end)))
+        return found
 
     def places(self, start: int, end: int) -> list[tuple[int, int]]:
         """(first offset, end) of the batches that a range has, for those who divide work."""
         found: list[tuple[int, int]] = []
         for span in self.spans:
             if span.end > start and span.first < end:
-                with closing(self._segment(span)) as segment:
-                    found += [(place.first, place.end) for place in segment.after(start)]
+                try:
+                    with closing(self._segment(span)) as segment:
+                        found += [(place.first, place.end) for place in segment.after(start)]
+                except (Gone, Corrupt):
+                    found.append((span.first, span.end))  # who reads it is told
         if self._tail is not None:
             found += [(place.first, place.end) for place in self._tail.after(start)]
         return [(max(first, start), min(last, end)) for first, last in found if first < end]
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _tail_bounds(self) -> list[tuple[int, int]]:
+        return [(self._tail.first, self._tail.end)] if self._tail is not None and self._tail.places else []
+
+    def _read_span(self, span: Span, start: int, end: int, lost: Lost, rows: "_Rows") -> Iterator[Any]:
+        first, last = max(span.first, start), min(span.end, end)
+        try:
+            segment = self._segment(span)
+        except Gone as error:
+            lost(Loss(first, last, error))
+            return
+        except Corrupt as error:
+            if (found := self._salvaged(span)) is None:
+                lost(Loss(first, last, error))
+                return
+            segment = found
+        with closing(segment):
+            yield from _rows(segment, first, last, lost, rows)
+
+    def _salvaged(self, span: Span) -> Segment | None:
+        """A closed segment that is damaged, with the batches that are not; None if its beginning is damaged."""
+        segment = Segment(self.folder / span.name, span.first)
+        try:
+            segment.salvage(span.end)
+            return segment
+        except BaseException as error:
+            segment.close()
+            if isinstance(error, ArchiveError):
+                return None
+            raise
 
     def _look(self, manifest: Manifest) -> None:
         known = {span.first: span for span in manifest.spans.values() if span.end > manifest.start}
@@ -225,23 +286,53 @@ def _times(batch: Any) -> Any:
     return batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64())
 
 
+def _raised(loss: Loss) -> None:
+    raise loss.error
+
+
+def _missing(first: int, end: int) -> Loss:
+    return Loss(first, end, Missing(first, end))
+
+
 def _first_at(segment: Segment, time: int) -> int | None:
+    unread: int | None = None  # where damaged batches begin: the message may be among them, and who reads is told
     for place in segment.places:
-        at = pc.index(pc.greater_equal(_times(segment.batch(place)), time), True).as_py()
+        try:
+            times = _times(segment.batch(place))
+        except Corrupt:
+            unread = place.first if unread is None else unread
+            continue
+        at = pc.index(pc.greater_equal(times, time), True).as_py()
         if at >= 0:
-            return place.first + int(at)
-    return None
+            return place.first + int(at) if unread is None else unread
+        unread = None
+    return unread
 
 
-def _rows(
-    segment: Segment, start: int, end: int, since: int | None, until: int | None, where: Where | None
-) -> Iterator[Any]:
-    """The rows of one segment that are asked for."""
+_Rows = tuple[int | None, int | None, Where | None]  # since, until, where
+
+
+def _rows(segment: Segment, start: int, end: int, lost: Lost, rows: _Rows) -> Iterator[Any]:
+    """The rows of one segment that are asked for, of a range that it should have."""
+    reached = start
     for place in segment.after(start):
         if place.first >= end:
-            return
-        batch = segment.batch(place)
+            break
+        if place.first > reached:
+            lost(_damaged(segment, reached, place.first))
+        reached = place.end
+        try:
+            batch = segment.batch(place)
+        except Corrupt as error:
+            lost(Loss(max(place.first, start), min(place.end, end), error))
+            continue
         skip = max(start - place.first, 0)
-        batch = within(batch.slice(skip, min(end, place.end) - place.first - skip), since, until, where)
+        batch = within(batch.slice(skip, min(end, place.end) - place.first - skip), *rows)
         if batch.num_rows:
             yield batch
+    if reached < end:
+        lost(_damaged(segment, reached, end))
+
+
+def _damaged(segment: Segment, first: int, end: int) -> Loss:
+    return Loss(first, end, Corrupt(f"{segment.path.name}: messages {first} to {end - 1} are damaged"))

@@ -4,13 +4,16 @@ In this order, so that a crash in the middle of it is only another crash:
 
 1. What the manifest calls older than `start` is removed; retention was on its way.
 2. A closed segment that the manifest does not know is read and entered.
-3. The open segment is cut off behind its last whole batch, and closed; one without a batch is removed.
+3. The open segment is cut off behind its last whole batch, and closed; one without a batch is removed. What is cut
+   off is kept in a file of its own (damage.py).
 4. If offsets that somebody may have been shown could now be given again, a new epoch begins.
 5. The manifest is written anew and renamed into its place, with the marks of the segments that it did not know.
 
 4. Offsets are shown as soon as they are written. A process that is killed takes nothing back of that, for the kernel
 has it; a machine that goes down does. So: a new epoch if the archive was not closed and the machine has been started
-since, or if less is there than the manifest speaks of, or if the caller says so (`doubtful`: a sync failed).
+since, or if less is there than the manifest speaks of, or if the caller says so (`doubtful`: a sync failed), or if
+anything was cut off: it may be damage, to messages that were synced and read. Offsets that whole batches in the cut
+part have are not given again at all: a reader finds them missing.
 """
 
 import os
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from archive import frames
+from archive.damage import Cut, cut_of
 from archive.errors import Corrupt
 from archive.files import Files
 from archive.manifest import ASIDE, NAME, Manifest, Span, parse
@@ -37,26 +41,30 @@ class Recovered:
 
     manifest: Manifest
     end: int = 0  # the next offset
+    whole: int = 0  # the end of the messages that are there
     created: bool = False
     new_epoch: bool = False
-    cut_bytes: int = 0  # of a torn tail
+    cut: list[Cut] = field(default_factory=list)  # off the open segment
     removed: list[str] = field(default_factory=list)
     adopted: list[str] = field(default_factory=list)  # segments that the manifest did not know
     missing: list[tuple[int, int]] = field(default_factory=list)  # offsets without a segment
+
+    @property
+    def cut_bytes(self) -> int:
+        return sum(cut.size for cut in self.cut)
 
     def sentences(self) -> list[str]:
         """For the log: one for each thing done that was more than opening."""
         told = []
         if self.created:
             told.append("a new archive")
-        if self.cut_bytes:
-            told.append(f"cut off {self.cut_bytes} bytes of a batch that was not whole")
+        told += [cut.sentence() for cut in self.cut]
         if self.adopted:
             told.append(f"entered {len(self.adopted)} segments into the manifest: {', '.join(self.adopted)}")
         if self.removed:
             told.append(f"removed {', '.join(self.removed)}")
         for first, end in self.missing:
-            told.append(f"messages {first} to {end - 1} are missing: their segment is not there")
+            told.append(f"messages {first} to {end - 1} are missing: no segment has them")
         if self.new_epoch:
             told.append(f"epoch {self.manifest.epoch} begins at offset {self.end}: later messages may have been lost")
         return told
@@ -86,15 +94,22 @@ def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False, ma
         _settle(folder, files, done, first, is_open)
     _note_missing(done, known)
     newest = max((span.end for span in manifest.spans.values()), default=manifest.start)
-    done.end = max(newest, manifest.end)
-    if done.created or doubtful or rebuilt or newest < known:
-        last = max([manifest.epoch, *(span.epoch for span in manifest.spans.values())])
-        manifest.begin_epoch(last + 1, done.end)
-        done.new_epoch = not done.created
+    done.whole = newest
+    done.end = max([newest, manifest.end, *(cut.end for cut in done.cut)])
+    begun = done.new_epoch and manifest.epochs[-1].first == done.end  # when something was cut off
+    if (done.created or doubtful or rebuilt or newest < known) and not begun:
+        _begin_epoch(done, done.end)
+    done.new_epoch = done.new_epoch and not done.created
     manifest.boot, manifest.closed = boot, None
     trim(manifest.marks, marks_max)
     write(manifest, files)
     return done
+
+
+def _begin_epoch(done: Recovered, first: int, known: int = 0) -> None:
+    manifest = done.manifest
+    manifest.begin_epoch(max([known, manifest.epoch, *(span.epoch for span in manifest.spans.values())]) + 1, first)
+    done.new_epoch = True
 
 
 def write(manifest: Manifest, files: Files) -> None:
@@ -151,16 +166,17 @@ def _settle(folder: Path, files: Files, done: Recovered, first: int, is_open: bo
             raise Corrupt(f"{name} belongs to the archive {segment.archive}, and this is {manifest.archive}")
         if segment.archive and not manifest.epochs:
             manifest.archive = segment.archive
-        size = path.stat().st_size
+        if is_open and (cut := cut_of(folder, files, segment)):
+            done.cut.append(cut)
+            # Before it is cut: whoever opens the archive after a crash in between sees nothing to cut any more.
+            _begin_epoch(done, max(cut.end, manifest.end), segment.epoch)
+            write(manifest, files)
         if not segment.places or segment.end <= manifest.start:
-            done.cut_bytes += size - segment.size if is_open else 0
             files.remove(name)
             done.removed.append(name)
             return
         if is_open:
-            whole = segment.size - (len(frames.END) if segment.ended else 0)
-            done.cut_bytes += size - segment.size
-            segment.size = whole
+            segment.size -= len(frames.END) if segment.ended else 0
             span = close_segment(files, segment)
         elif not segment.ended:
             raise Corrupt(f"{name} is not whole behind byte {segment.size}, though it was closed")

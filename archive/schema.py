@@ -57,6 +57,14 @@ def identity(schema: Any) -> tuple[str, int, int]:
     return found
 
 
+def must_have_columns(schema: Any, name: str) -> None:
+    """Raises UnknownFormat if a column that no message is without is not there, or one is of another type."""
+    for field in SCHEMA:
+        at = schema.get_field_index(field.name)
+        if (at < 0 and not field.nullable) or (at >= 0 and schema.field(at).type != field.type):
+            raise UnknownFormat(f"{name} has no column {field.name} of type {field.type}: no segment, or a damaged one")
+
+
 def conform(batch: Any) -> Any:
     """A batch of any segment with exactly the columns of `SCHEMA`, without the segment's own metadata."""
     if batch.schema.equals(SCHEMA):

@@ -19,9 +19,10 @@ from archive import frames, marks
 from archive.arrow import ipc, pa, pc
 from archive.errors import Corrupt, UnknownFormat
 from archive.marks import Row
-from archive.schema import conform, identity
+from archive.schema import SCHEMA, conform, identity, must_have_columns
 
 CLOSED, OPEN = ".arrows", ".arrows.open"
+CHECKED_TIMES: Final = 4  # of the bytes behind damage, that checksums are made of: false heads may claim to be long
 _NAME: Final = re.compile(r"(\d{20})\.arrows(\.open)?")
 
 
@@ -116,6 +117,44 @@ class Segment:
         at = bisect_right(self.places, offset, key=lambda place: place.end)
         return self.places[at:]
 
+    def rest(self) -> bytes:
+        """What is in the file behind what is whole."""
+        return self._read(self.size, max(os.fstat(self._descriptor).st_size - self.size, 0))
+
+    def behind(self, rest: bytes, end_max: int) -> list[Place]:
+        """The whole batches in what is behind `size`, by their checksums and the offsets that they have."""
+        found: list[Place] = []
+        budget, past = CHECKED_TIMES * len(rest), 0
+        for at, head in frames.batches_in(rest):
+            if at < past or at + head.size > len(rest):
+                continue
+            budget -= head.size
+            if budget < 0:
+                break
+            data = rest[at : at + head.size]
+            first = self._first_offset(data) if frames.whole(head, data) and head.rows else None
+            # A payload may hold what looks like a batch.
+            if first is not None and (found[-1].end if found else self.end) <= first <= end_max - head.rows:
+                found.append(Place(self.size + at, head.size, first, head.rows))
+                past = at + head.size
+        return found
+
+    def salvage(self, end: int) -> None:
+        """Find what there is of a closed segment that is damaged, and should end at this offset."""
+        self.places, self.ended = [], False
+        if self._open_stream():
+            self.extend(check=True)
+            self.places += self.behind(self.rest(), end)
+
+    def _first_offset(self, data: bytes) -> int | None:
+        """That of a whole batch's first message; None if it has none."""
+        try:
+            batch = frames.decode(data, SCHEMA if self.schema is None else self.schema)
+            batch.validate()
+            return int(batch.column("offset")[0].as_py())
+        except (Corrupt, ArithmeticError, LookupError, TypeError, ValueError):
+            return None
+
     def times(self) -> tuple[int, int]:
         """The earliest and the latest time in it, in microseconds; reads all of it. (0, 0) if it is empty."""
         bounds = [bounds_of(self.batch(place)) for place in self.places]
@@ -128,11 +167,12 @@ class Segment:
             return False
         try:
             schema = ipc.read_schema(pa.py_buffer(self._read(0, found.size)))
-        except (pa.ArrowInvalid, OSError):
+        except (pa.ArrowException, OSError, ValueError):
             return False
         self.archive, self.epoch, first = identity(schema)
         if first != self.first:
             raise UnknownFormat(f"{self.path.name} begins with offset {first}: it was renamed")
+        must_have_columns(schema, self.path.name)
         self.schema = schema
         self.size = found.size
         return True

@@ -273,7 +273,7 @@ class Writer:
                 self._doubt()  # the sync of the open segment may be what failed: a second one would prove nothing
             raise
         if self._doubtful:
-            self.lost -= min(max(done.end - self.durable, 0), self.end - self.durable)  # they are there after all
+            self.lost -= min(max(done.whole - self.durable, 0), self.end - self.durable)  # they are there after all
         self.manifest = done.manifest
         self._count_closed()
         self._log = self.files.open(manifest.NAME)

@@ -8,12 +8,16 @@ gone.
 """
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from archive import ArchiveError, Gone
+from archive import ArchiveError, Corrupt, Gone, Loss, Missing
+from archive.reader import Lost
+
+log: Final = logging.getLogger(__name__)
 
 EARLIEST, LATEST = "earliest", "latest"
 ROWS_PER_PARTITION: Final = 262_144  # some 0.3 s of reading: enough tasks for a few processors, few enough to plan
@@ -35,9 +39,10 @@ class Log(Protocol):
     def epoch_at(self, offset: int) -> int: ...
     def check(self, epoch: int, offset: int) -> None: ...
     def offset_at(self, time: int) -> int: ...
+    def missing(self, start: int, end: int) -> list[tuple[int, int]]: ...
     def places(self, start: int, end: int) -> list[tuple[int, int]]: ...
     def read(
-        self, start: int, end: int, *, since: int | None, until: int | None, where: Any
+        self, start: int, end: int, *, since: int | None, until: int | None, where: Any, lost: Lost
     ) -> Iterator[Any]: ...
 
 
@@ -67,9 +72,20 @@ def position_at(archive: Log, offset: int) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How to understand positions. fail_on_loss: whether messages that are gone are an error (as in Kafka's source)."""
+    """How to understand positions.
+
+    fail_on_loss   whether messages that are gone are an error (as in Kafka's source)
+    skip_corrupt   whether batches that are damaged are left out, and not an error
+    """
 
     fail_on_loss: bool = True
+    skip_corrupt: bool = False
+
+    def lost(self, loss: Loss) -> None:
+        """Raises the loss's error, or says in the log what is left out."""
+        if not self.skip_corrupt if isinstance(loss.error, Corrupt) else self.fail_on_loss:
+            raise loss.error
+        log.warning("left out: %d messages from offset %d on: %s", loss.end - loss.first, loss.first, loss.error)
 
     def offset_of(self, archive: Log, position: Position) -> int:
         """The offset in the archive as it is. Raises Gone, ArchiveError.
@@ -94,9 +110,11 @@ class Bounds:
         """The offsets from one position to another. Raises Gone, ArchiveError."""
         first, last = self.offset_of(archive, start), self.offset_of(archive, end)
         if first < min(archive.start, last):
-            if self.fail_on_loss:
-                raise Gone(first, min(archive.start, last), "retention has removed them (option failOnDataLoss)")
+            gone = Gone(first, min(archive.start, last), "retention has removed them (option failOnDataLoss)")
+            self.lost(Loss(gone.first, gone.end, gone))
             first = archive.start
+        for low, high in archive.missing(first, last):
+            self.lost(Loss(low, high, Missing(low, high)))
         return min(first, last), last
 
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from archive import SCHEMA, ArchiveError, Gone
+from archive import SCHEMA, ArchiveError, Gone, Loss
 from archive.arrow import pa
-from archive.reader import TIME_MAX, Where, within
+from archive.reader import TIME_MAX, Lost, Where, within
 from pipeline.broker import Address, Connection, sdk
 from pipeline.outgoing import CONTENT_TYPE, CORRELATION
 
@@ -88,21 +88,32 @@ class Remote:
     def spans(self) -> tuple[()]:
         return ()
 
+    def missing(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The broker does not say beforehand: a replay says so when it comes to them."""
+        return []
+
     def places(self, start: int, end: int) -> list[tuple[int, int]]:
         """Pieces of work."""
         return [(first, min(first + self._rows, end)) for first in range(start, end, self._rows)]
 
     def read(
-        self, start: int, end: int, *, since: int | None = None, until: int | None = None, where: Where | None = None
+        self, start: int, end: int, *, since: int | None = None, until: int | None = None,
+        where: Where | None = None, lost: Lost | None = None,
     ) -> Iterator[Any]:
         """As `archive.Archive.read`, with the columns of `TOLD`, of what the filter matches."""
-        if start >= end:
-            return
-        with _Reading(self, start, end) as reading:
-            for batch in reading:
-                batch = within(batch, since, until, where)
-                if batch.num_rows:
-                    yield batch
+        while start < end:
+            try:
+                with _Reading(self, start, end) as reading:
+                    for batch in reading:
+                        batch = within(batch, since, until, where)
+                        if batch.num_rows:
+                            yield batch
+                return
+            except Gone as gone:
+                if lost is None or gone.end <= start:
+                    raise
+                lost(Loss(gone.first, min(gone.end, end), gone))
+                start = gone.end
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -127,8 +138,7 @@ class Remote:
                             raise
                     await asyncio.sleep(delay)
         except fanlight.MessagesGone as error:
-            first, end = error.details.get("first"), error.details.get("end")
-            raise Gone(int(first or 0), int(end or 0), "the broker does not have them any more") from error
+            raise _gone(error) from error
         except fanlight.ReplayFailed as error:
             raise ArchiveError(str(error)) from error
         except fanlight.RequestTimeout:
@@ -152,6 +162,7 @@ class _Reading:
     def __init__(self, remote: Remote, start: int, end: int) -> None:
         self._run = remote._connection.run
         self._end = end
+        self._gone: Gone | None = None  # behind what was given out last
         self._begun = remote._begun(offset=start, epoch=remote.epoch, end=end)
 
     def __enter__(self) -> Self:
@@ -171,14 +182,26 @@ class _Reading:
         """Messages for a batch; none when all have come. Raises ArchiveError if it ended before."""
         fanlight, replay = sdk(), self._replay
         found: list[Any] = []
+        if self._gone is not None:
+            raise self._gone
         try:
             while 2 * len(found) < BATCH_ROWS and (more := await replay.archived(BATCH_ROWS - len(found))):
                 found += more
-        except (fanlight.MessagesGone, fanlight.ReplayFailed) as error:
+        except fanlight.MessagesGone as error:
+            self._gone = _gone(error)
+            if not found:
+                raise self._gone from error
+            return found
+        except fanlight.ReplayFailed as error:
             raise ArchiveError(f"the broker broke off at offset {replay.next_offset}: {error}") from error
         if not found and not (replay.live and replay.next_offset is not None and replay.next_offset >= self._end):
             raise ArchiveError(f"the replay ended at offset {replay.next_offset}, and {self._end} was asked for")
         return found
+
+
+def _gone(error: Any) -> Gone:
+    first, end = error.details.get("first"), error.details.get("end")
+    return Gone(int(first or 0), int(end or 0), "the broker does not have them any more")
 
 
 def _batch(frames: list[Any]) -> Any:

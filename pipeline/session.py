@@ -6,11 +6,14 @@ What is set, and why:
     spark.sql.session.timeZone                UTC, as the archive's times are
     spark.sql.python.filterPushdown.enabled   where the source's option pushdown asks for it
     spark.ui.enabled                          no port, no threads
+    spark.python.authenticate.socketTimeout   what a Python worker may take to start: 15 s are too few on a busy machine
+    spark.driver.extraJavaOptions             log4j2.properties beside this file: errors only
 """
 
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -26,7 +29,10 @@ LAPTOP: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.authenticate.socketTimeout": "180s",
 }
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 #: For tests and short jobs: less compiling, fewer tasks. 21 s instead of 44 for 13 small tests.
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "2",
@@ -54,7 +60,10 @@ def local_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # before its JVM looks for an address to warn of
     builder = configure(SparkSession.builder.master(f"local[{cores or '*'}]").appName(name))
-    for key, value in {**LAPTOP, **(QUICK if quick else {}), **(settings or {})}.items():
+    wanted = {**LAPTOP, **(QUICK if quick else {}), **(settings or {})}
+    if "log4j" not in wanted.get(JAVA_OPTIONS, ""):
+        wanted[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {wanted.get(JAVA_OPTIONS, '')}".strip()
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     return register(builder.getOrCreate())
 

@@ -60,7 +60,7 @@ TOLD_COLUMNS: Final = StructType([column for column in COLUMNS if column.name no
 OPTIONS: Final = frozenset(
     [
         "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
-        "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "pushdown",
+        "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown",
         *broker.OPTIONS,
     ]
 )  # fmt: skip
@@ -93,13 +93,14 @@ class Settings:
         text = options.get("filter")
         index = index_of([(text, 0, syntax)]) if text is not None else None  # says if it is none, here as well
         fail = one_of(options, "failOnDataLoss", ("true", "false"))
+        corrupt = one_of(options, "onCorrupt", ("fail", "skip") if fail == "true" else ("skip", "fail"))
         return cls(
             options["path"] if "path" in options else Address.of(options),
             text,
             syntax,
             options,
             _columns(schema, told="url" in options),
-            Bounds(fail_on_loss=fail == "true"),
+            Bounds(fail_on_loss=fail == "true", skip_corrupt=corrupt == "skip"),
             index if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
             positive(options, "maxOffsetsPerTrigger"),
@@ -119,7 +120,8 @@ class Settings:
             # Once more: what was planned may have gone since.
             first, end = self.bounds.range_of(archive, part.start, part.end)
             since, until = (wanted.since, wanted.until) if wanted else (None, None)
-            for batch in archive.read(first, end, since=since, until=until, where=_where(self.index, wanted)):
+            where = _where(self.index, wanted)
+            for batch in archive.read(first, end, since=since, until=until, where=where, lost=self.bounds.lost):
                 yield _shaped(batch, self.columns)
 
 

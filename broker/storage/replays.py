@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from archive import Archive as Reader
-from archive import ArchiveError, Gone
+from archive import ArchiveError, Gone, Loss, Missing
 from archive.arrow import pa, pc
 from broker.core.content import Content
 from broker.core.errors import FanlightError, MessagesGone, ReplayFailed
@@ -64,6 +64,7 @@ class Reading:
         self._next = 0  # offset of what comes next
         self._epoch = 0  # of that offset
         self._kept: Kept | None = None  # of the part that is gathered, if it is the first
+        self._gone: Gone | None = None  # behind the part that was given out last
         self._closed = False
         replays.running += 1
 
@@ -108,7 +109,18 @@ class Reading:
             reader = self._reader = Reader(self._replays.folder)
             self._next, self._epoch = self._first(reader), reader.epoch
             self._kept = Kept(reader.id, reader.start, reader.end, self._next)
+        if self._gone is not None:
+            raise self._gone
         octets: list[bytes] = []
+        try:
+            return self._filled(reader, end, octets)
+        except Gone as error:
+            if not octets:
+                raise
+            self._gone = error  # first what is before it
+            return Part(b"".join(octets), len(octets), self._next, self._epoch)
+
+    def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> Part:
         size = looked_at = 0
         while True:
             if self._frames is None and self._batches is None:
@@ -119,7 +131,7 @@ class Reading:
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
                     return Part(b"".join(octets), len(octets), self._next, reader.epoch, True)
-                self._batches, self._until = reader.read(self._next, until), until
+                self._batches, self._until = reader.read(self._next, until, lost=self._lost), until
             if self._frames is None:
                 assert self._batches is not None
                 batch = next(self._batches, None)
@@ -137,6 +149,12 @@ class Reading:
             self._frames = None
             if looked_at >= BATCHES_MAX:
                 return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+
+    def _lost(self, loss: Loss) -> None:
+        """Messages in the middle are missing: an error to whoever keeps positions, passed over for all others."""
+        if self._wanted.epoch is not None or not isinstance(loss.error, Missing):
+            raise loss.error
+        log.warning("replay_passed_over", first=loss.first, end=loss.end, reason=str(loss.error))
 
     def _first(self, reader: Reader) -> int:
         wanted = self._wanted

@@ -226,8 +226,8 @@ class Scribe(threading.Thread):
 
     def _reopen(self) -> None:
         """Open the archive again after an error, and have written again what is not in it any more."""
-        self.writer.recover()
-        while self._unsynced and self._unsynced[-1].end > self.writer.end:
+        found = self.writer.recover()
+        while self._unsynced and self._unsynced[-1].end > found.whole:
             load = self._unsynced.pop()
             assert load.columns is not None  # marks alone are on the disk when they are written
             self._unsynced_octets -= load.octets

@@ -15,15 +15,15 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
 
-from archive import Archive
+from archive import Archive, Loss
 from pipeline.jobs import command, filesets, plots
 from pipeline.jobs.filesets import FileSet, Manifest
 from pipeline.jobs.report import Report
@@ -115,24 +115,60 @@ def compact(
             was, asked = getattr(manifest, name), getattr(new, name)
             if was != asked:
                 raise ValueError(f"{out} was made with {name} {was}, not {asked}: take another folder")
-        bounds = Bounds(fail_on_loss=not allow_loss)
+        lost: list[Loss] = []  # since the last set
+        bounds = Noting(fail_on_loss=not allow_loss, skip_corrupt=allow_loss, noted=lost)
         end = (archive.spans[-1].end if archive.spans else 0) if up_to is None else min(up_to, archive.end)
         first, _ = bounds.range_of(archive, Position.of(manifest.position), position_at(archive, archive.end))
         for at, stop in list(divide(archive, first, end, messages_max)):
             made = FileSet(None, at, stop, _epochs(archive, at, stop))
             aside = folder.aside(at)
-            messages = _messages(spark, archive, made, filter, syntax)
+            messages = _messages(spark, archive, made, filter, syntax, allow_loss=allow_loss)
             roots = roots_of(messages, manifest.roots, roots_max)
             write(partitioned(messages, roots), aside)
             made = filesets.counted(aside, made)
-            if filter is None and made.messages != stop - at:
+            before = [loss for loss in lost if loss.first < at]
+            # Read once more to find what is damaged: only where there is something, or that cannot be told.
+            again = allow_loss and (filter is not None or made.messages != stop - at)
+            within = losses(archive, at, stop, bounds) if again else []
+            missing = sum(loss.end - loss.first for loss in within)
+            if filter is None and made.messages + missing != stop - at:
                 raise ValueError(f"{made.messages:,} messages were written of {stop - at:,} from offset {at} on")
+            lost[:] = [loss for loss in lost if loss.first >= stop]
+            made = replace(made, lost=[_told(loss) for loss in [*before, *within]])
             manifest = replace(manifest, roots=roots, position=position_at(archive, stop).json())
             manifest = folder.publish(manifest, aside, made)
             published.append(manifest.sets[-1])
         if folder.manifest is None:
             folder.write(manifest)  # so that other jobs read what has no message yet, too
     return published
+
+
+@dataclass(frozen=True, slots=True)
+class Noting(Bounds):
+    """Bounds that keep what they leave out, to be written down."""
+
+    noted: list[Loss] = field(default_factory=list)
+
+    def lost(self, loss: Loss) -> None:
+        Bounds.lost(self, loss)
+        self.noted.append(loss)
+
+
+def losses(archive: Archive, first: int, end: int, bounds: Bounds) -> list[Loss]:
+    """What of a range is damaged or missing: all of it is read. Raises what `bounds` does not leave out."""
+    found: list[Loss] = []
+
+    def lost(loss: Loss) -> None:
+        Bounds.lost(bounds, loss)
+        found.append(loss)
+
+    for _ in archive.read(first, end, lost=lost):
+        pass
+    return found
+
+
+def _told(loss: Loss) -> dict[str, Any]:
+    return {"first": loss.first, "end": loss.end, "why": str(loss.error)}
 
 
 def write(placed: DataFrame, folder: Path) -> None:
@@ -152,6 +188,7 @@ def report(folder: Path, new: Sequence[FileSet], about: str) -> Report:
             ("files", sum(one.files for one in sets)),
             ("sets", len(sets)),
             ("new messages", sum(one.messages for one in new)),
+            ("messages lost", sum(one.messages_lost for one in sets)),
         ]
     )
     page.section("Roots")
@@ -170,15 +207,22 @@ def report(folder: Path, new: Sequence[FileSet], about: str) -> Report:
             for one in reversed(sets)
         ],
     )  # fmt: skip
+    if lost := [one for made in reversed(sets) for one in made.lost]:
+        page.section("What was lost")
+        page.say("Messages that the archive no longer had, or had damaged, and that --allow-loss left out.")
+        page.table(["first offset", "end", "why"], [(one["first"], one["end"], one["why"]) for one in lost])
     return page
 
 
-def _messages(spark: SparkSession, archive: Archive, made: FileSet, filter: str | None, syntax: str) -> DataFrame:
+def _messages(
+    spark: SparkSession, archive: Archive, made: FileSet, filter: str | None, syntax: str, *, allow_loss: bool
+) -> DataFrame:
     def position(offset: int) -> str:
         return json.dumps(position_at(archive, offset).json())
 
     reader = spark.read.format("fanlight").option("path", str(archive.folder.absolute()))
     reader = reader.option("startingOffsets", position(made.first)).option("endingOffsets", position(made.end))
+    reader = reader.option("failOnDataLoss", str(not allow_loss).lower())
     if filter is not None:
         reader = reader.option("filter", filter).option("syntax", syntax)
     return reader.load()
@@ -213,7 +257,8 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     report(options.out, new, f"{command.described(options)}, in {options.out}").write(options.out / command.REPORT)
     for one in new:
         span = f"offsets {one.first:,} to {one.end - 1:,}"
-        print(f"{span}: {one.messages:,} messages, {one.files:,} files, {one.bytes:,} bytes")
+        less = f"; {one.messages_lost:,} lost" if one.lost else ""
+        print(f"{span}: {one.messages:,} messages, {one.files:,} files, {one.bytes:,} bytes{less}")
     print(f"{sum(one.messages for one in new):,} messages added; {options.out / command.REPORT}")
 
 
@@ -224,7 +269,7 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
     add("--up-to", type=count, metavar="OFFSET", help="messages before this offset, from the open segment, too")
     add("--roots-max", type=count, default=ROOTS_MAX, metavar="N", help="roots that get a folder (%(default)s)")
     add("--messages-max", type=positive, default=MESSAGES_MAX, metavar="N", help="of a set, some (%(default)s)")
-    add("--allow-loss", action="store_true", help="go on behind messages that retention has removed uncompacted")
+    add("--allow-loss", action="store_true", help="leave out messages that are gone or damaged, and write down which")
     return command.run(parser, work, arguments, spark)
 
 

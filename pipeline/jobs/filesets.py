@@ -31,7 +31,10 @@ _SET: Final = re.compile(r"(set=|_)\d{20}-[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class FileSet:
-    """The messages of the archive from `first` to before `end`, without a gap, but for what a filter left out."""
+    """The messages of the archive from `first` to before `end`, but for those that a filter left out, or were lost.
+
+    lost: what was left out with --allow-loss, of this range or directly before it: {"first", "end", "why"}.
+    """
 
     folder: str | None  # below messages/; None if it has no message
     first: int
@@ -40,6 +43,11 @@ class FileSet:
     messages: int = 0
     files: int = 0
     bytes: int = 0
+    lost: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def messages_lost(self) -> int:
+        return sum(one["end"] - one["first"] for one in self.lost)
 
 
 @dataclass(frozen=True, slots=True)

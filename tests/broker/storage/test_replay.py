@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from archive import Archive
+from archive import Archive, Writer
 from broker.core import replay as replays
 from broker.core.content import Content
 from broker.core.limits import Durability
 from broker.protocols.native import convert, frames
 from broker.protocols.native.format import FORMAT
 from broker.storage import replays as reading
+from tests.archive.messages import batch
 from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
 from tests.broker.storage.archived import Archived
 
@@ -376,3 +378,24 @@ def test_a_broker_without_an_archive_does_not_know_replay() -> None:
     assert peer.info["features"] == ["marks"]
     peer.say(REPLAY, 1, 7, "#", {})
     assert peer.next()[:3] == [ERROR, None, "unsupported"]
+
+
+def test_what_damage_took_ends_a_replay_by_position_and_is_passed_over_by_others(build: Build, tmp_path: Path) -> None:
+    """Offsets 2 to 3 are in no segment; a reader that keeps positions gets what is before them first."""
+    writer = Writer(tmp_path / "archive", segment_bytes=1)
+    for number in range(3):
+        writer.append(batch(2 * number, 2))
+    writer.close()
+    (tmp_path / "archive" / f"{2:020d}.arrows").unlink()
+    archived = build(world=World)
+    peer = archived.world.connect()
+    peer.say(REPLAY, 1, 7, "stock.#", {"offset": 0, "epoch": 1})
+    found = until(archived, peer, ENDED)
+    assert payloads(found) == [0, 1]
+    assert found[-1][:3] == [ENDED, 7, "messages_gone"]
+    with capture_logs() as logs:
+        peer.say(REPLAY, 2, 8, "stock.#", {"offset": 0})
+        assert payloads(until(archived, peer, REPLAY_END)) == [0, 1, 4, 5]
+    assert [(entry["first"], entry["end"]) for entry in logs if entry["event"] == "replay_passed_over"] == [(2, 4)]
+    peer.say(REPLAY, 3, 9, "stock.#", {"offset": 4, "epoch": 1})
+    assert payloads(until(archived, peer, REPLAY_END)) == [4, 5]
