@@ -174,6 +174,10 @@ class Settings:
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
         Reason("longest keep alive of MQTT 5 clients, told to those that want a longer one or none; 0: theirs to say"),
     ] = 0
+    mqtt_maximum_qos: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
+        Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is all there are"),
+    ] = 2
     mqtt_topic_alias_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
         Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),

@@ -228,9 +228,12 @@ class Broker:
         return sent
 
     def publish_own(self, message: Message, now: float) -> None:
-        """Publish and retain what the broker says of itself. Nobody waits for it, and nobody has sent it."""
+        """Publish and retain what the broker says of itself. Nobody waits for it, and nobody has sent it.
+
+        The limits of topics are for clients, and so is the cache of routes.
+        """
         self.retained.put(message, now, own=True)
-        route = self.router.passing_route(message.topic, SYNTAXES[message.syntax])  # the cache is for clients
+        route = self.router.own_route(message.topic, SYNTAXES[message.syntax])
         publish(route, self.ledger, None, message, own=True)
 
     def check_reply(self, topic: bytes, syntax: str) -> None:
@@ -239,9 +242,11 @@ class Broker:
 
     def sweep(self, now: float) -> None:
         """Now and then: let publishers go on that were held for long enough, end what is over."""
-        self.flow.sweep(now)
-        self.sessions.sweep(now)
-        self.retained.sweep(now)
-        if self.system_topics is not None:
-            self.system_topics.sweep(now)
-        self.finish()  # wills and $SYS may have been somebody's last message, or one too many
+        try:
+            self.flow.sweep(now)
+            self.sessions.sweep(now)
+            self.retained.sweep(now)
+            if self.system_topics is not None:
+                self.system_topics.sweep(now)
+        finally:
+            self.finish()  # wills and $SYS may have been somebody's last message, or one too many

@@ -181,7 +181,7 @@ class Limits:
     ] = QueuePolicy.DROP_NEWEST
     retained_messages_max: Annotated[
         int, Ge(0), Le(100_000_000), Unit("messages"),
-        Reason("retained messages; one more is delivered and not retained, and counted"),
+        Reason("retained messages; one more is delivered and not retained, and counted; 0 retains none, and says so"),
     ] = 2_000_000
     retained_bytes_max: Annotated[
         int, Ge(0), Le(1024 * 1024 * MIB), Unit("bytes"),
@@ -254,3 +254,8 @@ class Limits:
         float, Ge(0), Le(3600), Unit("seconds"),
         Reason("time to flush what clients have not read yet after SIGTERM; Docker kills after 10 s"),
     ] = 8.0
+
+    @property
+    def retains(self) -> bool:
+        """Are messages retained at all?"""
+        return self.retained_messages_max > 0 and self.retained_bytes_max > 0

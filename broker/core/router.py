@@ -15,7 +15,6 @@ from heapq import nlargest
 from typing import Final
 
 import matchcore
-from broker.core.errors import InvalidTopic
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.overlap import merged
 from broker.core.queues import new_queue
@@ -171,6 +170,7 @@ class Router:
         found = self.routes.lookup(number, topic)
         if found is not None:
             return found
+        check_topic(topic, syntax, self.limits)
         route = self._build(RouteCache.key_of(number, topic), topic, syntax)
         route.hits = self._messages_before.pop(route.key, 0)
         if self.recording is not None and self.recording.wants(topic, syntax):
@@ -186,13 +186,16 @@ class Router:
         self.built += 1
         return route
 
-    def passing_route(self, topic: bytes, syntax: str) -> Route:
-        """The route of a topic, worked out and not kept, nor counted as hot. Raises InvalidTopic."""
+    def own_route(self, topic: bytes, syntax: str) -> Route:
+        """The route of a topic of the broker's own: no limit of clients applies; not kept, nor counted as hot."""
         return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
 
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
-        """The subscriptions that a topic reaches, in order of their ids. Raises InvalidTopic."""
+        """The subscriptions that a client's topic reaches, in order of their ids. Raises InvalidTopic."""
         check_topic(topic, syntax, self.limits)
+        return self._matching(topic, syntax)
+
+    def _matching(self, topic: bytes, syntax: str) -> list[Subscription]:
         try:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
@@ -206,7 +209,7 @@ class Router:
         targets: list[Target] = []
         groups: dict[int, Group] = {}
         overlapping: dict[int, list[Subscription]] = {}
-        for subscription in self.matching(topic, syntax):
+        for subscription in self._matching(topic, syntax):
             group = subscription.group
             if group is not None:
                 groups[id(group)] = group
@@ -236,10 +239,7 @@ class Router:
         ):
             syntax, topic = SYNTAXES[key[0]], key[1:]
             route = self.routes.get(key)
-            try:
-                route = route if route is not None else self._build(key, topic, syntax)
-            except InvalidTopic:
-                continue  # a reload has made the limits narrower
+            route = route if route is not None else self._build(key, topic, syntax)
             hot.append((topic, syntax, messages, len(route)))
         return hot
 

@@ -35,7 +35,7 @@ def test_the_shares_of_a_message_are_as_many_as_the_copies_that_a_broker_sends(
     terms = terms_of(Snapshot(tuple(Subscription(**{k: v for k, v in row.items() if k != "id"}) for row in rows)))
     at, _, weights = shares(terms, pa.array(TOPICS), pa.array(["amqp"] * len(TOPICS)))
     for number, topic in enumerate(TOPICS):
-        route = world.broker.router.passing_route(topic.encode(), "amqp")
+        route = world.broker.router.own_route(topic.encode(), "amqp")
         assert weights[at == number].sum() == pytest.approx(len(route.targets) + len(route.groups))
 
 

@@ -261,7 +261,7 @@ class MqttConnection(Reader):
         self.version = packet.protocol_version
         self._packet_max = packet.properties.maximum_packet_size
         self._problems = packet.properties.request_problem_information is not False
-        self._accepted = on_connect.accept(packet, self.options)
+        self._accepted = on_connect.accept(packet, self.options, self.broker.limits)
         method = packet.properties.authentication_method
         if method is None:
             user, password = on_connect.credentials(packet)
@@ -315,7 +315,8 @@ class MqttConnection(Reader):
         self.lane.packet_max = limits.frame_bytes_max
         self.lane.silent = broker.store.durable
         self.lane.check_text = self.options.payload_format_check
-        self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max)
+        self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
+                        maximum_qos=self.options.maximum_qos)
         self.inbox.read_max = 0
         broker.sessions.resume(session, now)
 

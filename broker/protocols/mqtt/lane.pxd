@@ -30,6 +30,7 @@ cdef class Lane(AnyLane):
         bint has_properties               # 5.0
         object version
         # Topics by the Topic Alias that the client has given them (3.3.2.3.4): alias_max + 1, once there is one.
+        int maximum_qos                   # what the client was told
         readonly int alias_max
         list aliases
         Py_ssize_t aliases_bytes          # entered in the ledger

@@ -85,17 +85,19 @@ cdef class Lane(AnyLane):
         free(self.spliced)
         self.ledger.used -= self.aliases_bytes
 
-    def begin(self, Format format not None, Window window not None, *, int alias_max):
+    def begin(self, Format format not None, Window window not None, *, int alias_max, int maximum_qos=2):
         """CONNECT is accepted.
 
-        format     of the messages that come: FORMATS[version]
-        alias_max  the Topic Alias Maximum that the client was told
+        format       of the messages that come: FORMATS[version]
+        alias_max    the Topic Alias Maximum that the client was told
+        maximum_qos  its Maximum QoS
         """
         self.message.format = format
         self.version = format.version
         self.has_properties = format.has_properties
         self.window = window
         self.alias_max = alias_max
+        self.maximum_qos = maximum_qos
         self.open = True
 
     cdef int take_frames(self, double now) except -1:
@@ -223,6 +225,9 @@ cdef class Lane(AnyLane):
         cdef bint more
         if not take_apart(self.body_at, self.body_size, qos, self.has_properties, self.collector.last, body):
             return self.refuse_publish()
+        if qos > self.maximum_qos:
+            return self.refuse(f"PUBLISH: QoS {qos}; the Maximum QoS is {self.maximum_qos} (mqtt_maximum_qos)",
+                               ReasonCode.QOS_NOT_SUPPORTED)
         if message.laden:
             message.finish()    # Python has kept the one before
         message.syntax = MQTT_SYNTAX

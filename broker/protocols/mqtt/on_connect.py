@@ -8,7 +8,7 @@ from typing import Final
 from broker.core import session
 from broker.core.identity import Identity
 from broker.core.limits import Limits
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES
+from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_topic
 from broker.core.will import Will as CoreWill
 from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.error_codes import REASON_STRING_MAX
@@ -76,6 +76,8 @@ class Accepted:
             properties=Properties(
                 session_expiry_interval=_told(asked.session_expiry_interval, expiry),
                 receive_maximum=limits.unreleased_messages_max,
+                maximum_qos=options.maximum_qos if options.maximum_qos < 2 else None,
+                retain_available=None if limits.retains else False,
                 maximum_packet_size=limits.frame_bytes_max,
                 assigned_client_identifier=self.client_id if self.assigned else None,
                 topic_alias_maximum=options.topic_alias_max or None,
@@ -97,7 +99,7 @@ def _told(asked: int | None, expiry: float) -> int | None:
     return given if given != (asked or 0) else None
 
 
-def accept(packet: Connect, options: Options) -> Accepted:
+def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
     """Raises ProtocolError with the reason for the CONNACK."""
     client_id = packet.client_id
     if not client_id:
@@ -113,16 +115,33 @@ def accept(packet: Connect, options: Options) -> Accepted:
     if packet.will is not None:
         if options.payload_format_check and packet.will.properties.payload_format_indicator == 1:
             check_text(packet.will.payload, "CONNECT: the Will Payload")
+        check_will(packet.will, packet.protocol_version, options, limits)
         will = _will(packet.will, FORMATS[packet.protocol_version])
     return Accepted(packet, client_id, not packet.client_id, keep_alive, will)
 
 
-def _will(will: Will, format: Format) -> CoreWill:
+def check_will(will: Will, version: Version, options: Options, limits: Limits) -> None:
+    """Could the will be published, as far as that is known now? Raises ProtocolError, InvalidTopic."""
     topic = will.topic.encode()
     if topic.startswith(BROKER_ROOT):
         raise ProtocolError(
             "CONNECT: a Will Topic that begins with $SYS, which is the broker's own", ReasonCode.TOPIC_NAME_INVALID
         )
+    check_topic(topic, SYNTAXES[MQTT], limits)
+    if will.qos > options.maximum_qos:  # [MQTT-3.2.2-12]
+        raise ProtocolError(
+            f"CONNECT: Will QoS {will.qos}; at most {options.maximum_qos} (mqtt_maximum_qos)",
+            ReasonCode.QOS_NOT_SUPPORTED,
+        )
+    if will.retain and not limits.retains and version is V5:  # [MQTT-3.2.2-13]
+        raise ProtocolError(
+            "CONNECT: a retained will, and this broker retains nothing (retained_messages_max)",
+            ReasonCode.RETAIN_NOT_SUPPORTED,
+        )
+
+
+def _will(will: Will, format: Format) -> CoreWill:
+    topic = will.topic.encode()
     properties = will.properties
     fields, expiry_hole = fields_of(properties)
     message = Message(

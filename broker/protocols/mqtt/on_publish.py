@@ -19,7 +19,7 @@ from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.properties import NONE, Properties
 from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
-from broker.protocols.mqtt.version import V3
+from broker.protocols.mqtt.version import V3, V5
 
 if TYPE_CHECKING:
     from broker.protocols.mqtt.connection import MqttConnection
@@ -39,6 +39,11 @@ def publish(connection: "MqttConnection", now: float) -> bool:
             f"PUBLISH: more than {broker.limits.unreleased_messages_max} messages of QoS 2 that are not released "
             "(unreleased_messages_max, told in CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
+    if message.retain and not broker.limits.retains and connection.version is V5:
+        raise ProtocolError(
+            "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
+            ReasonCode.RETAIN_NOT_SUPPORTED,
+        )  # 3.2.2.3.5; 3.1.1 cannot be told before: such a message is delivered, and counted as not retained
     try:
         if lane.check_text and lane.is_text:
             check_text(message.payload, "PUBLISH: the payload")

@@ -74,7 +74,7 @@ def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, f
         if codes and len(codes) % FILTERS_PER_TURN == 0:
             yield
         if octet not in asked:
-            options = options_of(octet, identifier)
+            options = options_of(octet, identifier, connection.options.maximum_qos)
             asked[octet] = options, connection.broker.sessions.variant_of(connection.session, options)
         codes.append(_subscribe(connection, filter, octet, *asked[octet], refused))
     explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
@@ -82,10 +82,13 @@ def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, f
 
 
 @lru_cache(maxsize=256)  # most packets are alike
-def options_of(octet: int, identifier: bytes) -> SessionOptions:
-    """Subscription Options (3.8.3.1), but for Retain Handling; 3.1.1 has the QoS alone."""
+def options_of(octet: int, identifier: bytes, maximum_qos: int) -> SessionOptions:
+    """Subscription Options (3.8.3.1), but for Retain Handling; 3.1.1 has the QoS alone. No more than the Maximum QoS
+    is granted [MQTT-3.2.2-10].
+    """
     return SessionOptions(
-        qos=octet & 3, no_local=bool(octet & 4), retain_as_published=bool(octet & 8), identifier=identifier
+        qos=min(octet & 3, maximum_qos), no_local=bool(octet & 4), retain_as_published=bool(octet & 8),
+        identifier=identifier,
     )
 
 
@@ -106,7 +109,7 @@ def _subscribe(
     handling = octet >> 4
     if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
         sessions.send_retained(session, subscription)
-    return GRANTED[octet & 3]
+    return GRANTED[options.qos]
 
 
 def unsubscribe(connection: "MqttConnection", packet_id: int, filters: Filters) -> Iterator[None]:

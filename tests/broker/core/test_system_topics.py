@@ -220,6 +220,16 @@ def test_they_do_not_count_against_the_limits_of_retained_messages() -> None:
     assert (len(retained), retained.nbytes, ledger.stored) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("limits", [{"topic_words_max": 5}, {"topic_words_max": 2}, {"topic_bytes_max": 8}], ids=str)
+def test_the_limits_of_topics_are_for_clients_and_not_for_them(limits: dict[str, int]) -> None:
+    system = System(**limits)
+    watcher = system.world.connect("watcher")
+    watcher.subscribe("$SYS/#")
+    system.later(1)
+    assert {(ROOT + name).encode() for name in NAMES} <= texts(watcher)
+    assert system.value("load/publish/received/15min") == "0.00"
+
+
 @pytest.mark.parametrize("filter", ["#", "+/broker/uptime", "+/#"])
 def test_wildcards_in_first_place_do_not_see_them(filter: str) -> None:
     """[MQTT-4.7.2-1]"""
