@@ -370,5 +370,5 @@ def _lock(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        raise InUse(f"{folder} is being written by another process") from error
+        raise InUse("it is being written by another process") from error
     return descriptor

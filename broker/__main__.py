@@ -1,5 +1,20 @@
-"""`python -m broker` is `fanlightd`."""
+"""`fanlightd`, and `python -m broker`, which is the same: see early.py for what comes before the rest is imported."""
 
-from broker.cli import main
+import sys
 
-raise SystemExit(main())
+from broker import early
+
+
+def main() -> int:
+    """Run the command line of this process; returns the exit code (config/exits.py)."""
+    early.prepare(sys.argv[1:])
+    try:
+        from broker.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        return 130  # Exit.INTERRUPTED, which may not be imported yet
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -7,7 +7,6 @@ The only place that knows all parts. What a signal does is decided here; what dr
 """
 
 import asyncio
-import errno
 import gc
 import signal
 import ssl
@@ -15,7 +14,7 @@ from typing import Final
 
 import uvloop
 
-from broker import __version__, logs
+from broker import __version__, early, logs
 from broker.admin.figures import Figures
 from broker.admin.http import AdminServer, Https
 from broker.archiving import ArchiveUnusable, open_archive
@@ -27,8 +26,9 @@ from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from broker.core import views
 from broker.core.broker import Broker
+from broker.core.limits import Limits
 from broker.core.system_topics import SystemTopics
-from broker.doors import Doors, PluginError, listening, reachable
+from broker.doors import CannotListen, Doors, PluginError, listening, opening, reachable
 from broker.net import files, tls
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
@@ -38,10 +38,13 @@ from broker.wire.outbox import Outbox
 
 log: Final = logs.get("app")
 
-# What keeps a broker from starting that is not seen in the settings alone, as the log names it.
-START_ERRORS: Final = {
-    PasswordFileError: "password_file", TlsError: "tls", PluginError: "plugin", ArchiveUnusable: "archive",
-}
+
+class CannotStart(Exception):
+    """What keeps a broker from starting that is not seen in the settings alone; `code` is the exit code."""
+
+    def __init__(self, text: str, code: Exit) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Application:
@@ -105,25 +108,19 @@ class Application:
         return self.doors.accepting and not self._draining
 
     async def run(self) -> int:
-        """Serve until told to stop. Returns the exit code."""
+        """Serve until told to stop. Returns the exit code. Raises CannotListen."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop_signal, signal.Signals(number).name)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
+        if early.stop_requested():
+            self._stopping.set()
         settings = self.settings
         self._allow_connections()
         if self.archive is not None:
             self.archive.start()
         try:
-            try:
-                await self._listen()
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    advice = "is another broker running? choose another port, or stop the other"
-                else:
-                    advice = "choose an address of this machine, and a port above 1023 unless you are root"
-                log.error("cannot_listen", reason=str(error), advice=advice)
-                return Exit.UNAVAILABLE
+            await self._listen()
             log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)
             # What was made until now lives as long as the process: the collector need not look at it again.
             gc.freeze()
@@ -139,11 +136,12 @@ class Application:
             log.info("stopped", **self._summary())
 
     async def _listen(self) -> None:
-        """Open every door. Raises OSError."""
+        """Open every door. Raises CannotListen."""
         settings = self.settings
         await self.doors.open(self._placeholder)
         if settings.http:
-            await self.admin.start()
+            with opening("http_port", settings.http_host, settings.http_port):
+                await self.admin.start()
             url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
             listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             if self.tls is not None:
@@ -159,7 +157,9 @@ class Application:
     def _allow_connections(self) -> None:
         wanted = self.settings.limits.connections_max + self.settings.http_connections_max
         if (possible := files.allow(wanted)) < wanted:
-            log.info(
+            # Nobody has chosen the default: then it is no news that this machine cannot have it.
+            chosen = self.settings.limits.connections_max != Limits().connections_max
+            (log.info if chosen else log.debug)(
                 "few_files", connections=possible, connections_max=wanted,
                 advice="the hard limit of open files is lower than the settings allow connections: see ulimit -Hn",
             )
@@ -195,7 +195,9 @@ class Application:
             context = self._new_context(settings)
             self.authenticator.reload(credentials_of(settings))
         except (SettingsError, PasswordFileError, TlsError) as error:
-            log.error("reload_failed", reason=str(error), advice="the settings in force stay as they are")
+            problems = error.problems if isinstance(error, SettingsError) else (error,)
+            reason = "; ".join(map(str, problems))
+            log.error("reload_failed", reason=reason, advice="the settings in force stay as they are")
             return
         for warning in loaded.warnings:
             log.warning("setting_ignored", reason=warning)
@@ -224,15 +226,19 @@ class Application:
 
 
 def run(settings: Settings) -> int:
-    """Run a broker until a signal stops it. Returns the exit code (config/exits.py)."""
+    """Run a broker until a signal stops it. Returns the exit code (config/exits.py). Raises CannotStart."""
 
     async def main() -> int:
         try:
             application = Application(settings)
-        except (PasswordFileError, TlsError, PluginError, ArchiveUnusable) as error:
-            log.error(START_ERRORS[type(error)], reason=str(error))
-            return Exit.USAGE
-        return await application.run()
+        except PasswordFileError as error:
+            raise CannotStart(f"password_file: {error}", Exit.USAGE) from error
+        except (TlsError, PluginError, ArchiveUnusable) as error:
+            raise CannotStart(str(error), Exit.USAGE) from error
+        try:
+            return await application.run()
+        except CannotListen as error:
+            raise CannotStart(str(error), Exit.UNAVAILABLE) from error
 
     return uvloop.run(main())
 

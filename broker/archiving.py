@@ -18,6 +18,13 @@ class ArchiveUnusable(Exception):
     """There is to be an archive, and there cannot be: the message says why, and what to do."""
 
 
+def _reason(error: Exception) -> str:
+    """Why a folder cannot be used, in words."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "is not a folder"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
 def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
     """(filter, syntax) of each of `archive_topics`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
@@ -49,7 +56,7 @@ def open_archive(
             marks_max=limits().marks_max, compression=None if compression is Compression.NONE else compression.value,
         )
     except (ArchiveError, OSError) as error:
-        raise ArchiveUnusable(f"{os.fspath(settings.archive)}: {error}") from error
+        raise ArchiveUnusable(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
     try:
         return Archive(options, writer, loop, clock, flow, limits)
     except InvalidFilter as error:

@@ -18,6 +18,7 @@ from broker import __version__
 from broker.config import Exit, Key, Loaded, SettingsError, Sources, keys, load
 from broker.config.exits import MEANINGS
 from broker.config.explain import effective, markdown
+from broker.parsing import Parser, seconds
 
 DESCRIPTION = """\
 Fanlight, a publish/subscribe message broker.
@@ -74,6 +75,9 @@ def serve(arguments: argparse.Namespace) -> int:
         for warning in loaded.warnings:
             logs.get("config").warning("settings", reason=warning)
         return app.run(settings)
+    except app.CannotStart as error:
+        print(f"fanlightd: {error}", file=sys.stderr)  # where wrong settings are told, too, and once
+        return error.code
     finally:
         logs.close()
 
@@ -159,7 +163,7 @@ class _NoPassword(argparse.Action):
 
 def _parser() -> argparse.ArgumentParser:
     codes = "\n".join(f"  {int(code):<4} {meaning}" for code, meaning in MEANINGS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fanlightd", description=DESCRIPTION, formatter_class=_Help, allow_abbrev=False,
         epilog=f"exit codes:\n{codes}\n\n`fanlightd COMMAND --help` explains a command.",
     )  # fmt: skip
@@ -188,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
 
     health = command("healthcheck", healthcheck, "ask a running broker's /healthz; for Docker's HEALTHCHECK")
     health.add_argument("--url", help="such as http://127.0.0.1:7421; otherwise made from the settings")
-    health.add_argument("--timeout", type=float, default=3.0, metavar="SECONDS", help="[default: 3]")
+    health.add_argument("--timeout", type=seconds, default=3.0, metavar="SECONDS", help="[default: 3]")
     _add_config(health)
 
     command("version", version, "print the version")

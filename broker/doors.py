@@ -8,9 +8,13 @@ Part of the composition: like app.py it knows all protocols.
 """
 
 import asyncio
+import errno
 import importlib
+import os
+import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -69,15 +73,16 @@ class Doors:
         return all(listener.accepting for listener in self.listeners)
 
     async def open(self, credentials: str) -> None:
-        """Open every door. Raises OSError. `credentials` stands before the host in the URLs to try."""
+        """Open every door. Raises CannotListen. `credentials` stands before the host in the URLs to try."""
         settings, tls = self.settings, self._tls
-        host, port = await self.native.start(settings.native_host, settings.native_port)
+        with opening("native_port", settings.native_host, settings.native_port):
+            host, port = await self.native.start(settings.native_host, settings.native_port)
         url = f"fanlight://{credentials}{reachable(host)}:{port}"
         listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
         if tls is not None:
-            host, port = await self.native.start(
-                settings.native_tls_host or settings.native_host, settings.native_tls_port, tls=tls
-            )
+            host = settings.native_tls_host or settings.native_host
+            with opening("native_tls_port", host, settings.native_tls_port):
+                host, port = await self.native.start(host, settings.native_tls_port, tls=tls)
             url = f"fanlights://{credentials}{reachable(host)}:{port}"
             listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
         if settings.mqtt:
@@ -88,19 +93,22 @@ class Doors:
         plain, secure = settings.mqtt_host, settings.mqtt_tls_host or settings.mqtt_host
         origins = tuple(each.strip() for each in (settings.mqtt_websocket_origins or "").split(",") if each.strip())
         websocket = WebSocket(subprotocols=("mqtt",), origins=origins)
-        host, port = await self.mqtt.start(plain, settings.mqtt_port)
+        with opening("mqtt_port", plain, settings.mqtt_port):
+            host, port = await self.mqtt.start(plain, settings.mqtt_port)
         listening("mqtt", host, port, try_it=f"mosquitto_sub -h {reachable(host)} -p {port} {credentials}-t 'stock/#'")
         if tls is not None:
-            host, port = await self.mqtt.start(secure, settings.mqtt_tls_port, tls=tls)
+            with opening("mqtt_tls_port", secure, settings.mqtt_tls_port):
+                host, port = await self.mqtt.start(secure, settings.mqtt_tls_port, tls=tls)
             to = f"-h {reachable(host)} -p {port} --cafile CA.pem"
             listening("mqtt_tls", host, port, try_it=f"mosquitto_sub {to} {credentials}-t 'stock/#'")
         if settings.mqtt_websocket:
-            host, port = await self.mqtt.start(plain, settings.mqtt_websocket_port, upgrade=websocket)
+            with opening("mqtt_websocket_port", plain, settings.mqtt_websocket_port):
+                host, port = await self.mqtt.start(plain, settings.mqtt_websocket_port, upgrade=websocket)
             listening("mqtt_websocket", host, port, try_it=f"mqtt.connect('ws://{reachable(host)}:{port}') in mqtt.js")
             if tls is not None:
-                host, port = await self.mqtt.start(
-                    secure, settings.mqtt_websocket_tls_port, tls=tls, upgrade=websocket
-                )
+                port = settings.mqtt_websocket_tls_port
+                with opening("mqtt_websocket_tls_port", secure, port):
+                    host, port = await self.mqtt.start(secure, port, tls=tls, upgrade=websocket)
                 url = f"wss://{reachable(host)}:{port}"
                 listening("mqtt_websocket_tls", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
 
@@ -143,7 +151,27 @@ def new_poller(tcp: Tcp, flusher: Flusher) -> Poller | None:
 
 
 class PluginError(ValueError):
-    """A setting names code that cannot be had."""
+    """A setting names a plug-in that cannot be imported."""
+
+
+class CannotListen(Exception):
+    """A port cannot be opened: the message says which setting names it, why not, and what to do."""
+
+
+@contextmanager
+def opening(setting: str, host: str, port: int) -> Iterator[None]:
+    """Around what opens a port. Raises CannotListen."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            advice = "Is another broker running? Choose another port, or stop the other"
+        else:
+            advice = "Choose an address of this machine, and a port above 1023 unless you are root"
+        # The numbers of gaierror are its own; asyncio puts a text of its own where a bind's reason should be.
+        own = isinstance(error, socket.gaierror) or not error.errno
+        reason = (error.strerror or str(error)) if own or error.errno is None else os.strerror(error.errno)
+        raise CannotListen(f"cannot listen on {host}:{port} ({setting}): {reason}. {advice}") from error
 
 
 def mqtt_options(settings: Settings) -> Options:

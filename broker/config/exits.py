@@ -12,13 +12,15 @@ class Exit(IntEnum):
     UNAVAILABLE = 69
     INTERNAL = 70
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS = {
-    Exit.OK: "did what it was asked to; `serve`: stopped by SIGTERM or SIGINT, in order",
+    Exit.OK: "did what it was asked to; `serve`: stopped by SIGTERM or SIGINT, in order, or by SIGTERM as it started",
     Exit.FAILED: "`check-config`: wrong settings. `healthcheck`: not healthy. `passwd`: nothing changed",
     Exit.USAGE: "`serve`: the settings or flags are wrong, so that starting it again will not help",
     Exit.UNAVAILABLE: "`serve`: could not listen: an address is in use, not this machine's, or needs root",
     Exit.INTERNAL: "an error in fanlightd itself; the log has the traceback",
     Exit.INTERRUPTED: "interrupted by Ctrl-C before there was anything to stop in order",
+    Exit.TERMINATED: "another command than `serve`: ended by SIGTERM",
 }

@@ -142,7 +142,7 @@ def _read_file(reading: _Reading, sources: Sources) -> None:
     for name, raw_value in table.items():
         line = _line_of(name, text)
         place = f"{path}, line {line}" if line else str(path)
-        if name in keys():
+        if name in keys() and not isinstance(raw_value, dict):
             reading.take(keys()[name], raw_value, place, path.parent)
         elif isinstance(raw_value, dict):
             hint = "tables are not used: write every key at the top, above the first [table]"

@@ -62,6 +62,32 @@ def test_no_command_and_an_unknown_one_are_usage_errors(fanlightd: Run) -> None:
     assert (done.returncode, "serve" in done.stderr) == (Exit.USAGE, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["serv"], "fanlightd: there is no command 'serv'; did you mean serve?\ntry `fanlightd --help`\n"),
+        (["serve", "--nativ-port", "1"],
+         "fanlightd serve: there is no --nativ-port; did you mean --native-port?\ntry `fanlightd serve --help`\n"),
+        (["serve", "1883"], "fanlightd serve: not understood: 1883\ntry `fanlightd serve --help`\n"),
+        (["healthcheck", "--timeout", "long"],
+         "fanlightd healthcheck: argument --timeout: must be a number of seconds above 0; got 'long'\n"
+         "try `fanlightd healthcheck --help`\n"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_told_what_was_meant_and_where_the_help_is(
+    fanlightd: Run, words: list[str], said: str
+) -> None:
+    done = fanlightd(*words)
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.USAGE, "", said)
+
+
+def test_a_table_in_the_file_is_told_that_there_are_none(fanlightd: Run, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text("[mqtt]\nport = 3\n")
+    done = fanlightd("serve", "--config", "f.toml")
+    assert done.returncode == Exit.USAGE
+    assert "mqtt = [...] (f.toml, line 1): tables are not used" in done.stderr
+
+
 def test_flags_are_not_guessed_from_their_beginnings(fanlightd: Run) -> None:
     assert fanlightd("check-config", "--native-por", "1").returncode == Exit.USAGE
 

@@ -104,35 +104,55 @@ def test_sighup_with_something_spoilt_says_what_and_changes_nothing(
 def test_a_port_in_use_is_exit_code_69_and_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for flags in (
-            ["--native-port", str(port), "--http-port", "0"],
-            ["--native-port", "0", "--http-port", str(port)],
-        ):
-            done = serve(*flags)
+        free = dict.fromkeys(("native-port", "mqtt-port", "mqtt-websocket-port", "http-port"), "0")
+        for name in free:
+            done = serve(*(word for each in {**free, name: str(port)}.items() for word in (f"--{each[0]}", each[1])))
             assert done.returncode == Exit.UNAVAILABLE
-            assert str(port) in done.stdout
-            assert "Traceback" not in done.stdout + done.stderr
+            assert done.stderr == (
+                f"fanlightd: cannot listen on 127.0.0.1:{port} ({name.replace('-', '_')}): Address already in use. "
+                "Is another broker running? Choose another port, or stop the other\n"
+            )
+            assert "error" not in done.stdout
 
 
 def test_an_address_that_is_not_this_machines_is_exit_code_69() -> None:
     done = serve("--native-host", "192.0.2.1", "--native-port", "0", "--http-port", "0", "--allow-anonymous")
     assert done.returncode == Exit.UNAVAILABLE
-    assert "Traceback" not in done.stdout + done.stderr
+    assert "cannot listen on 192.0.2.1:0 (native_port): Cannot assign requested address. Choose an" in done.stderr
+    assert "Errno" not in done.stdout + done.stderr
 
 
 def test_an_authentication_method_that_cannot_be_had_is_exit_code_2() -> None:
     done = serve("--mqtt-authentication-methods", "RIDDLE=no_such_module:Riddle")
     assert done.returncode == Exit.USAGE
-    assert "no_such_module" in done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
+    assert told_once(done, "mqtt_authentication_methods: 'RIDDLE=no_such_module:Riddle': No module named")
 
 
 def test_a_spoilt_password_file_is_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "users").write_text("alice:hunter2\n")
     done = serve("--password-file", str(tmp_path / "users"), "--native-port", "0", "--http-port", "0")
     assert done.returncode == Exit.USAGE
-    assert "line 1: no argon2 hash" in done.stdout + done.stderr
+    assert told_once(done, f"password_file: {tmp_path}/users, line 1: no argon2 hash")
     assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_certificate_that_is_not_there_is_exit_code_2(tmp_path: Path) -> None:
+    done = serve("--tls-certificate", str(tmp_path / "no.pem"), "--native-port", "0", "--http-port", "0")
+    assert done.returncode == Exit.USAGE
+    assert told_once(done, f"tls_certificate {tmp_path}/no.pem: No such file or directory")
+
+
+def test_an_archive_that_cannot_be_is_exit_code_2(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "file").write_text("")
+    done = serve("--archive", str(tmp_path / "file"), "--native-port", "0", "--http-port", "0")
+    assert done.returncode == Exit.USAGE
+    assert told_once(done, f"archive = {tmp_path}/file: is not a folder")
+
+
+def told_once(done: "subprocess.CompletedProcess[str]", text: str) -> bool:
+    """As prose on standard error, in one line, and nowhere else."""
+    return done.stderr.startswith(f"fanlightd: {text}") and done.stderr.count("\n") == 1 and done.stdout == ""
 
 
 def test_without_http_and_mqtt_there_is_one_listener() -> None:
