@@ -25,6 +25,9 @@ cdef enum:
 
 UNLIMITED = UNLIMITED_CREDIT
 
+cdef enum:
+    LATE_BODY = 256    # bytes, from which on a body is shared by those whose outbox is full: a reference costs less
+
 
 cdef class Extras:
     """What few subscriptions have."""
@@ -162,9 +165,13 @@ cdef class Target:
             number_into(variant.head + variant.hole, self.number)
         if self.credit == 0 or (self.credit > 0 and self.extras.waiting):
             return self.hold(variant, message.payload_size)
-        if not outbox.admits(size) and not outbox.make_room(size):
-            self.lost += 1
-            return 0
+        if not outbox.admits(size):
+            if not outbox.make_room(size):
+                self.lost += 1
+                return 0
+            if variant.shared is NULL and variant.body_size >= LATE_BODY:
+                # Who is that late has many messages waiting, and so have others: they need not have a copy each.
+                variant.share_body(message.for_format(variant.format))
         flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)

@@ -6,8 +6,12 @@
 #   bodies         [d's body, a run]                            each shared by all outboxes it went to
 #
 # A run (run.pxd) stands for several messages, and nothing of it is inline: `done` of its bytes are sent or dropped.
-# A frame the drop-oldest policy gave up stays where it is, marked dead, until half of the buffer is dead: then the buffer
-# is compacted.
+# Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are marked
+# dead, and the former move up to the rest as soon as the dead ones take more than they do:
+#
+#   [kept][dead][dead][dead][kept][dead][next ...]   -->   [kept][kept][next ...]       at most one octet moved for a dead one
+#
+# So what is dead is little, and is counted as long as it is there.
 
 from libc.stdint cimport uint32_t
 
@@ -29,13 +33,37 @@ ctypedef struct Frame:
 cdef class Frames:
     cdef:
         char* data
-        Py_ssize_t head, tail, capacity
+        Py_ssize_t head, tail
+        readonly Py_ssize_t capacity
         Frame* frames
         Py_ssize_t first, count, frames_capacity    # a ring; capacity is a power of two
-        Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest
+        Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest: kept, or dead
+        Py_ssize_t passed                  # `bodies` of those of them that are kept
+        Py_ssize_t passed_bytes            # what those take that are kept, as in `dead`
         Py_ssize_t pinned                  # leading frames that may not be dropped: their counts have been reported
         object bodies                      # deque of bytes and runs
         readonly Py_ssize_t dead           # inline bytes of dead frames, or the place of those that have none
+
+    cdef inline void pass_over(self) noexcept:
+        """The first frame behind the scanned ones is to be kept."""
+        cdef Frame* frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
+        self.scanned += 1
+        if not frame.flags & DEAD:
+            self.passed += (frame.flags & (SHARED | RUN)) != 0
+            self.passed_bytes += max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
+
+    cdef inline void drop_first(self) noexcept:
+        """Forget the record of the first frame, its body, if it has one, and its bytes. It is not dead."""
+        cdef Frame* frame = &self.frames[self.first]
+        self.head += frame.inline_size
+        if self.scanned:
+            self.scanned -= 1
+            self.passed -= (frame.flags & (SHARED | RUN)) != 0
+            self.passed_bytes -= max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
+        if self.pinned:
+            self.pinned -= 1
+        self.first = (self.first + 1) & (self.frames_capacity - 1)
+        self.count -= 1
 
     cdef inline void record(self, Py_ssize_t inline_size, uint32_t number, uint32_t flags) noexcept:
         """Append the record of a frame. There is room for it: `reserve_record`."""
@@ -49,7 +77,8 @@ cdef class Frames:
     cdef int reserve(self, Py_ssize_t inline_size) except -1
     cdef int reserve_record(self) except -1
     cdef int append_body(self, body) except -1
-    cdef int compact(self) except -1
+    cdef int squeeze(self) except -1
+    cdef int forget_all(self) except -1
     cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1
     cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1
     cdef int release(self) except -1

@@ -15,7 +15,8 @@ from libc.string cimport memcpy, memmove
 from broker.wire.run cimport Run
 
 cdef enum:
-    FIRST_BYTES = 512            # of the buffer; it doubles, and is given back when the outbox is empty
+    FIRST_BYTES = 512            # of the buffer; it grows, and is given back when the outbox is empty
+    DOUBLES_UPTO = 64 * 1024     # bytes; from there on it grows by half
     FIRST_FRAMES = 16
 
 # In place of a deque, which takes 600 bytes: most connections never have a large body or a run waiting.
@@ -37,12 +38,14 @@ cdef class Frames:
         cdef char* data
         if self.tail + inline_size <= self.capacity:
             return 0
-        if self.head >= self.capacity // 2 and self.tail - self.head + inline_size <= self.capacity:
+        if 4 * (self.tail - self.head + inline_size) <= 3 * self.capacity:
+            # A quarter of it is free: what is moved now, at most three octets for one, is not moved soon again.
             memmove(self.data, self.data + self.head, self.tail - self.head)
         else:
-            capacity = max(2 * self.capacity, FIRST_BYTES)
-            while capacity < self.tail - self.head + inline_size:
-                capacity *= 2
+            # Never more than twice what is in it, but for small ones.
+            capacity = max(self.capacity, FIRST_BYTES)
+            while 4 * (self.tail - self.head + inline_size) > 3 * capacity:
+                capacity += capacity if capacity < DOUBLES_UPTO else capacity // 2
             data = <char*> malloc(capacity)
             if data is NULL:
                 raise MemoryError()
@@ -76,24 +79,38 @@ cdef class Frames:
         self.bodies.append(body)
         return 0
 
-    cdef int compact(self) except -1:
-        """Squeeze the dead frames out."""
-        cdef Py_ssize_t i, kept = 0, kept_pinned = 0, read = self.head, write = self.head
+    cdef int squeeze(self) except -1:
+        """Take the dead frames out: those that are kept before and between them move up to the rest."""
+        cdef Py_ssize_t i, read = self.head, write, kept = self.scanned, unpinned = 0
         cdef Py_ssize_t mask = self.frames_capacity - 1
         cdef Frame frame
-        for i in range(self.count):
+        for i in range(self.scanned):
+            read += self.frames[(self.first + i) & mask].inline_size
+        write = read
+        for i in range(self.scanned - 1, -1, -1):
             frame = self.frames[(self.first + i) & mask]
-            if not frame.flags & DEAD:
-                memmove(self.data + write, self.data + read, frame.inline_size)
-                write += frame.inline_size
-                self.frames[(self.first + kept) & mask] = frame
-                kept += 1
-                kept_pinned += i < self.pinned
-            read += frame.inline_size
-        self.tail = write
-        self.count = kept
-        self.scanned = self.pinned = kept_pinned
+            read -= frame.inline_size
+            if frame.flags & DEAD:
+                unpinned += i < self.pinned
+                continue
+            kept -= 1
+            write -= frame.inline_size
+            memmove(self.data + write, self.data + read, frame.inline_size)
+            self.frames[(self.first + kept) & mask] = frame
+        self.head = write
+        self.first = (self.first + kept) & mask
+        self.count -= kept
+        self.scanned -= kept
+        self.pinned -= unpinned
         self.dead = 0
+        return 0
+
+    cdef int forget_all(self) except -1:
+        """There is nothing in it any more."""
+        if self.bodies:
+            self.bodies.clear()
+        self.count = self.first = self.head = self.tail = self.dead = 0
+        self.scanned = self.passed = self.passed_bytes = self.pinned = 0
         return 0
 
     cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1:
@@ -104,7 +121,7 @@ cdef class Frames:
         cdef Py_ssize_t body_size
         cdef int n = 0
         if self.dead:
-            self.compact()
+            self.squeeze()
             at = start = self.head
         if not self.bodies:
             if self.tail == self.head:

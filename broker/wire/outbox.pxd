@@ -31,7 +31,7 @@ cdef class Outbox(Frames):
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
-        readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not
+        readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not (the ledger has those)
         readonly Py_ssize_t held           # bytes of messages that wait for credit (kept by the targets)
         readonly Py_ssize_t control_size   # those of `size` that are no messages: answers, errors
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
@@ -72,7 +72,8 @@ cdef class Outbox(Frames):
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
                         uint32_t flags) except -1
     cdef int put_run(self, Run run, uint32_t number) except -1
-    cdef int evict(self, Py_ssize_t i) except -1
+    cdef bint fits_without_dead(self, Py_ssize_t size) noexcept
+    cdef bint evict_next(self) except -1
     cdef int mark_dirty(self) except -1
     cdef bytes consume(self, Py_ssize_t sent)
     cdef int shrink(self) except -1

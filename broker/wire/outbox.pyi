@@ -14,6 +14,7 @@ class Outbox:
     control_size: int
     messages: int
     dead: int
+    capacity: int
     dirty: bool
     closed: bool
     patient: bool

@@ -10,7 +10,7 @@ further (`control_size`, enforced by the connection). The outbox does not send: 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
-from broker.wire.frames cimport DEAD, FIRM, MESSAGE, RUN, SHARED, Frame
+from broker.wire.frames cimport DEAD, FIRM, MESSAGE, RUN, SHARED, Frame, Frames
 from broker.wire.ledger cimport Ledger
 from broker.wire.run cimport Run
 
@@ -100,29 +100,20 @@ cdef class Outbox:
 
     cdef bint make_room(self, Py_ssize_t size) except -1:
         """A message does not fit: apply the policy. True if it may be appended now."""
-        cdef Frame* frame
-        if self.has_room(size):
+        if self.has_room(size) or self.fits_without_dead(size):
             return True
         self.overflows += 1
         self.notice()
-        if self.patient:
-            # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. The
-            # copies of one message for all subscriptions of a connection could be any number, so they are bounded, and
-            # so is what comes from publishers that are not held any more.
+        if self.patient and (self.policy_code == PAUSE or not self.pausing):
+            # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. Who is
+            # not held any more meets the policy. Under pause more may come: the copies of one message for all
+            # subscriptions of a connection, and from those who are not held any more. That is bounded.
             self.begin_pause()
             if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size):
                 return True
         if self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
-            self.scanned = max(self.scanned, self.pinned)
             while self.scanned < self.count:
-                frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
-                if frame.flags & (MESSAGE | DEAD | FIRM) != MESSAGE:
-                    self.scanned += 1
-                    continue
-                self.evict(self.scanned)
-                if self.dead > (self.capacity + self.count * <Py_ssize_t> sizeof(Frame)) // 2:
-                    self.compact()
-                if self.admits(size):
+                if self.evict_next() and self.fits_without_dead(size):
                     return True
         if self.policy_code == DISCONNECT:
             self.doom()
@@ -132,26 +123,30 @@ cdef class Outbox:
         self.dropped += 1
         return False
 
-    cdef int evict(self, Py_ssize_t i) except -1:
-        """Mark the i-th frame dead and count it as dropped; of a run its first message. A shared body is freed at once."""
-        cdef Frame* frame = &self.frames[(self.first + i) & (self.frames_capacity - 1)]
-        cdef Py_ssize_t j, nth = 0, size = frame.inline_size
+    cdef bint fits_without_dead(self, Py_ssize_t size) noexcept:
+        """`admits`, what is dead not counted: it is taken out before it is much."""
+        cdef Py_ssize_t after = self.size + self.held + size
+        return after <= self.limit and (self.ledger.used - self.dead + size <= self.ledger.limit or after <= SMALL_OUTBOX)
+
+    cdef bint evict_next(self) except -1:
+        """Drop the oldest message that may be dropped, of a run its first; False if the frame at hand is to be kept.
+
+        Where frames that are kept stand before it, its place is dead until they move up. A shared body is let go at once.
+        """
+        cdef Frame* frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
+        cdef Py_ssize_t size = frame.inline_size
         cdef Run run
         cdef bint over = True
-        if frame.flags & (SHARED | RUN):
-            for j in range(i):
-                if self.frames[(self.first + j) & (self.frames_capacity - 1)].flags & (SHARED | RUN):
-                    nth += 1
-            if frame.flags & RUN:
-                run = <Run> self.bodies[nth]
-                size = run.upto(frame.done, 1, True)
-                frame.done += <uint32_t> size
-                over = frame.done == run.size
-            else:
-                size += PyBytes_GET_SIZE(self.bodies[nth])
-            if over:
-                del self.bodies[nth]
-                frame.flags &= ~<uint32_t> (SHARED | RUN)
+        if self.scanned < self.pinned or frame.flags & (MESSAGE | DEAD | FIRM) != MESSAGE:
+            self.pass_over()
+            return False
+        if frame.flags & RUN:
+            run = <Run> self.bodies[self.passed]
+            size = run.upto(frame.done, 1, True)
+            frame.done += <uint32_t> size
+            over = frame.done == run.size
+        elif frame.flags & SHARED:
+            size += PyBytes_GET_SIZE(self.bodies[self.passed])
         self.size -= size
         self.ledger.used -= size
         self.messages -= 1
@@ -159,16 +154,25 @@ cdef class Outbox:
         self.ledger.dropped_oldest += 1
         self.evicted[frame.number] = self.evicted.get(frame.number, 0) + 1
         if not over:
-            return 0
-        if i == 0:
-            # At the front there is nothing to keep the place for.
-            self.head += frame.inline_size
-            self.first = (self.first + 1) & (self.frames_capacity - 1)
-            self.count -= 1
-        else:
-            frame.flags |= DEAD
-            self.dead += max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
-        return 0
+            return True
+        if frame.flags & (SHARED | RUN):
+            del self.bodies[self.passed]
+            frame.flags &= ~<uint32_t> (SHARED | RUN)
+        if self.scanned == 0:
+            self.drop_first()
+            return True
+        frame.flags |= DEAD
+        self.scanned += 1
+        size = max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
+        self.dead += size
+        self.ledger.used += size
+        if self.dead > self.passed_bytes:
+            self.squeeze()
+        return True
+
+    cdef int squeeze(self) except -1:
+        self.ledger.used -= self.dead
+        return Frames.squeeze(self)
 
     cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
                  uint32_t number, uint32_t flags) except -1:
@@ -253,19 +257,17 @@ cdef class Outbox:
 
         The caller owns that rest and must send it before anything else.
         """
-        cdef Py_ssize_t size, body_size, messages, left = sent, mask = self.frames_capacity - 1
+        cdef Py_ssize_t size, body_size, messages, left = sent
         cdef Frame* frame
         cdef const char* body
         cdef bytes rest = b""
         if left == self.size:
             # The common case: everything went.
-            if self.bodies:
-                self.bodies.clear()
             self.ledger.used -= self.size
             self.ledger.messages_out += self.messages
             self.sent += self.messages
-            self.size = self.control_size = self.messages = self.firm = self.count = self.first = 0
-            self.scanned = self.pinned = self.head = self.tail = 0
+            self.size = self.control_size = self.messages = self.firm = 0
+            self.forget_all()
             self.shrink()
             return rest
         while left > 0:
@@ -286,7 +288,6 @@ cdef class Outbox:
                     rest = PyBytes_FromStringAndSize(body + left, size - frame.inline_size - left)
                 left = size
             left -= size
-            self.head += frame.inline_size
             self.size -= size
             self.ledger.used -= size
             if frame.flags & MESSAGE:
@@ -301,10 +302,7 @@ cdef class Outbox:
                 break
             if frame.flags & (SHARED | RUN):
                 self.bodies.popleft()
-            self.first = (self.first + 1) & mask
-            self.count -= 1
-            self.scanned = max(self.scanned - 1, 0)
-            self.pinned = max(self.pinned - 1, 0)
+            self.drop_first()
         if self.count == 0:
             self.head = self.tail = 0
             self.shrink()
@@ -330,7 +328,7 @@ cdef class Outbox:
         cdef bytes result
         cdef list parts = []
         if self.dead:
-            self.compact()
+            self.squeeze()
         mask = self.frames_capacity - 1
         cdef Py_ssize_t at = self.head, nth = 0, size
         cdef Frame* frame
@@ -415,13 +413,11 @@ cdef class Outbox:
         if not self.given_up:
             self.given_up = True
             self.lost = lost
-        self.ledger.used -= self.size
+        self.ledger.used -= self.size + self.dead
         self.ledger.dropped_disconnect += lost
         self.dropped += lost
-        if self.bodies:
-            self.bodies.clear()
-        self.size = self.control_size = self.messages = self.firm = self.count = self.first = self.dead = 0
-        self.scanned = self.pinned = self.head = self.tail = 0
+        self.size = self.control_size = self.messages = self.firm = 0
+        self.forget_all()
         self.release()
         if last is not None:
             self.put(PyBytes_AS_STRING(last), PyBytes_GET_SIZE(last), NULL, 0, 0, 0)

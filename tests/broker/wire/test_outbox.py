@@ -199,7 +199,8 @@ class OutboxMachine(RuleBasedStateMachine):
         assert outbox.size == self.size
         assert outbox.control_size == self.control
         assert outbox.messages == sum(frame.number is not None for frame in self.frames)
-        assert self.ledger.used == self.size + self.other_size
+        assert self.ledger.used == self.size + outbox.dead + self.other_size
+        assert outbox.dead <= outbox.size + 16 * len(self.frames)  # what is kept takes at least as much
         assert outbox.pausing is self.pausing
         assert self.ledger.pausing == self.pausing
         assert (outbox.sent, outbox.dropped) == (self.sent, self.dropped)

@@ -1,0 +1,81 @@
+"""Outboxes that are full for long: what drop-oldest leaves behind, what the late share, and who meets the policy."""
+
+import pytest
+
+from broker.wire.ledger import Ledger
+from broker.wire.outbox import BURST, Outbox
+from tests.broker.wire.publisher import Publisher, message, native_target, publish
+
+
+@pytest.mark.parametrize("size", [40, 200, 2_000])
+@pytest.mark.parametrize("answers", [0, 1, 50])
+def test_drop_oldest_holds_no_more_memory_than_is_counted(size: int, answers: int) -> None:
+    """Answers stay at the front, for nobody reads; what is dropped behind them leaves nothing that is not counted."""
+    limit, ledger = 256 * 1024, Ledger(1 << 30, lambda: None)
+    outbox, publisher = Outbox(ledger, limit, "drop_oldest"), Publisher(ledger)
+    publisher.routes.collector.off = True
+    publisher.route(b"t", [native_target(outbox, 1)])
+    for n in range(6 * limit // size):
+        if n < answers:
+            outbox.write(b"answer %3d;" % n)
+        publisher.publish(b"t", bytes(size))
+        assert ledger.used == outbox.size + outbox.dead
+        assert outbox.dead <= 2 * outbox.control_size + 64
+    assert outbox.dropped == ledger.dropped_oldest > 4 * limit // (size + 40)
+    assert limit - 2 * (size + 40) < outbox.size <= limit
+    assert outbox.capacity <= 2 * limit
+    octets = outbox.take(1 << 20)
+    assert octets[: 11 * answers] == b"".join(b"answer %3d;" % n for n in range(answers))
+    assert ledger.used == 0
+
+
+def test_drop_oldest_keeps_what_is_to_be_acknowledged_without_moving_it_for_each_message() -> None:
+    """The price of what is kept at the front does not grow with what is dropped behind it."""
+    ledger = Ledger(1 << 30, lambda: None)
+    outbox, publisher = Outbox(ledger, 64 * 1024, "drop_oldest"), Publisher(ledger)
+    publisher.routes.collector.off = True
+    publisher.route(b"t", [native_target(outbox, 1)])
+    outbox.write(bytes(30_000))
+    most = 0
+    for n in range(3_000):
+        publisher.publish(b"t", n.to_bytes(2, "big") + bytes(98))
+        most = max(most, outbox.dead)
+        assert ledger.used == outbox.size + outbox.dead
+    assert 29_000 < most <= 30_000 + 100  # it is taken out only when as much is dead
+    got = outbox.take(1 << 20)[30_000:]
+    size = len(message(1, b"t", bytes(100)))
+    kept = [int.from_bytes(got[at + size - 100 : at + size - 98], "big") for at in range(0, len(got), size)]
+    assert kept == list(range(3_000 - len(kept), 3_000))
+
+
+@pytest.mark.parametrize("policy", ["drop_oldest", "drop_newest"])
+def test_those_that_are_late_share_the_bodies_of_their_messages(policy: str) -> None:
+    ledger, limit = Ledger(1 << 30, lambda: None), 128 * 1024
+    outboxes, publisher = [Outbox(ledger, limit, policy) for _ in range(50)], Publisher(ledger)
+    publisher.route(b"t", [native_target(outbox, 1) for outbox in outboxes])
+    for n in range(100):
+        publisher.send(b"".join(publish(b"t", bytes([n]) * 1_000) for _ in range(10)))  # as they come: in runs
+    assert all(outbox.dropped > 800 for outbox in outboxes)
+    assert sum(outbox.size for outbox in outboxes) > 40 * limit
+    # What each has of its own are heads, and what came when there was less room than for a run.
+    assert sum(outbox.capacity for outbox in outboxes) <= 50 * limit
+    if policy == "drop_oldest":
+        for _ in range(300):
+            publisher.publish(b"t", b"z" * 1_000)
+        last = message(1, b"t", b"z" * 1_000)
+        assert {outbox.take(1 << 20) for outbox in outboxes} == {last * (limit // len(last))}
+
+
+def test_a_publisher_that_is_not_held_any_more_meets_the_policy_and_not_the_patience() -> None:
+    ledger = Ledger(1 << 30, lambda: None)
+    outbox, publisher = Outbox(ledger, 10_000, "drop_newest"), Publisher(ledger)
+    publisher.route(b"t", [native_target(outbox, 1)])
+    outbox.patient = True
+    publisher.outbox.exempt = BURST
+    for _ in range(50):
+        assert publisher.publish(b"t", bytes(1_000))
+    assert outbox.pausing
+    assert 10_000 < outbox.size <= 11_100
+    assert outbox.dropped == 50 - outbox.messages
+    publisher.outbox.exempt = 0
+    assert not publisher.publish(b"t", bytes(1_000))
