@@ -178,7 +178,7 @@ class Broker:
         return found
 
     def finish(self) -> None:
-        """End the subscriptions that have had their last message, and attend to those that overflowed."""
+        """End the subscriptions that have had their last message, and attend to what overflowed or failed."""
         for subscription in self.ledger.take_ended():
             client: Client = subscription.client
             if subscription in client.subscriptions:
@@ -187,6 +187,20 @@ class Broker:
                 client.speaker.subscription_ended(subscription, "after")
                 client.outbox.evicted.pop(subscription.number, None)
         self.flow.attend()
+        self._close_faulty()
+
+    def _close_faulty(self) -> None:
+        """Close the connections that a message could not be written for, each with one line in the log."""
+        while self.ledger.faults:  # the will of one that is closed may be another one's fault
+            for outbox in self.ledger.take_faults():
+                client: Client | None = outbox.owner
+                if client is None or outbox.closed:
+                    continue
+                log.error(
+                    "delivery_failed", connection=client.number, client=client.name, address=client.address,
+                    exc_info=outbox.fault,
+                )
+                client.speaker.say_goodbye("internal_error", "a message could not be written for this client")
 
     def end_subscription(self, subscription: Subscription) -> None:
         """Take it out of force; it gets nothing more."""

@@ -42,7 +42,7 @@ LOADS: Final[Mapping[str, str]] = {
 # The counters (views.COUNTERS) of messages that somebody was to get and did not. Not among them: QoS 0 for a client
 # that was away, which nobody promised, and messages that were too old.
 DROPPED: Final = (
-    "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable",
+    "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable", "dropped_fault",
     "dropped_too_large", "dropped_queue", "dropped_session",
 )  # fmt: skip
 

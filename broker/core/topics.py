@@ -9,7 +9,7 @@ from typing import Final
 
 import matchcore
 from broker.core.errors import InvalidFilter, InvalidTopic, Unsupported
-from broker.core.limits import Limits
+from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 
 SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
@@ -126,7 +126,7 @@ def respell(topic: bytes, from_syntax: str, to_syntax: str) -> bytes:
     """
     if from_syntax == to_syntax:
         return topic
-    words = matchcore.split_topic(topic, from_syntax)
+    words = matchcore.split_topic(topic, from_syntax, max_words=TOPIC_WORDS_CEILING)  # checked when it was published
     if to_syntax != "mqtt":
         raise Unspellable(f"there is no spelling of {from_syntax} topics in {to_syntax}")
     if not words:

@@ -107,7 +107,7 @@ cdef class Socket(Watched):
         inbox.take_in(size)
         if self.direct and lane.ready:
             event = lane.take(now)
-            if event != WAITS or self.ledger.ended or self.ledger.attention:
+            if event != WAITS or self.ledger.ended or self.ledger.attention or self.ledger.faults:
                 self.reader.take(event, now)
         else:
             self.reader.receive(now)

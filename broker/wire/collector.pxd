@@ -64,6 +64,8 @@ cdef class Collector(Settler):
     cdef Outbox held_back_by(self)
     cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
+    cdef bint write(self, Message message) except -1
+    cdef int hand_over(self, Run run, Target target) except -1
     cdef bint held_back(self, Outbox publisher) except -1
     cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1
     cdef int link(self, Target target, Chain* chain) except -1

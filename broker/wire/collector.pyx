@@ -31,6 +31,16 @@ cdef inline void clear(Chain* chain) noexcept:
     chain.first = chain.last = -1
 
 
+cdef Variant steady_of(Variant variant, Message message):
+    """What writes the same as a stateful variant from now on, or None."""
+    cdef Message own
+    try:
+        own = message.for_format(variant.format)    # there its topic may be another
+        return variant.format.steady(own, variant) if own is not None else None
+    except Exception:
+        return None    # it is met again when the message is delivered to this target by itself, and counted there
+
+
 cdef class Collector(Settler):
     """One for all lanes of a loop: only one of them advances at a time."""
 
@@ -91,7 +101,6 @@ cdef class Collector(Settler):
         cdef Group group
         cdef Outbox outbox
         cdef Variant variant
-        cdef Message own
         cdef Strand* strand
         cdef Py_ssize_t room
         cdef int i
@@ -120,8 +129,7 @@ cdef class Collector(Settler):
             if outbox.mark == self.serial and room >= self.room_least and not outbox.pausing and target.joins(message.qos):
                 variant = target.variant
                 if variant.stateful:
-                    own = message.for_format(variant.format)    # there its topic may be another
-                    variant = variant.format.steady(own, variant) if own is not None else None
+                    variant = steady_of(variant, message)
                 if variant is not None:
                     strand = self.strand_for(variant, target.number)
             if strand is NULL:
@@ -194,11 +202,13 @@ cdef class Collector(Settler):
         if message.qos != self.qos or (others and ledger.pausing and self.held_back(publisher)):
             return -1
         begin(message)
+        if not self.write(message):
+            return -1
         for i in range(self.n_strands):
             strand = &self.strands[i]
             variant = <Variant> strand.variant
             run = <Run> strand.run
-            if not prepare(variant, message) or variant.shared is not NULL \
+            if not variant.written or variant.shared is not NULL \
                     or variant.hole_size == 2 or variant.firm or (variant.hole_size == 4 and not strand.numbered):
                 return -1
             size = variant.head_size + variant.body_size
@@ -228,20 +238,34 @@ cdef class Collector(Settler):
             message.finish()
         return joined
 
+    cdef bint write(self, Message message) except -1:
+        """Make the templates of all strands. False if one cannot be made: `fan_out` meets that again, at each target."""
+        cdef int i
+        try:
+            for i in range(self.n_strands):
+                prepare(<Variant> self.strands[i].variant, message)
+        except Exception:
+            return False
+        return True
+
     cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1:
         """To those that take no part. The run may be settled by that: somebody is flushed."""
         cdef Py_ssize_t at = self.aside.first, routed = 0
-        cdef Target target
+        cdef Target target = None
         cdef Group group
         cdef Route route = self.route
         self.adding = True
         try:
             while at >= 0:
-                target = <Target> self.links[at].target
-                at = self.links[at].following
-                if target.listens(publisher):
-                    routed += 1
-                    target.deliver(message, target.variant)
+                try:
+                    while at >= 0:
+                        target = <Target> self.links[at].target
+                        at = self.links[at].following
+                        if target.listens(publisher):
+                            target.deliver(message, target.variant)
+                            routed += 1
+                except Exception as error:
+                    target.fault(error)
             for group in route.groups:
                 routed += group.give(publisher, message)
         finally:
@@ -267,9 +291,8 @@ cdef class Collector(Settler):
         """Put what was joined into the outboxes."""
         cdef Strand* strand
         cdef Run run
-        cdef Target target
-        cdef Outbox outbox
-        cdef Py_ssize_t at, i, start, j, most = 0
+        cdef Target target = None
+        cdef Py_ssize_t at, i, most = 0
         if self.route is None:
             return 0
         self.ledger.joining = None
@@ -290,19 +313,30 @@ cdef class Collector(Settler):
                 self.joined += run.messages
             at = strand.joined.first
             while at >= 0:
-                target = <Target> self.links[at].target
-                at = self.links[at].following
-                outbox = target.box()
-                target.delivered_more(run.messages)
-                if run.size >= self.reference_bytes:
-                    outbox.put_run(run, target.number)
-                    continue
-                start = 0
-                for j in range(run.messages):
-                    outbox.put(run.data + start, run.ends[j] - start, NULL, 0, target.number, MESSAGE)
-                    start = run.ends[j]
+                try:
+                    while at >= 0:
+                        target = <Target> self.links[at].target
+                        at = self.links[at].following
+                        self.hand_over(run, target)
+                except Exception as error:
+                    if run.size >= self.reference_bytes:
+                        self.ledger.used -= run.size
+                    target.fault(error)
             if strand.run is not NULL:
                 run.size = run.messages = 0
         if most < SHORT:
             self.in_a_row = -WAIT
+        return 0
+
+    cdef int hand_over(self, Run run, Target target) except -1:
+        """Put a run into one outbox: by reference, or copied if it is small."""
+        cdef Outbox outbox = target.box()
+        cdef Py_ssize_t start = 0, j
+        if run.size >= self.reference_bytes:
+            outbox.put_run(run, target.number)
+        else:
+            for j in range(run.messages):
+                outbox.put(run.data + start, run.ends[j] - start, NULL, 0, target.number, MESSAGE)
+                start = run.ends[j]
+        target.delivered_more(run.messages)
         return 0

@@ -9,6 +9,9 @@
 #
 # A message is encoded once for each Variant on the route, into a head with a hole and a body (message.pxd); a copy is the
 # head with its number in the hole, and the body. This file knows no more of the protocols.
+#
+# An exception while one target is served is that target's fault (`Target.fault`): the publisher does not see it, and all
+# other targets are served.
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -72,6 +75,7 @@ cdef class Target:
     cdef int deliver(self, Message message, Variant variant) except -1
     cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
+    cdef int fault(self, error) except -1
     cpdef int discard(self) except -1
 
 @cython.final

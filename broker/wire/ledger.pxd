@@ -3,6 +3,7 @@
 #   Outbox --dirty-->  Ledger.dirty      --> flushed once at the end of the loop's turn
 #          --full -->  Ledger.attention  --> the core hears of a slow consumer, once
 #   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
+#   Outbox --fault-->  Ledger.faults     --> the core closes a connection that a message could not be written for
 #
 # `joining` is set while messages are on their way to outboxes and not in them yet: see collector.pxd.
 
@@ -26,13 +27,14 @@ cdef class Ledger:
         readonly list dirty
         readonly list attention
         readonly list ended
+        readonly list faults
         Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
         object _schedule                  # called once when the first outbox becomes dirty
         # Counters, monotonic.
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
         readonly uint64_t receipts, unroutable
         readonly uint64_t dropped_newest, dropped_oldest, dropped_credit, dropped_disconnect
-        readonly uint64_t dropped_unspellable, dropped_too_large
+        readonly uint64_t dropped_unspellable, dropped_too_large, dropped_fault
         # Of sessions: no room in a queue; QoS 0 while the client is away; lost with the session; too old.
         readonly uint64_t dropped_queue, dropped_absent, dropped_session, expired
         readonly uint64_t acknowledged, refused, redelivered

@@ -21,6 +21,7 @@ cdef class Ledger:
         self.dirty = []
         self.attention = []
         self.ended = []
+        self.faults = []
 
     def take_dirty(self):
         """The outboxes that got something since the last call."""
@@ -39,6 +40,12 @@ cdef class Ledger:
         cdef list ended = self.ended
         self.ended = []
         return ended
+
+    def take_faults(self):
+        """The outboxes that a delivery failed for since the last call, each once in its life; `Outbox.fault` says why."""
+        cdef list faults = self.faults
+        self.faults = []
+        return faults
 
     def count_in(self, Py_ssize_t octets):
         """Count `octets` bytes received."""

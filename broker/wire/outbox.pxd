@@ -55,6 +55,7 @@ cdef class Outbox(Frames):
         uint64_t mark                      # of a Collector, that looks for those that get only one copy
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
         public object sink                 # who sends it (broker.net.flush.Sink)
+        readonly object fault              # the exception that a delivery to it raised; None: there was none
         public object owner                # whose it is (the core's client); for views and notices
 
     cdef inline bint admits(self, Py_ssize_t size) noexcept:
@@ -81,3 +82,4 @@ cdef class Outbox(Frames):
     cdef void choke(self) noexcept
     cdef int notice(self) except -1
     cdef int doom(self) except -1
+    cdef int note_fault(self, error) except -1

@@ -32,6 +32,7 @@ class Outbox:
     doomed: bool
     evicted: dict[int, int]
     sink: Any
+    fault: Exception | None
     owner: Any
     def __init__(self, ledger: Ledger, limit: int, policy: str, owner: Any = None) -> None: ...
     @property

@@ -246,6 +246,15 @@ cdef class Outbox:
                 attention.append(self)
         return 0
 
+    cdef int note_fault(self, error) except -1:
+        """A message could not be written for its client: the core closes the connection at the end of the turn."""
+        self.dropped += 1
+        self.ledger.dropped_fault += 1
+        if self.fault is None:
+            self.fault = error
+            self.ledger.faults.append(self)
+        return 0
+
     # -- taking out -------------------------------------------------------------------------------------------------
 
     def clean(self):

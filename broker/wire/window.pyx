@@ -360,15 +360,19 @@ cdef class Window:
             message, variant = flight.message, flight.variant
             again = flight.identifier != 0
             begin(message)
-            if not variant.encode(message, again, now):
-                self.ledger.dropped_unspellable += 1
+            size = -1
+            try:
+                if variant.encode(message, again, now):
+                    size = variant.head_size + variant.body_size
+                else:
+                    self.ledger.dropped_unspellable += 1
+            except Exception as error:
+                # It is dropped, too: it would end each further connection of this session as it does this one.
+                self.outbox.note_fault(error)
+            if size > self.outbox.frame_max:
+                # As if it had been sent and acknowledged [MQTT-3.1.2-25].
+                self.ledger.dropped_too_large += 1
                 size = -1
-            else:
-                size = variant.head_size + variant.body_size
-                if size > self.outbox.frame_max:
-                    # As if it had been sent and acknowledged [MQTT-3.1.2-25].
-                    self.ledger.dropped_too_large += 1
-                    size = -1
             if size < 0:
                 if again:
                     self.remove(flight)

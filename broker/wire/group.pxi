@@ -1,0 +1,124 @@
+# A queue group; a part of fanout.pyx, which knows what a Target is.
+
+cdef class Group:
+    """A queue group: each message goes to one member.
+
+    The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
+    over as long as another is not. What is to be acknowledged and no member has room for waits in the group's own queue,
+    and whichever member has room next takes it: an unsent message never depends on one member.
+    """
+
+    def __cinit__(self, str name=""):
+        self.name = name
+        self.members = []
+
+    def add(self, Target target not None, Queue queue=None):
+        """A member; with a window it needs the queue, which the first one gives to the group."""
+        self.members.append(target)
+        target.extra().group = self
+        if target.window is not None:
+            if self.queue is None:
+                self.queue = <Queue?> queue
+                self.queue.group = self
+            self.sources_of(target)
+
+    def remove(self, Target target not None):
+        """Raises ValueError if it is no member."""
+        self.members.remove(target)
+        if target.window is not None:
+            self.forget_sources(target.window)
+        target.extras.group = None
+        if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
+            self.queue.clear()
+            self.queue.group = None
+            self.queue = None
+
+    cdef int sources_of(self, Target member) except -1:
+        """A member with a window takes from the queue as its variant says, if it acknowledges."""
+        self.forget_sources(member.window)
+        if member.variant.qos:
+            member.extras.source = Source(self.queue, member.variant)
+            member.window.sources.append(member.extras.source)
+        else:
+            member.extras.source = None
+        return 0
+
+    cdef int forget_sources(self, Window window) except -1:
+        cdef Source source
+        window.sources[:] = [source for source in window.sources if source.queue is not self.queue]
+        return 0
+
+    def feed(self, double now):
+        """Something came back into the queue: let members with room take it."""
+        cdef Target member
+        if self.queue is not None:
+            for member in self.members:
+                if member.window is not None and len(self.queue.flights):
+                    member.window.pump(now)
+
+    def __len__(self):
+        return len(self.members)
+
+    cdef Target pick(self, Outbox publisher, Message message, bint* waits):
+        """The member to give a message to, or None. `waits`: better keep it in the queue, all who promise it are stalled."""
+        cdef Py_ssize_t i, at, n = PyList_GET_SIZE(self.members), least = 0, pending, best_at = 0
+        cdef Target member, best = None
+        cdef bint stalled, best_stalled = False
+        waits[0] = False
+        for i in range(n):
+            at = (self.turn + i) % n
+            member = <Target> PyList_GET_ITEM(self.members, at)
+            if not member.listens(publisher) or member.box().fault is not None:
+                continue
+            if member.window is not None:
+                if message.qos and member.variant.qos:
+                    waits[0] = True
+                    stalled = member.window.full()
+                else:
+                    stalled = member.stalled()
+                if not member.window.open:
+                    continue
+            else:
+                stalled = member.stalled()
+            pending = member.pending()
+            if best is None or (best_stalled and not stalled) or (best_stalled == stalled and pending < least):
+                best, best_stalled, least, best_at = member, stalled, pending, at
+        if best is not None:
+            self.turn = best_at + 1
+            waits[0] = waits[0] and best_stalled
+        return best
+
+    cdef bint give(self, Outbox publisher, Message message) except -1:
+        """Give a message to a member, or to the queue. False if nobody gets it.
+
+        If it cannot be written for one member, it goes to another: that one is not picked any more.
+        """
+        cdef bint waits = False
+        cdef Target best = self.pick(publisher, message, &waits)
+        cdef Flight flight
+        while best is not None and not waits:
+            try:
+                best.deliver(message, best.variant)
+                return True
+            except Exception as error:
+                best.fault(error)
+            best = self.pick(publisher, message, &waits)
+        if not waits:
+            return False
+        flight = Flight.__new__(Flight)
+        flight.message = message.kept()
+        flight.message.hold(self.queue.ledger)
+        self.queue.put(flight)
+        return True
+
+    cdef Outbox blocker(self, Outbox publisher):
+        """An outbox that holds the publisher back, if every member does."""
+        cdef Target member
+        cdef Outbox found = None
+        for member in self.members:
+            if not member.listens(publisher):
+                continue
+            if not member.box().holds_back(publisher):
+                return None
+            found = member.box()
+        return found
