@@ -21,6 +21,7 @@ from broker.core.replay import Keeper
 from broker.core.retained import Retained
 from broker.core.router import Router
 from broker.core.sessions import Sessions
+from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, words_of
@@ -52,6 +53,7 @@ class Broker:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
+        self.standstills = Standstills(self.ledger)
         self.variants = Variants()
         self.router = Router(self.routes, limits, self.ledger, self.variants)
         self.flow = Flow(self.ledger, limits, later, next_turn)
@@ -258,6 +260,8 @@ class Broker:
         """Now and then: let publishers go on that were held for long enough, end what is over."""
         try:
             self.flow.sweep(now)
+            if self.standstills.just_over(now):
+                return
             self.sessions.sweep(now)
             self.retained.sweep(now)
             if self.system_topics is not None:

@@ -46,7 +46,7 @@ class Reader(ABC):
         self.turn_over = False  # the rest of the inbox is for the next turn
         self.refused = 0  # requests answered with an error
         self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
-        lane.heard_at = now
+        lane.hear(now)
         self._complained = False
 
     # -- the protocol's ---------------------------------------------------------------------------------------------
@@ -134,7 +134,8 @@ class Reader(ABC):
     def _next_turn(self) -> None:
         self.turn_over = False
         if not (self.closed or self.waiting):
-            self.lane.heard_at = now = self.wire.now()  # the silence so far was ours: we did not read
+            now = self.wire.now()
+            self.lane.hear(now)  # the silence so far was ours: we did not read
             self.resume(now)
 
     def resume(self, now: float) -> None:
@@ -145,7 +146,7 @@ class Reader(ABC):
     def unblock(self, now: float) -> None:
         """The outbox that held it back has drained."""
         self.blocked = False
-        self.lane.heard_at = now  # the silence so far was ours: we did not read
+        self.lane.hear(now)  # the silence so far was ours: we did not read
         self.wire.resume_reading()
         self.resume(now)
 

@@ -1,8 +1,9 @@
 """A listener: accepts connections within the limits, and looks after them by the clock.
 
 What needs time happens here: handshakes that take too long, peers that fall silent, closes that nobody reads. One
-timer serves all connections of a listener; a connection has none of its own. A listener speaks one protocol and may
-have several doors, by plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
+timer serves all connections of a listener; a connection has none of its own. Time in which the loop stood still is
+nobody's fault and is not counted (core/standstill.py). A listener speaks one protocol and may have several doors, by
+plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
 import asyncio
@@ -96,7 +97,9 @@ class Listener:
         """Open a door: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
         if tls is not None:
-            secure = TlsDoor(tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits)
+            secure = TlsDoor(
+                tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits, timed=True
+            )
             bound = await secure.start(host, port, BACKLOG)
             self._doors.append(secure)
         elif upgrade is None and self._poller is not None:
@@ -171,7 +174,7 @@ class Listener:
         self.accepted += 1
         self._arriving.add(arrival)
         self._empty.clear()
-        self._handshakes[arrival] = self.clock()
+        self._handshakes[arrival] = self._awake()
         return True
 
     def entered(self, arrival: Arrival) -> None:
@@ -215,7 +218,7 @@ class Listener:
         self._places.take(connection.address)
         self.accepted += 1
         if refusal is None:
-            self._handshakes[connection] = now
+            self._handshakes[connection] = self._awake()
         else:
             self._note_refusal(connection.address, refusal)
             self.refused += 1
@@ -243,7 +246,7 @@ class Listener:
 
     def closing(self, connection: Connection) -> bool:
         """A connection is being closed. Returns whether to wait for the peer's own close; not if it is one too many."""
-        self._closing[connection] = self.clock()
+        self._closing[connection] = self._awake()
         return connection not in self._refusing
 
     def recheck(self) -> None:
@@ -268,12 +271,18 @@ class Listener:
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
+    def _awake(self) -> float:
+        """The time, that in which the loop stood still not counted."""
+        now = self.clock()
+        self.broker.standstills.note(now, TICK_SECONDS)
+        return self.broker.ledger.awake(now)
+
     def _tick(self) -> None:
-        now, limits = self.clock(), self.broker.limits
+        awake, now, limits = self._awake(), self.clock(), self.broker.limits
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
         while self._handshakes:
             who, since = next(iter(self._handshakes.items()))
-            if now - since < limits.handshake_seconds_max:
+            if awake - since < limits.handshake_seconds_max:
                 break
             del self._handshakes[who]
             text = f"no complete handshake within {limits.handshake_seconds_max:g} s"
@@ -286,7 +295,7 @@ class Listener:
             if protocol is not None and protocol.client is None:
                 protocol.say_goodbye("handshake_timeout", text)
         for connection, since in list(self._closing.items()):
-            if now - since < limits.linger_seconds_max:
+            if awake - since < limits.linger_seconds_max:
                 break  # the oldest stand first
             if self._draining and not connection.flushed:
                 continue  # it has the whole grace period

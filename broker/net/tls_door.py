@@ -23,6 +23,7 @@ from broker.net.tls import Tls, name_of
 log: Final = structlog.stdlib.get_logger("net")
 
 ACCEPTED_PER_TURN: Final = 64  # handshakes begun before the others have their turn: some 60 ms of a core, later
+LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
 REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
 
 
@@ -32,15 +33,19 @@ class TlsDoor:
     hall      who counts those that are at their handshake
     protocol  makes what has a connection afterwards, given its arrival; an asyncio protocol
     limits    those in force: of the handshake, and of the closing one
+    timed     the hall gives up those whose handshake takes too long; by a clock that stands still when the loop does,
+              which the loop's own timers do not
     """
 
     def __init__(
-        self, tls: Tls, hall: Hall, protocol: Callable[[Arrival], asyncio.BaseProtocol], limits: Callable[[], Limits]
+        self, tls: Tls, hall: Hall, protocol: Callable[[Arrival], asyncio.BaseProtocol], limits: Callable[[], Limits],
+        *, timed: bool = False,
     ) -> None:
         self._tls = tls
         self._hall = hall
         self._protocol = protocol
         self._limits = limits
+        self._timed = timed
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._rest: asyncio.TimerHandle | None = None
@@ -95,13 +100,14 @@ class TlsDoor:
 
     async def _shake_hands(self, arrival: Arrival, accepted: socket.socket) -> None:
         limits = self._limits()
+        seconds = LONGER_THAN_ANY_SECONDS if self._timed else limits.handshake_seconds_max
         reason = "closed during its TLS handshake"
         secured = False
         try:
             with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
                 transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: self._protocol(arrival), accepted, ssl=self._tls.context,
-                    ssl_handshake_timeout=limits.handshake_seconds_max, ssl_shutdown_timeout=limits.linger_seconds_max,
+                    ssl_handshake_timeout=seconds, ssl_shutdown_timeout=limits.linger_seconds_max,
                 )
                 secured = not transport.is_closing()
         except OSError as error:  # ssl.SSLError is one, and so is the end of its time

@@ -27,7 +27,7 @@ cdef class Lane:
         Ledger ledger
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
-        public double heard_at            # when the peer was heard of last, in seconds
+        readonly double heard_at          # when the peer was heard of last, in seconds of `Ledger.awake`
         bint heard                        # it was since; what counts for that is the protocol's to say
         public bint ready                 # nothing but bytes is waited for: what comes may be taken at once
 

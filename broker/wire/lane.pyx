@@ -17,6 +17,17 @@ cdef class Lane:
         """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
         return self.take(now)
 
+    def hear(self, double now):
+        """The peer's silence begins now."""
+        self.heard_at = now - self.ledger.standstill
+
+    def silence(self, double now):
+        """Seconds since the peer was heard of last, those not counted in which the loop stood still."""
+        cdef double awake = now - self.ledger.standstill
+        if self.heard_at > awake:
+            self.heard_at = awake    # it was read from behind a standstill that was not known of yet
+        return awake - self.heard_at
+
     def hold(self, Outbox blocker not None):
         """The frame at hand waits for this outbox: as BLOCKED does, by Python's decision."""
         self.blocker = blocker
@@ -31,7 +42,7 @@ cdef class Lane:
             self.collector.settle()
         if self.heard:
             self.heard = False
-            self.heard_at = now
+            self.heard_at = now - self.ledger.standstill
         return event
 
     cdef int take_frames(self, double now) except -1:

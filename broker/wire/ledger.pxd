@@ -16,6 +16,8 @@ cdef class Settler:
 cdef class Ledger:
     cdef:
         public double now                 # of the read, or the tick, whose messages are being published
+        # Seconds in which the loop stood still, so far. What a peer must do in time is timed without them: `awake`.
+        public double standstill
         # Memory: bytes unsent or held, in all outboxes, and assembled in all inboxes.
         readonly Py_ssize_t used
         public Py_ssize_t limit

@@ -23,6 +23,10 @@ cdef class Ledger:
         self.ended = []
         self.faults = []
 
+    def awake(self, double now):
+        """The time of a clock that stands still while the loop does: for what a peer must do before its time is over."""
+        return now - self.standstill
+
     def take_dirty(self):
         """The outboxes that got something since the last call."""
         cdef list dirty = self.dirty

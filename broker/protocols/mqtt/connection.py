@@ -155,8 +155,9 @@ class MqttConnection(Reader):
         """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
         if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self.turn_over:
             return
-        if now - self.lane.heard_at >= 1.5 * self.keep_alive:
-            self.say_goodbye("idle_timeout", f"no packet for {now - self.lane.heard_at:.1f} s")
+        silence = self.lane.silence(now)
+        if silence >= 1.5 * self.keep_alive:
+            self.say_goodbye("idle_timeout", f"no packet for {silence:.1f} s")
 
     # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
 
@@ -302,7 +303,7 @@ class MqttConnection(Reader):
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED
-        self.lane.heard_at = now
+        self.lane.hear(now)
         self.keep_alive = accepted.keep_alive
         inbox = on_connect.inbox_of(broker.new_inbox())
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)

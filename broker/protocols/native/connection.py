@@ -160,11 +160,11 @@ class NativeConnection(Reader):
         most = self.broker.limits.idle_seconds_max
         if self.state is not State.CONNECTED or not most or self.blocked:
             return
-        heard_at = self.lane.heard_at
-        if now - heard_at >= most:
+        silence = self.lane.silence(now)
+        if silence >= most:
             self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
-        elif now - heard_at >= most / 2 and (self.pinged_at is None or self.pinged_at < heard_at):
-            self.pinged_at = now
+        elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.heard_at):
+            self.pinged_at = self.broker.ledger.awake(now)
             self._pings += 1
             self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
 
