@@ -43,6 +43,7 @@ class Recovered:
     end: int = 0  # the next offset
     whole: int = 0  # the end of the messages that are there
     created: bool = False
+    made_again: bool = False  # its folder, or its lock, had been removed while it was open
     new_epoch: bool = False
     cut: list[Cut] = field(default_factory=list)  # off the open segment
     removed: list[str] = field(default_factory=list)
@@ -58,6 +59,8 @@ class Recovered:
         told = []
         if self.created:
             told.append("a new archive")
+        if self.made_again:
+            told.append("the folder, or its lock, was removed and is made again: what was only there is lost")
         told += [cut.sentence() for cut in self.cut]
         if self.adopted:
             told.append(f"entered {len(self.adopted)} segments into the manifest: {', '.join(self.adopted)}")

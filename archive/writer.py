@@ -170,14 +170,26 @@ class Writer:
             except OSError:
                 self._doubt()
                 raise
+        self.must_be_there()
         self.durable, self._durable_size = self.end, self._size
         return self.durable
+
+    def must_be_there(self) -> None:
+        """Raises OSError, as a sync that fails, if somebody removed the folder or the segment that is being written.
+
+        What is written then goes to files without a name, which nobody can read.
+        """
+        if self.broken or self._is_there():
+            return
+        self._doubt()
+        raise OSError(errno.ENOENT, "the archive's folder, or its open segment, was removed")
 
     def roll(self) -> None:
         """Close the present segment, if there is one. OSError as in `append` or as in `sync`."""
         file = self._file
         if file is None:
             return
+        self.must_be_there()
         span = Span(
             name_of(self._first), self._first, self.end, self.epoch, self._size + len(frames.END),
             self._earliest, self._latest,
@@ -262,6 +274,9 @@ class Writer:
         """Open the archive, at first or after an error. OSError: the writer stays broken."""
         self._release()
         self.broken = True
+        made_again = not self._has_lock()
+        if made_again:
+            self._make_again()
         if self._doubtful:
             self._cut_to_durable()
         try:
@@ -272,6 +287,7 @@ class Writer:
             if not self._doubtful and self.durable < self.end:
                 self._doubt()  # the sync of the open segment may be what failed: a second one would prove nothing
             raise
+        done.made_again = made_again
         if self._doubtful:
             self.lost -= min(max(done.whole - self.durable, 0), self.end - self.durable)  # they are there after all
         self.manifest = done.manifest
@@ -284,6 +300,30 @@ class Writer:
         return done
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _has_lock(self) -> bool:
+        """Is the file that is locked the one that others would lock?"""
+        try:
+            return os.path.samestat(os.fstat(self._lock), os.stat(self.folder / LOCK))
+        except FileNotFoundError:
+            return False
+
+    def _is_there(self) -> bool:
+        opened = self._file is None or (self.folder / name_of(self._first, is_open=True)).exists()
+        return opened and self._has_lock()
+
+    def _make_again(self) -> None:
+        """Lock the folder again, and make it if it was removed: the same archive, without a message, in a new epoch."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = _lock(self.folder)
+        os.close(self._lock)
+        self._lock = lock
+        self._doubtful = True
+        if self.manifest.epochs and {*os.listdir(self.folder)} == {LOCK}:
+            known, marks = self.manifest, dict(self.manifest.marks)
+            advance(marks, rows_of(self._marks))
+            empty = manifest.Manifest(known.archive, [*known.epochs], marks=marks, start=self.durable, boot=self.boot)
+            recovery.write(empty, self.files)
 
     def _count_closed(self) -> None:
         spans = self.manifest.spans

@@ -126,7 +126,6 @@ class Application:
             gc.freeze()
             await self._stopping.wait()
             await self._drain()
-            return Exit.OK
         finally:
             await self.doors.stop()
             await self.admin.stop()
@@ -134,6 +133,7 @@ class Application:
             if self.archive is not None:
                 await loop.run_in_executor(None, self.archive.stop)
             log.info("stopped", **self._summary())
+        return Exit.UNWRITTEN if self.archive is not None and self.archive.unwritten else Exit.OK
 
     async def _listen(self) -> None:
         """Open every door. Raises CannotListen."""

@@ -11,6 +11,7 @@ class Exit(IntEnum):
     USAGE = 2
     UNAVAILABLE = 69
     INTERNAL = 70
+    UNWRITTEN = 74
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -21,6 +22,7 @@ MEANINGS = {
     Exit.USAGE: "`serve`: the settings or flags are wrong, so that starting it again will not help",
     Exit.UNAVAILABLE: "`serve`: could not listen: an address is in use, not this machine's, or needs root",
     Exit.INTERNAL: "an error in fanlightd itself; the log has the traceback",
+    Exit.UNWRITTEN: "`serve`: stopped in order, but messages are not in the archive; the log says how many",
     Exit.INTERRUPTED: "interrupted by Ctrl-C before there was anything to stop in order",
     Exit.TERMINATED: "another command than `serve`: ended by SIGTERM",
 }

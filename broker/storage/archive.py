@@ -135,11 +135,19 @@ class Archive:
         self.scribe.start()
 
     def stop(self) -> None:
-        """Have all written that was taken, and close the archive. Blocks; not for the loop's thread."""
+        """Have all written that was taken, and close the archive; `unwritten` says what is not in it.
+
+        Blocks; not for the loop's thread.
+        """
         self.replays.stop()
         self._hand_over_marks()
         self.scribe.inbox.put(None)
         self.scribe.join()
+
+    @property
+    def unwritten(self) -> int:
+        """Messages that were taken and are not in the archive, when it was stopped."""
+        return self.scribe.unwritten.messages
 
     # -- ports.Store --------------------------------------------------------------------------------------------------
 

@@ -60,6 +60,14 @@ class Progress:
     trouble: str | None = None  # why it is unwell
 
 
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """What was taken for the archive and is not in it, or not surely, when the broker has stopped."""
+
+    messages: int = 0
+    octets: int = 0
+
+
 class Scribe(threading.Thread):
     """tell is called in this thread, after everything that is done."""
 
@@ -87,6 +95,7 @@ class Scribe(threading.Thread):
         self._retry_at: float | None = None  # after an error
         self._stop_by: float | None = None
         self._trouble: str | None = None
+        self.unwritten = Unwritten()
 
     def progress(self) -> Progress:
         writer = self.writer
@@ -227,6 +236,8 @@ class Scribe(threading.Thread):
     def _reopen(self) -> None:
         """Open the archive again after an error, and have written again what is not in it any more."""
         found = self.writer.recover()
+        for sentence in found.sentences():
+            log.warning("archive_recovered", what=sentence)
         while self._unsynced and self._unsynced[-1].end > found.whole:
             load = self._unsynced.pop()
             assert load.columns is not None  # marks alone are on the disk when they are written
@@ -243,6 +254,7 @@ class Scribe(threading.Thread):
         if now < self._retain_at:
             return
         self._retain_at = now + RETENTION_SECONDS
+        self.writer.must_be_there()
         limits = self._limits()
         self.writer.segment_bytes = limits.archive_segment_bytes_max
         self.writer.segment_seconds = limits.archive_segment_seconds_max
@@ -254,9 +266,21 @@ class Scribe(threading.Thread):
         self.writer.roll_if_due()
 
     def _close(self) -> None:
-        for load in self._waiting:
-            self._lost += load.columns.rows if load.columns is not None else 0
+        broken, lost, unsure = self.writer.broken, self.writer.lost, 0
         try:
             self.writer.close()
         except (OSError, ArchiveError) as error:
-            self._trouble = f"{error}: {self.writer.folder}"
+            self._trouble, broken = f"{error}: {self.writer.folder}", True
+        left = [*self._waiting]
+        if broken:
+            left += self._unsynced
+            # With durability none, what was written is not kept to be written again.
+            unsure = 0 if self._unsynced else self.writer.lost - lost
+        rows = sum(load.columns.rows for load in left if load.columns is not None)
+        self._lost += sum(load.columns.rows for load in self._waiting if load.columns is not None)
+        self.unwritten = Unwritten(rows + unsure, sum(load.octets for load in left))
+        if self.unwritten.messages:
+            log.error(
+                "archive_unwritten", messages=self.unwritten.messages, bytes=self.unwritten.octets,
+                reason=self._trouble,
+            )

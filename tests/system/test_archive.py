@@ -3,6 +3,7 @@
 import asyncio
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,46 @@ async def settled(broker: Broker, end: int) -> None:
     async with asyncio.timeout(10):
         while (await asyncio.to_thread(get, broker, "/archive"))["archive_end"] < end:
             pass  # the listener sets the pace: http_requests_per_second_max
+
+
+async def test_an_archive_whose_folder_is_removed_is_made_again_and_keeps_what_comes(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    broker = Broker(archive=folder, archive_receipts=True, archive_durability="batch")
+    try:
+        async with await fanlight.connect(broker.url) as client:
+            for number in range(10):
+                await client.publish("a", b"%d" % number, receipt=True)
+            shutil.rmtree(folder)
+            for number in range(10, 20):  # a receipt says that it is in the archive
+                await client.publish("a", b"%d" % number, receipt=True)
+        assert values(folder) == list(range(10, 20))
+        await settled(broker, 20)
+        told = get(broker, "/archive")
+        assert (told["archive_epoch"], told["archive_start"], told["trouble"]) == (2, 10, None)
+        assert any("archive_recovered" in line and "was removed and is made again" in line for line in broker.lines)
+    finally:
+        assert broker.terminate() == 0
+
+
+async def test_a_stop_with_messages_that_cannot_be_written_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    """A file stands where the folder was, so it cannot be made again."""
+    folder = tmp_path / "archive"
+    broker = Broker(archive=folder)
+    try:
+        async with await fanlight.connect(broker.url) as client:
+            await client.publish("a", b"0", receipt=True)
+            await settled(broker, 1)
+            folder.rename(tmp_path / "elsewhere")
+            folder.touch()
+            for number in range(1, 6):
+                await client.publish("a", b"%d" % number, receipt=True)
+    finally:
+        code = broker.terminate()
+    assert code == 74
+    (told,) = [json.loads(line) for line in broker.lines if '"archive_unwritten"' in line]
+    assert 5 <= told["messages"] <= 6
+    assert told["bytes"] > 0
+    assert "archive" in told["reason"]
 
 
 def test_a_second_broker_is_refused_the_archive_of_the_first(tmp_path: Path) -> None:
