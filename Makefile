@@ -19,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist spark image clean distclean
+.PHONY: help setup archive run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -31,6 +31,7 @@ help:
 	@echo 'Working on it:'
 	@echo
 	@echo '  make setup          only the set-up: $(VENV)/bin/fanlightd and $(VENV)/bin/fanlight work from then on'
+	@echo '  make archive        what fanlightd --archive needs besides: pyarrow into $(VENV), 50 MB to load'
 	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
@@ -86,6 +87,11 @@ $(STAMPS)/npm: $(NPM_FILES) $(STAMPS)/venv
 	  echo 'make: npm could not install MQTT.js; what tests with it is skipped'; \
 	else echo 'make: no npm; what tests with MQTT.js is skipped'; fi
 
+$(STAMPS)/archive: pyproject.toml constraints.txt $(STAMPS)/tools
+	@echo 'make: installing pyarrow into $(VENV) (50 MB)'
+	@$(PIP) install -c constraints.txt --group archive
+	@touch $@
+
 # PySpark, where there is a Java for it to start (tests/pipeline); elsewhere those tests are skipped, with the reason.
 $(STAMPS)/spark: pyproject.toml constraints.txt $(STAMPS)/tools
 	@if command -v java > /dev/null; then \
@@ -104,6 +110,9 @@ same-python: $(STAMPS)/venv
 
 setup: same-python $(STAMPS)/built
 	@echo 'Ready. $(BIN)/fanlightd serve starts the broker; $(BIN)/fanlight --help is the client.'
+
+archive: same-python $(STAMPS)/built $(STAMPS)/archive
+	@echo 'Ready. $(BIN)/fanlightd serve --archive build/archive keeps what passes; docs/archive.md says how to read it.'
 
 spark: same-python $(STAMPS)/built $(STAMPS)/spark
 	@test -e $(STAMPS)/spark || { echo 'make: a Java is needed, 17 or later (Debian, Ubuntu: apt-get install default-jre-headless)' >&2; exit 1; }

@@ -1,12 +1,17 @@
 """Where pyarrow is imported: it is an extra, and without it the error should say so."""
 
+ADVICE = (
+    "the archive needs pyarrow, which is not installed: `make archive` in a checkout, "
+    "`docker build --build-arg EXTRA=archive` for an image, `pip install pyarrow` elsewhere"
+)
+
 try:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import compute as pc  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import ipc  # type: ignore[import-untyped, unused-ignore]
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "the archive needs pyarrow: pip install 'fanlight-broker[archive]'", name=error.name
-    ) from error
+    if error.name != "pyarrow":
+        raise  # it is there, and something else is wrong with it
+    raise ModuleNotFoundError(ADVICE, name=error.name) from error
 
-__all__ = ["ipc", "pa", "pc"]
+__all__ = ["ADVICE", "ipc", "pa", "pc"]

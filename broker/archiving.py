@@ -43,7 +43,11 @@ def open_archive(
         from archive import ArchiveError, Writer
         from broker.storage.archive import Archive, Options
     except ModuleNotFoundError as error:
-        raise ArchiveUnusable(str(error)) from error
+        if error.name == "pyarrow":
+            raise ArchiveUnusable(str(error)) from error  # which says how to get it
+        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
+    except ImportError as error:
+        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
     options = Options(
         folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
         sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,

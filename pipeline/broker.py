@@ -107,7 +107,8 @@ def sdk() -> Any:
         import fanlight
         import fanlight.url
     except ImportError as error:
-        raise ImportError("the option url needs the SDK, on driver and workers: pip install fanlight") from error
+        advice = "in a checkout `make setup` installs it, elsewhere `pip install ./clients/python` from its root"
+        raise ImportError(f"the option url needs the SDK, on driver and workers: {advice}") from error
     return fanlight
 
 

@@ -46,5 +46,5 @@ def data_folder() -> Path:
 def spark() -> None:
     """Skip unless PySpark can start: it needs the extra `[spark]`, and a Java."""
     if find_spec("pyspark") is None or find_spec("pandas") is None:
-        pytest.skip("needs pyspark (pip install 'fanlight-broker[spark]')")
+        pytest.skip("needs pyspark (make spark)")
     command("java", package="default-jre-headless")

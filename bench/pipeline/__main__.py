@@ -106,7 +106,7 @@ def about(name: str) -> str:
 def _lacking() -> str:
     """What is not here; "" if Spark can start."""
     if find_spec("pyspark") is None or find_spec("pandas") is None:
-        return "needs PySpark: pip install 'fanlight-broker[spark]' (in a checkout: pip install '.[spark]')"
+        return "needs PySpark: `make spark` in a checkout"
     from pipeline.session import has_java
 
     return "" if has_java() else "needs a Java 17 for Spark: default-jre-headless of Debian, openjdk-17-jre of others"

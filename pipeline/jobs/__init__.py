@@ -7,3 +7,18 @@
 
 docs/pipeline-jobs.md is the page for users.
 """
+
+import sys
+from importlib.util import find_spec
+
+if __name__ == "pipeline.jobs" and sys.argv[:1] == ["-m"]:
+    # `python -m pipeline.jobs.NAME`, before NAME is imported: a sentence instead of its traceback.
+    _asked = sys.orig_argv[sys.orig_argv.index("-m") + 1] if "-m" in sys.orig_argv else ""
+    _lacking = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
+    if _lacking and _asked.startswith(f"{__name__}."):
+        print(
+            f"python -m {_asked}: this needs {', '.join(_lacking)}, not installed for {sys.executable}: "
+            "`make spark` in a checkout, `pip install 'pyspark>=4.2,<4.4' 'pandas<3' pyarrow` elsewhere",
+            file=sys.stderr,
+        )
+        sys.exit(2)

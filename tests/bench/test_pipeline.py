@@ -59,7 +59,7 @@ def test_what_is_missing_or_wrong_is_said(
 ) -> None:
     monkeypatch.setattr("bench.pipeline.__main__.find_spec", lambda name: None)
     assert main(["--only", "source"]) == MISSING
-    assert "fanlight-broker[spark]" in capsys.readouterr().err
+    assert "make spark" in capsys.readouterr().err
     assert main(["--only", "teleport"]) == WRONG
     assert main(["--only", "archived", "--publish"]) == WRONG
 

@@ -218,7 +218,7 @@ def test_a_verb_whose_distribution_is_missing_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(others, "entry_points", lambda **_: ())
     assert fanlight_main(["bench", "load", "--list"]) == 2
-    assert "pip install fanlight-broker" in capsys.readouterr().err
+    assert "make setup" in capsys.readouterr().err
 
 
 def test_another_distribution_can_bring_a_verb(environment: dict[str, str], tmp_path: Path) -> None:

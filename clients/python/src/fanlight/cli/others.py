@@ -39,8 +39,8 @@ def run(verb: str, arguments: Sequence[str]) -> int:
             return exits.OK  # whoever read has what he wanted
     _, distribution = KNOWN[verb]
     print(
-        f"fanlight {verb}: this verb comes with {distribution}, which is not installed here: "
-        f"pip install {distribution}",
+        f"fanlight {verb}: this verb comes with the broker ({distribution}), which is not installed beside this "
+        "command; in a checkout of the project, `make setup` installs both",
         file=sys.stderr,
     )
     return exits.USAGE

@@ -1,4 +1,4 @@
-"""`fanlight top` as tables that stay in place, where rich is installed (`pip install 'fanlight[cli]'`)."""
+"""`fanlight top` as tables that stay in place, where rich is installed (extra `cli`)."""
 
 from typing import Any
 
