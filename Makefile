@@ -16,6 +16,8 @@ SOURCES  := $(shell find matchcore broker bench -name '*.pyx' -o -name '*.pxd' -
 export CFLAGS ?= -g0
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# The same with a line for each compiled module.
+BUILD := $(BIN)/python scripts/pip_progress.py install
 SHIPPED := -e . -e './clients/python[cli]'
 
 .DEFAULT_GOAL := help
@@ -59,16 +61,16 @@ $(STAMPS)/tools: constraints.txt $(STAMPS)/venv
 
 # The stamps carry the time at which the build began, so that what is edited meanwhile is built again.
 $(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
-	@echo 'make: building the compiled modules and installing both packages into $(VENV) (a minute or two)'
+	@echo 'make: installing both packages into $(VENV) and building the compiled modules (4 minutes of one core)'
 	@touch $@.began
-	@$(PIP) install -c constraints.txt --no-build-isolation $(SHIPPED)
+	@$(BUILD) -c constraints.txt --no-build-isolation $(SHIPPED)
 	@mv $@.began $@
 
 $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
 	@touch $@.began
 	@if [ -n "$$(find $(SOURCES) -newer $(STAMPS)/installed)" ]; then \
 	  echo 'make: rebuilding the compiled modules'; \
-	  $(PIP) install --no-build-isolation --no-deps -e .; fi
+	  $(BUILD) --no-build-isolation --no-deps -e .; fi
 	@mv $@.began $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools

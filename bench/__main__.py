@@ -17,12 +17,23 @@ was closed; 2 the command line is wrong; 3 the server did not start, or refused 
 import argparse
 import sys
 
+from bench.launch import START_SECONDS, Patience, program
+
 EVERYTHING = ["load", "--null", "--repeats", "3"]
+COMMANDS = {
+    "load": "scenarios against any broker",
+    "micro": "parts of the broker by themselves",
+    "scaling": "cost per message against filters, subscribers, connections",
+    "matchers": "topic matchers compared, without a broker",
+    "peers": "Fanlight beside other brokers",
+    "pipeline": "the archive in Spark",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    arguments = arguments or EVERYTHING
+    _, after = _common().parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    arguments = after or EVERYTHING
     command, rest = arguments[0], arguments[1:]
     # Imported where it is needed: some need compiled modules that are optional, some the broker.
     if command == "load":
@@ -52,13 +63,24 @@ def main(arguments: list[str] | None = None) -> int:
     return _serve_null(arguments)
 
 
+def _common() -> argparse.ArgumentParser:
+    """What all commands take, wherever it stands."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(
+        "--start-timeout", type=Patience.parse, default=START_SECONDS, metavar="SECONDS",
+        help="how long a server that is started may take (%(default)g)",
+    )
+    return parser
+
+
 def _serve_null(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+        prog=program(), description=(__doc__ or "").replace("python -m bench", program()),
+        formatter_class=argparse.RawDescriptionHelpFormatter, parents=[_common()],
+    )  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("load", "micro", "scaling", "matchers", "peers", "pipeline"):  # found above already; named for --help
-        commands.add_parser(name)
+    for name, line in COMMANDS.items():  # found above already; named for --help
+        commands.add_parser(name, help=line)
     null = commands.add_parser("serve-null", help="the null broker alone")
     null.add_argument("--port", type=int, default=0)
     options = parser.parse_args(arguments)

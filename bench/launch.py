@@ -7,6 +7,7 @@ A server says where it listens in lines of JSON, one per listener:
 The harness, the demo and the tests all start their servers here.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -20,13 +21,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-START_SECONDS = 20.0  # to say that it listens: a cold start on a busy machine takes two
+START_SECONDS = 60.0  # to say that it listens: two on a busy machine, ten on a small board's first start
 STOP_SECONDS = 15.0   # to end after SIGTERM, which is more than its grace period; then it is killed
 LINES_MAX = 20_000    # of its output that are kept; older ones are forgotten
 
 
 class LaunchError(Exception):
     """The server did not start, or did not say where it listens."""
+
+
+class Patience:
+    """How long servers may take to start, in seconds: one for the process, set by `--start-timeout`."""
+
+    seconds = START_SECONDS
+
+    @classmethod
+    def parse(cls, word: str) -> float:
+        """An argparse type. Takes the number of seconds into use."""
+        try:
+            seconds = float(word)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= 3_600:
+            raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, up to 3600; got {word!r}")
+        cls.seconds = seconds
+        return seconds
 
 
 class Server:
@@ -62,10 +81,14 @@ class Server:
         self._reader = threading.Thread(target=self._read, name=f"output of {self.command[0]}", daemon=True)
         self._reader.start()
         try:
-            self.wait_for(lambda: all(name in self.addresses for name in self._listeners), START_SECONDS)
-        except LaunchError:
+            if met := self._met(lambda: all(name in self.addresses for name in self._listeners), Patience.seconds):
+                return
+        except BaseException:
             self.kill()
             raise
+        self.kill()  # and all that it has written is read
+        within = f"did not start within {Patience.seconds:g} s (--start-timeout)"
+        raise LaunchError(self._complaint(within if met is None else "ended before it listened"))
 
     @property
     def pid(self) -> int:
@@ -76,12 +99,22 @@ class Server:
 
         Raises LaunchError, with the last lines of output, when the time is over or the output has ended.
         """
+        if not (met := self._met(condition, seconds)):
+            raise LaunchError(
+                self._complaint("ended" if met is False else f"did not do what was waited for within {seconds:g} s")
+            )
+
+    def _met(self, condition: Callable[[], bool], seconds: float) -> bool | None:
+        """Whether the condition came to hold; None: the time is over, and the output has not ended."""
         with self._changed:
-            met = self._changed.wait_for(lambda: condition() or self._at_end, seconds)
-            if condition():
-                return
-        why = "ended" if met else f"did not come to it within {seconds:g} s"
-        raise LaunchError(f"{' '.join(self.command)} {why}; its last lines:\n{self._last_words()}")
+            told = self._changed.wait_for(lambda: condition() or self._at_end, seconds)
+            return True if condition() else False if told else None
+
+    def _complaint(self, why: str) -> str:
+        command = " ".join(self.command)
+        return f"{command} {why}; its last lines:\n{words}" if (words := self._last_words()) else (
+            f"{command} {why}, and wrote nothing"
+        )
 
     def wait_for_line(self, text: str, seconds: float = 10.0) -> None:
         """Return once a line of output contains `text`. Raises LaunchError as wait_for does."""
@@ -100,7 +133,7 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             why = f"did not end within {seconds:g} s"
-            raise LaunchError(f"{self.command[0]} {why}; its last lines:\n{self._last_words()}") from None
+            raise LaunchError(self._complaint(why)) from None
         self._close()
         return code
 
@@ -192,6 +225,13 @@ class Broker(Server):
     def complaints(self) -> list[str]:
         """What it said that a healthy broker does not say: tracebacks and errors."""
         return [line for line in self.lines if "Traceback" in line or _level(line) in ("error", "critical")]
+
+
+def program() -> str:
+    """As what the harness was called: `fanlight bench` or `python -m bench`."""
+    script = Path(sys.argv[0])
+    ours = script.name == "fanlight" or script.parts[-3:-1] == ("fanlight", "cli")  # python -m fanlight.cli
+    return "fanlight bench" if ours else "python -m bench"
 
 
 def fanlightd() -> str:

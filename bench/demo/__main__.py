@@ -17,7 +17,7 @@ from pathlib import Path
 import fanlight
 from bench.demo import quotes, screen
 from bench.demo.ledger import Account, Ledger
-from bench.launch import Broker, LaunchError
+from bench.launch import START_SECONDS, Broker, LaunchError, Patience
 
 OK, FAULTY, NO_BROKER = 0, 1, 3
 SCREEN_SECONDS = 0.5   # between renewals of the screen
@@ -127,6 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
     add("--seconds", type=float, default=13.0, help="how long, at most 3600 (%(default)s)")
     add("--url", help="of a running broker; without it, one is started on free ports")
     add("--archive", type=Path, metavar="DIR", help="keep what passes there, for docs/pipeline.md: needs pyarrow")
+    add(
+        "--start-timeout", type=Patience.parse, default=START_SECONDS, metavar="SECONDS",
+        help="how long the broker may take to start (%(default)g)",
+    )
     add("--plain", action="store_true", help="lines, even on a terminal that could do better")
     options = parser.parse_args(arguments)
     if not (0 <= options.speed <= 1_000 and 0 < options.seconds <= 3_600):

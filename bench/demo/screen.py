@@ -54,7 +54,7 @@ def page(ledger: Ledger, rates: dict[str, float]) -> Any:
         f"{ledger.day}   published {ledger.published:,} ({rates['published']:,.0f}/s)   "
         f"delivered {ledger.received:,} ({rates['received']:,.0f}/s)"
     )
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("filter")
     table.add_column("what it gets")
     table.add_column("received", justify="right")
@@ -64,7 +64,8 @@ def page(ledger: Ledger, rates: dict[str, float]) -> Any:
         table.add_row(account.filter, account.meaning, count, rate)
     # As Text: what comes over the wire is shown, and is not rich's markup.
     last = [Text(account.last, no_wrap=True, overflow="ellipsis") for account in ledger.accounts if account.last]
-    return Group(table, Text("the last message of each:"), *last)
+    # The title by itself: as the table's it would be as narrow as the table.
+    return Group(Text(title, style="italic"), table, Text("the last message of each:"), *last)
 
 
 def _lines(ledger: Ledger, rates: dict[str, float]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import null_server
-from bench.launch import Broker, LaunchError
+from bench.launch import Broker, LaunchError, program
 from bench.load import compare, figures, kinds
 from bench.load import scenario as scenarios
 from bench.load import target as targets
@@ -42,7 +42,7 @@ EVERYDAY = ("one-to-one", "fan-out", "pairs", "wildcard", "acknowledged", "laten
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command's own arguments."""
-    parser = argparse.ArgumentParser(prog="python -m bench load", description=__doc__, epilog=EXITS)
+    parser = argparse.ArgumentParser(prog=f"{program()} load", description=__doc__, epilog=EXITS)
     add = parser.add_argument
     add("scenarios", nargs="*", metavar="SCENARIO", help=f"names, or files (.toml); {', '.join(EVERYDAY)}")
     add("--list", action="store_true", help="say what scenarios there are")

@@ -30,6 +30,17 @@ class Talker(Protocol):
     def is_answer(self, kind: int, frame: bytes) -> bool: ...
 
 
+class NotConnected(OSError):
+    """A connection cannot be made: the text says where to, and why not."""
+
+    def __init__(self, number: int, host: str, port: int) -> None:
+        super().__init__(number, os.strerror(number))
+        self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def __str__(self) -> str:
+        return f"cannot connect to {self._where}: {self.strerror}. Is the broker there?"
+
+
 class Connection:
     """A connection of the load's, and what is being said on it. rest: bytes that were read and are no whole frame."""
 
@@ -37,6 +48,7 @@ class Connection:
         self.name = name
         self.rest = bytearray()
         self._socket: socket.socket | None = None
+        self._peer = ("", 0)
         self._script: Iterator[tuple[bytes, int]] = iter(())
         self._unsent = b""
         self._wanted = 0
@@ -44,6 +56,7 @@ class Connection:
 
     def open(self, host: str, port: int, speaker: Talker) -> None:
         """Begin to connect, and have the handshake said. Raises OSError."""
+        self._peer = host, port
         self._socket = _connecting(host, port)
         self.say([(speaker.hello(self.name), 1)])
 
@@ -56,6 +69,11 @@ class Connection:
     def socket(self) -> socket.socket:
         assert self._socket is not None, f"{self.name} is not open"
         return self._socket
+
+    def check(self) -> None:
+        """Raises NotConnected, if that is how connecting has ended."""
+        if failed := self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise NotConnected(failed, *self._peer)
 
     @property
     def finished(self) -> bool:
@@ -128,8 +146,7 @@ def talk(connections: Iterable[Connection], speaker: Talker, target: tuple[str, 
 def _turn(selector: selectors.BaseSelector, key: selectors.SelectorKey, events: int, speaker: Talker) -> None:
     connection: Connection = key.data
     if events & selectors.EVENT_WRITE:
-        if failed := connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise OSError(failed, os.strerror(failed))
+        connection.check()
         connection.send()
     if events & selectors.EVENT_READ:
         connection.receive(speaker)
@@ -144,7 +161,10 @@ def _turn(selector: selectors.BaseSelector, key: selectors.SelectorKey, events: 
 def address(host: str, port: int) -> tuple[str, int]:
     """The first address of a host. Raises OSError when it has none."""
     found: Sequence[tuple[object, object, object, object, tuple[str | int, ...]]]
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)  # type: ignore[assignment]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)  # type: ignore[assignment]
+    except socket.gaierror as error:
+        raise OSError(f"there is no address of {host!r}: {error.strerror}") from error
     return str(found[0][4][0]), port
 
 
@@ -155,7 +175,7 @@ def _connecting(host: str, port: int) -> socket.socket:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         begun = connection.connect_ex((host, port))
         if begun not in (0, errno.EINPROGRESS):
-            raise OSError(begun, os.strerror(begun))
+            raise NotConnected(begun, host, port)
     except BaseException:
         connection.close()
         raise
