@@ -36,7 +36,8 @@ def check(url: str, timeout: float) -> int:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        return _unhealthy(f"{url}/healthz: {error or type(error).__name__}")
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return _unhealthy(f"{url}/healthz: {reason}")
     finally:
         connection.close()
     return Exit.OK if status == 200 else _unhealthy(f"{url}/healthz answered {status}")

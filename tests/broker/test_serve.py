@@ -171,6 +171,22 @@ def test_without_http_and_mqtt_there_is_one_listener() -> None:
     assert json.loads(rest.splitlines()[-1])["event"] == "stopped"
 
 
+@pytest.mark.parametrize(("flags", "told"), [("", 0), ("--connections-max 15000", 1)])
+def test_too_few_files_are_told_only_for_a_number_of_connections_that_was_chosen(flags: str, told: int) -> None:
+    ports = "--native-port 0 --no-http --no-mqtt --log-format json"
+    process = subprocess.Popen(
+        ["sh", "-c", f"ulimit -n 600; exec {fanlightd()} serve {ports} {flags}"],
+        stdout=subprocess.PIPE, text=True, env=clean(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    events = []
+    while "ready" not in events:
+        events.append(json.loads(process.stdout.readline())["event"])
+    process.terminate()
+    process.communicate(timeout=60)
+    assert events.count("few_files") == told
+
+
 def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
 
