@@ -42,7 +42,7 @@ def compare(
     try:
         with _many_files():
             for at, step in enumerate(planned, 1):
-                row = run(step, drive, duration, warmup)
+                row = run(step, drive, max(duration, step.asked.least_seconds), warmup)
                 runs.append(row)
                 done += plan.seconds([step], duration, warmup)
                 left = (whole - done) * (time.monotonic() - since) / done  # as this machine has kept to it so far

@@ -27,6 +27,7 @@ class Asked:
     schemes: tuple[str, ...] = STREAM
     setup_seconds: float = 0.3  # about
     target: float | None = None  # us of processor time a delivery
+    least_seconds: float = 0.0  # to run for, however short the others are
     changes: Mapping[str, Any] = field(default_factory=dict)   # of the scenario's values
     left_out: Mapping[str, str] = field(default_factory=dict)  # contender -> why
 
@@ -94,8 +95,12 @@ ASKED = {
             "RT", "retained", "100,000 retained messages, asked for 100 at a time", schemes=MQTT,
             setup_seconds=3.0, left_out={"rabbitmq": _RABBIT_RETAINED, "amqtt": _AMQTT_RETAINED, **_NULL},
         ),
-        Asked("W0", "slow-consumer", "1 publisher, 1,000 subscribers, all fast", changes={"slow": 0}),
-        Asked("W", "slow-consumer", "as W0, and one of them reads 10 kB/s"),
+        # Long enough for the slow one's outbox to be full most of the time: before, there is nothing to be seen.
+        Asked(
+            "W0", "slow-consumer", "1 publisher, 100 subscribers, 1,000 bytes, all fast", changes={"slow": 0},
+            least_seconds=5.0,
+        ),
+        Asked("W", "slow-consumer", "as W0, and one of them reads 10 kB/s", least_seconds=5.0),
     )
 }
 
@@ -137,7 +142,8 @@ def left_out(asked: Sequence[Asked], contenders: Sequence[Contender]) -> list[di
 def seconds(planned: Sequence[Step], duration: float, warmup: float) -> float:
     """About how long these runs take together."""
     return sum(
-        step.contender.peer.start_seconds + step.asked.setup_seconds + warmup + duration + STOP_SECONDS
+        step.contender.peer.start_seconds + step.asked.setup_seconds + warmup
+        + max(duration, step.asked.least_seconds) + STOP_SECONDS
         for step in planned
     )  # fmt: skip
 

@@ -51,7 +51,8 @@ def connect(
     certificate, key: PEM files with what this client shows to a broker that asks for it.
     tls: a context of your own, instead of these three.
     name: for the broker's logs and views, up to 64 bytes.
-    slow_policy: what the broker does when this client falls behind; None: its listener's default.
+    slow_policy: what the broker does when this client falls behind; None: its own default. A broker need not allow
+        "pause": `client.info["slow_policy"]` says what it does.
     reconnect: True, False, or a Backoff. After a loss; the first connection fails at once unless
         `retry_first_connect`.
     connect_timeout, timeout, close_timeout: seconds to connect, to await any answer, to send the rest when

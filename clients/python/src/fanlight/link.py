@@ -143,6 +143,9 @@ class Link:
         """WELCOME has come; nothing is written yet, for subscriptions go before what waits in the outbox."""
         self._wire = wire
         self.welcome = welcome
+        granted = welcome.info.get("slow_policy")
+        if self.options.slow_policy not in (None, granted):
+            log.warning("%s does not allow slow_policy %s: it is %s", self.address, self.options.slow_policy, granted)
         limits = welcome.info.get("limits")
         limit = limits.get("frame_bytes") if isinstance(limits, dict) else None
         self.encoder.frame_bytes = limit if isinstance(limit, int) and limit > 0 else self.options.frame_bytes

@@ -10,7 +10,7 @@ from ..client import Client
 from ..connecting import connect
 from ..errors import FanlightError
 from ..topics import Syntax
-from . import exits, spelling, text
+from . import exits, held, spelling, text
 from .streams import lines, whole
 
 
@@ -28,8 +28,9 @@ async def run(options: argparse.Namespace) -> int:
             options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key,
             reconnect=source is not None, timeout=options.timeout, on_error=note,
         ) as client:
-            unheard = await _publish_all(client, options, syntax, source)
-            await client.flush()
+            async with held.told(client, "pub"):
+                unheard = await _publish_all(client, options, syntax, source)
+                await client.flush()
             if refused:
                 more = client.stats.errors - 1
                 print(f"fanlight pub: {refused[0]}{f' (and {more:,} more)' if more else ''}", file=sys.stderr)
