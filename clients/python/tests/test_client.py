@@ -73,7 +73,18 @@ async def test_something_that_is_no_broker_is_called_so() -> None:
         await connection.say(b"SSH-2.0-OpenSSH_9.2\r\n")
 
     async with listening() as peer, conversing(peer, script):
-        with pytest.raises(fanlight.ConnectionLost, match="not a Fanlight broker"):
+        with pytest.raises(fanlight.ConnectionLost, match=f"what answers at {peer.url} is not a Fanlight broker"):
+            await connect(peer.url)
+
+
+async def test_a_peer_that_closes_before_its_welcome_is_named() -> None:
+    async def script(peer: Peer) -> None:
+        connection = await peer.connection()
+        await connection.frame()
+        connection.writer.close()
+
+    async with listening() as peer, conversing(peer, script):
+        with pytest.raises(fanlight.ConnectionLost, match=f"the connection to {peer.url} was closed during the hand"):
             await connect(peer.url)
 
 

@@ -43,8 +43,9 @@ class Opened(WireOwner, Protocol):
 class Handshake:
     """A WireOwner until WELCOME has come; then frames and the loss of the wire go to `successor`."""
 
-    def __init__(self, successor: Opened) -> None:
+    def __init__(self, successor: Opened, address: Address) -> None:
         self._successor = successor
+        self._address = address
         self._opened = False
         self.wire: Wire | None = None
         self._refusal: FanlightError | None = None  # the ERROR that comes before its GOODBYE says more
@@ -75,9 +76,12 @@ class Handshake:
         if self._opened:
             self._successor.wire_lost(wire, error)
         elif isinstance(error, ProtocolError):
-            self._fail(ConnectionLost(f"what answers is not a Fanlight broker: {error}", code=error.code))
+            text = f"what answers at {self._address} is not a Fanlight broker: {error}"
+            self._fail(ConnectionLost(text, code=error.code))
         else:
-            self._fail(self._refusal or ConnectionLost(f"closed during the handshake{f': {error}' if error else ''}"))
+            why = f": {reasons.of(error)}" if error else ""
+            text = f"the connection to {self._address} was closed during the handshake{why}"
+            self._fail(self._refusal or ConnectionLost(text))
 
     def _fail(self, error: FanlightError) -> None:
         if not self.welcome.done():
@@ -90,7 +94,7 @@ async def open_wire(address: Address, options: Options, encoder: Encoder, succes
     Raises ConnectError, ConnectionLost, or what the broker answered.
     """
     loop = asyncio.get_running_loop()
-    handshake = Handshake(successor)
+    handshake = Handshake(successor, address)
     welcomed = False
     try:
         async with asyncio.timeout(options.connect_timeout):
