@@ -182,6 +182,11 @@ class Settings:
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
         Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
     ] = 64
+    mqtt_topic_alias_bytes_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(256), Le(64 * 1024 * KIB), Unit("bytes"),
+        Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; past it the client is disconnected "
+               "with Quota exceeded"),
+    ] = 64 * KIB
     mqtt_connect_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
         Reason("largest CONNECT, or frame_bytes_max if that is less: room for a will, and for a token as its password"),

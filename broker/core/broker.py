@@ -23,7 +23,7 @@ from broker.core.router import Router
 from broker.core.sessions import Sessions
 from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
-from broker.core.subscription import Options, Subscription
+from broker.core.subscription import Options, Subscription, nbytes_of
 from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, words_of
 from broker.wire.fanout import Route, publish
 from broker.wire.ledger import Ledger
@@ -52,6 +52,7 @@ class Broker:
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
+        self._bound(limits)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
         self.standstills = Standstills(self.ledger)
         self.variants = Variants()
@@ -73,8 +74,16 @@ class Broker:
     def use(self, limits: Limits) -> None:
         """Take new limits into force: for clients and subscriptions that come from now on."""
         self.limits = self.router.limits = self.flow.limits = self.retained.limits = self.marks.limits = limits
-        self.ledger.limit = limits.outboxes_bytes_max
-        self.ledger.stored_limit = limits.stored_bytes_max
+        self._bound(limits)
+
+    def _bound(self, limits: Limits) -> None:
+        ledger = self.ledger
+        ledger.limit = limits.outboxes_bytes_max
+        ledger.stored_limit = limits.stored_bytes_max
+        ledger.inboxes.limit = limits.inboxes_bytes_max
+        ledger.handshakes.limit = limits.handshakes_bytes_max
+        ledger.sessions.limit = limits.sessions_bytes_max
+        ledger.subscriptions.limit = limits.subscriptions_bytes_max
 
     # -- clients ----------------------------------------------------------------------------------------------------
 
@@ -121,6 +130,14 @@ class Broker:
         )
         return self.flow.forget(client, now)
 
+    def check_names(self, name: str | None, user: str | None) -> None:
+        """May a client be called so? Raises LimitExceeded."""
+        most = self.limits.name_bytes_max
+        for what, text in (("client identifier", name), ("user name", user)):
+            size = len((text or "").encode(errors="surrogatepass"))
+            if size > most:
+                raise LimitExceeded(f"a {what} of {size} bytes", "name_bytes_max", most)
+
     @staticmethod
     def new_inbox() -> str:
         """A prefix for reply topics that nobody else has, in `.` spelling."""
@@ -157,6 +174,12 @@ class Broker:
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
         check_filter(text, syntax, limits)
+        pot = self.ledger.subscriptions
+        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known when it is in there
+            raise LimitExceeded(
+                f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
+                limits.subscriptions_bytes_max,
+            )
 
     def begin_subscription(self, client: Client, subscription: Subscription, group: str | None) -> None:
         """Raises InvalidFilter, and has changed nothing then."""

@@ -66,8 +66,19 @@ class Limits:
     ] = 1 * MIB
     handshake_frame_bytes_max: Annotated[
         int, Ge(256), Le(64 * KIB), Unit("bytes"),
-        Reason("largest frame before the handshake is done: a stranger gets no big buffer"),
+        Reason("largest native frame before the handshake is done; and what a client of any protocol may send before "
+               "it is let in, without a share of handshakes_bytes_max"),
     ] = 4 * KIB
+    handshakes_bytes_max: Annotated[
+        int, Ge(64 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what all clients that are not let in yet may have sent above that; 256 of the largest CONNECT. Past it "
+               "a client whose CONNECT is larger is refused"),
+    ] = 16 * MIB
+    inboxes_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("unfinished frames and topic aliases of all connections together; 256 of the largest frames. Past it a "
+               "connection that wants more than 16 KiB of it is closed"),
+    ] = 256 * MIB
     topic_bytes_max: Annotated[
         int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")
     ] = 65_535
@@ -103,6 +114,10 @@ class Limits:
         int, Ge(1), Le(100_000_000), Unit("subscriptions"),
         Reason("all subscriptions together, at a few hundred bytes each"),
     ] = 5_000_000
+    subscriptions_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what all subscriptions together may take, with the index of their filters: some 400 bytes each")
+    ] = 4096 * MIB
     pending_messages_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("messages"),
         Reason("messages held for one subscription that is out of credit; further ones are dropped and counted"),
@@ -113,7 +128,8 @@ class Limits:
     ] = 8 * MIB
     outboxes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("unsent and held bytes of all connections together; past it every slow policy applies early"),
+        Reason("unsent bytes of all connections together; past it every slow policy applies early, but to the first "
+               "64 KiB of each connection"),
     ] = 1024 * MIB
     control_bytes_max: Annotated[
         int, Ge(4 * KIB), Le(64 * MIB), Unit("bytes"),
@@ -156,6 +172,15 @@ class Limits:
         int, Ge(1), Le(10_000_000), Unit("sessions"),
         Reason("sessions with acknowledged delivery, of clients that are there and that are away, some 3 KiB each"),
     ] = 200_000
+    sessions_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("what these sessions may take together, their messages and subscriptions not counted: 200,000 with a "
+               "will of 2 KiB each. Past it a client that begins one is refused")
+    ] = 1024 * MIB
+    name_bytes_max: Annotated[
+        int, Ge(23), Le(65_535), Unit("bytes"),
+        Reason("length of a client identifier, and of a user name; MQTT asks for 23, the clouds allow up to 256")
+    ] = 1_024
     session_seconds_max: Annotated[
         float, Ge(0), Le(10 * 365 * 86_400), Unit("seconds"),
         Reason("longest time a session is kept for a client that is away, whatever it asks for; a week of holidays"),

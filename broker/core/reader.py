@@ -13,9 +13,9 @@ itself as long as the lane is `ready`, and comes here with the event that needs 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from broker.core.errors import FanlightError
+from broker.core.errors import FanlightError, LimitExceeded
 from broker.core.ports import WireConnection
-from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, PUBLISH, Lane
+from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, Lane
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
@@ -120,6 +120,8 @@ class Reader(ABC):
                         break
                 elif event == FRAME:
                     self.handle(now)
+                elif event == NO_ROOM:
+                    raise self.no_room()
                 else:
                     self.reject(event)
                 event = None
@@ -149,6 +151,19 @@ class Reader(ABC):
         self.lane.hear(now)  # the silence so far was ours: we did not read
         self.wire.resume_reading()
         self.resume(now)
+
+    def no_room(self) -> LimitExceeded:
+        """All connections together have received more than may be kept, and this one wants more."""
+        pots, limits = self.broker.ledger, self.broker.limits
+        if self.inbox.stranger_max >= 0:
+            return LimitExceeded(
+                f"unfinished handshakes of all connections hold {pots.handshakes.used} bytes", "handshakes_bytes_max",
+                limits.handshakes_bytes_max,
+            )
+        return LimitExceeded(
+            f"unfinished frames of all connections hold {pots.inboxes.used} bytes", "inboxes_bytes_max",
+            limits.inboxes_bytes_max,
+        )
 
     def _wait_for_blocker(self, now: float) -> None:
         blocker = self.lane.blocker

@@ -29,12 +29,14 @@ from broker.core.topics import (
     sees_reserved,
 )
 from broker.wire.ledger import Ledger
-from broker.wire.message import NEVER, Message, Variant
+from broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 32_768  # topics in one index
 SLICE = 256  # messages in one turn of the loop
 SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
+WORD_BYTES = 30  # of a word of a topic, in the index of topics
+PLACE_BYTES = 32  # of a topic there, beside its words
 LOOK_UP = 32  # of which a part that is looked up counts as so many
 
 
@@ -45,6 +47,16 @@ class Entry:
     revision: int
     own: bool  # the broker's: not counted, not limited
     origin: str | None  # the session that published it: its no-local subscriptions do not get it
+
+
+def place_bytes(topic: bytes) -> int:
+    """What a topic takes in the index, about: as much whatever else is in there, so it can be taken off again."""
+    return PLACE_BYTES + len(topic) + WORD_BYTES * (1 + max(topic.count(b"/"), topic.count(b".")))
+
+
+def nbytes_of(message: Message) -> int:
+    """What a message takes while it is retained."""
+    return message.nbytes + HOLDER_BYTES + place_bytes(message.topic)
 
 
 class Retained:
@@ -111,7 +123,7 @@ class Retained:
         return True
 
     def _has_room(self, new: Message, old: Entry | None) -> bool:
-        nbytes = self.nbytes + new.nbytes - (old.message.nbytes if old is not None else 0)
+        nbytes = self.nbytes + nbytes_of(new) - (nbytes_of(old.message) if old is not None else 0)
         return (old is not None or len(self) < self.limits.retained_messages_max) \
             and nbytes <= self.limits.retained_bytes_max and self.ledger.stored <= self.ledger.stored_limit
 
@@ -119,14 +131,16 @@ class Retained:
         if entry.own:
             self._own += 1
         else:
-            self.nbytes += entry.message.nbytes
+            self.nbytes += nbytes_of(entry.message)
+            self.ledger.keep(place_bytes(entry.message.topic))
             entry.message.held(self.ledger)
 
     def _uncount(self, entry: Entry) -> None:
         if entry.own:
             self._own -= 1
         else:
-            self.nbytes -= entry.message.nbytes
+            self.nbytes -= nbytes_of(entry.message)
+            self.ledger.keep(-place_bytes(entry.message.topic))
             entry.message.released(self.ledger)
 
     def _index(self, id: int) -> matchcore.NameIndex:

@@ -20,7 +20,7 @@ from broker.core.overlap import merged
 from broker.core.queues import new_queue
 from broker.core.rates import Counts
 from broker.core.recording import Recording
-from broker.core.subscription import Subscription
+from broker.core.subscription import Subscription, nbytes_held
 from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.ledger import Ledger
@@ -51,6 +51,7 @@ class Router:
         self._free: list[int] = []  # ids
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
+        self._filters_bytes = 0  # entered in the ledger
         self._groups: dict[GroupKey, Group] = {}
         self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
         self._slots: list[Route | None] = []
@@ -97,6 +98,7 @@ class Router:
             group = self._groups.setdefault((group_name, filter, syntax), Group(group_name))
             group.add(subscription, self._new_queue())
             self.shared += 1
+        self._count(nbytes_held(subscription))
         self._forget_routes(filter, syntax)
 
     def remove(self, subscription: Subscription) -> None:
@@ -105,7 +107,9 @@ class Router:
         if id >= len(self._by_id) or self._by_id[id] is not subscription:
             raise KeyError(id)
         self._by_id[id] = None
+        nbytes = nbytes_held(subscription)  # while it is in its group yet
         self._filters.remove(filter, id, syntax=syntax)
+        self._count(-nbytes)
         self._free.append(id)
         group = subscription.group
         if group is not None:
@@ -117,8 +121,15 @@ class Router:
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
         """A subscription wants its messages otherwise: in force at once, without a gap."""
+        before = nbytes_held(subscription)
         subscription.rebind(variant, no_echo)
+        self._count(nbytes_held(subscription) - before)
         self._forget_routes(subscription.filter, SYNTAXES[subscription.syntax_number])
+
+    def _count(self, octets: int) -> None:
+        """Enter what subscriptions take more or less now, and what the index does."""
+        before, self._filters_bytes = self._filters_bytes, self._filters.nbytes
+        self.ledger.subscriptions.add(octets + self._filters_bytes - before)
 
     def _new_queue(self) -> Queue:
         return new_queue(self.ledger, self.limits)

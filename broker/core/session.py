@@ -6,16 +6,22 @@
 Clients whose protocol has no sessions have none: what they hold ends with their connection.
 """
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from sys import getsizeof
+from typing import Final
 
 from broker.core.client import Client
+from broker.core.errors import LimitExceeded
 from broker.core.retained import Cursor
 from broker.core.will import Will
+from broker.wire.identifiers import Identifiers
+from broker.wire.ledger import Pot
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
 from broker.wire.window import Window
+
+SESSION_BYTES: Final = 3_072  # of a session and its last client, beside what it is charged for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,15 @@ class Connect:
     frame_max: int | None = None  # bytes of the largest packet the client takes
     will: Will | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """What a session takes that begins with this."""
+        return nbytes_of(self.client_id, self.user, self.label, self.will)
+
+
+def nbytes_of(name: str, user: str, label: str, will: Will | None) -> int:
+    return SESSION_BYTES + sum(map(getsizeof, (name, user, label))) + (will.message.nbytes if will is not None else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
@@ -54,32 +69,46 @@ class Session:
     user: str
     client: Client  # of the present connection, or of the last
     window: Window
+    pot: Pot  # that counts what it takes: the ledger's for sessions
     expiry: float = 0.0
     connected: bool = False
     ended: bool = False
     will: Will | None = None
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=True))  # one for each filter
-    unreleased: AbstractSet[int] = frozenset()  # identifiers received with QoS 2
+    unreleased: Identifiers = field(init=False)  # identifiers received with QoS 2
+    nbytes: int = 0  # entered in the pot
     # Retained messages still to be sent, by the number of the subscription; one after the other.
     cursors: dict[int, Cursor] = field(default_factory=dict)
     numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.unreleased = Identifiers(self.pot)
+        self.charge()
+
+    def charge(self) -> None:
+        """Enter what it takes now, its identifiers received and its window's table not included."""
+        nbytes = 0 if self.ended else nbytes_of(self.name, self.user, self.client.label, self.will)
+        self.pot.add(nbytes - self.nbytes)
+        self.nbytes = nbytes
+
+    def expect(self, identifier: int) -> None:
+        """A PUBLISH with QoS 2 may come: make room to remember its identifier. Raises LimitExceeded."""
+        if not self.unreleased.reserve(identifier):
+            raise LimitExceeded(
+                f"sessions hold {self.pot.used} bytes, and there is no room for a packet identifier",
+                "sessions_bytes_max", self.pot.limit,
+            )
 
     def receive(self, identifier: int) -> bool:
         """A PUBLISH with QoS 2 has come. False if it was received before: it is not published again (4.3.3)."""
         if identifier in self.unreleased:
             return False
-        if not isinstance(self.unreleased, set):
-            self.unreleased = set()  # not before: most sessions never have any
-        self.unreleased.add(identifier)
-        return True
+        self.expect(identifier)
+        return self.unreleased.add(identifier)
 
     def release(self, identifier: int) -> bool:
         """A PUBREL has come. False if no message with this identifier was received."""
-        if identifier not in self.unreleased:
-            return False
-        assert isinstance(self.unreleased, set)
-        self.unreleased.remove(identifier)
-        return True
+        return self.unreleased.discard(identifier)
 
     @property
     def outbox(self) -> Outbox:

@@ -76,6 +76,7 @@ class Sessions:
             raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
         if found is not None and found.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
+        self._check_room(wanted, found)
         if found is not None and found.connected:
             self.taken_over += 1
             old = found.client
@@ -93,7 +94,9 @@ class Sessions:
         present = found is not None
         if found is None:
             window = Window(outbox, new_queue(self.broker.ledger, limits))
-            session = Session(name=wanted.client_id, user=wanted.user, client=client, window=window)
+            session = Session(
+                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=self.broker.ledger.sessions
+            )
             self._by_name[session.name] = session
         else:
             session = found
@@ -106,10 +109,22 @@ class Sessions:
         session.connected = True
         self._connected += 1
         session.will = wanted.will
+        session.charge()
         session.expiry = self._bounded(wanted.expiry)
         self._away.discard(session)
         self.wills.cancel(session)
         return client, session, present
+
+    def _check_room(self, wanted: Connect, found: Session | None) -> None:
+        """May a session take what this one wants? Raises LimitExceeded."""
+        limits, pot = self.broker.limits, self.broker.ledger.sessions
+        self.broker.check_names(wanted.client_id, wanted.user or wanted.label)
+        more = wanted.nbytes - (found.nbytes if found is not None else 0)
+        if more > 0 and pot.used + more > pot.limit:
+            raise LimitExceeded(
+                f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
+                limits.sessions_bytes_max,
+            )
 
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1
@@ -137,6 +152,7 @@ class Sessions:
             return
         if not will:
             session.will = None
+            session.charge()
         if expiry is not None:
             session.expiry = self._bounded(expiry)
         self._part(session, now)
@@ -169,7 +185,8 @@ class Sessions:
         self._away.discard(session)
         self.broker.endings.end(session.subscriptions)
         session.cursors.clear()
-        session.unreleased = frozenset()
+        session.unreleased.clear()
+        session.charge()
         lost = session.window.end()
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
@@ -181,6 +198,7 @@ class Sessions:
     def _publish_will(self, session: Session, now: float) -> None:
         """Once: it is forgotten with that. A will that may not be published is told in the log."""
         will, session.will = session.will, None
+        session.charge()
         self.wills.cancel(session)
         assert will is not None
         message = will.published(now)

@@ -4,11 +4,16 @@ It is one compiled object, the target of the routes that it is on (wire/fanout.p
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from broker.wire.fanout import UNLIMITED, Target
 
 Subscription: TypeAlias = Target
+
+# Bytes, beside the index of filters, which counts for itself.
+SUBSCRIPTION_BYTES: Final = 160  # of one without its filter: the object, and its places in two tables
+VARIANT_BYTES: Final = 1_300  # of a way to write messages that only this subscription has: it has an identifier
+GROUP_BYTES: Final = 360  # of a queue group, its queue included
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,21 @@ class Options:
 
 
 PLAIN = Options()
+
+
+def nbytes_of(filter: bytes) -> int:
+    """What a subscription takes, about, if there is nothing special about it."""
+    return SUBSCRIPTION_BYTES + len(filter)
+
+
+def nbytes_held(subscription: Subscription) -> int:
+    """What it takes, about, as it is now."""
+    nbytes = nbytes_of(subscription.filter)
+    if subscription.variant.identifiers:
+        nbytes += VARIANT_BYTES
+    if subscription.group is not None:
+        nbytes += GROUP_BYTES + len(subscription.group.name)
+    return nbytes
 
 
 def group_name_of(subscription: Subscription) -> str | None:

@@ -147,6 +147,7 @@ class Connection(asyncio.BufferedProtocol):
     def take(self, octets: bytes | bytearray) -> None:
         """Bytes that a layer below has read. What the protocol does not want to read yet is kept until it does."""
         self._rest += octets
+        self.protocol.inbox.keep_outside(len(octets))
         self._take_rest()
 
     def _take_rest(self) -> None:
@@ -160,6 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             room.release()
             self.buffer_updated(size)
             rest = rest[size:]
+            self.protocol.inbox.keep_outside(-size)
         self._rest = bytes(rest)
         self._read_or_not()
 
@@ -228,6 +230,8 @@ class Connection(asyncio.BufferedProtocol):
             self._sink.close(linger)
             # What the peer still sends is read and thrown away, and so is heard of its end.
             self.resume_reading()
+        if self._protocol is not None:  # in a turn of its own: it may be parsing what is in there
+            asyncio.get_running_loop().call_soon(self._protocol.inbox.clear)
 
     @property
     def flushed(self) -> bool:

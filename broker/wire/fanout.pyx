@@ -22,6 +22,7 @@ from broker.wire.window cimport Flight, Queue, Source, Window
 
 cdef enum:
     UNLIMITED_CREDIT = -1
+    HELD_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
 
 UNLIMITED = UNLIMITED_CREDIT
 
@@ -201,7 +202,7 @@ cdef class Target:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
         cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
-        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(size):
+        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(HELD_OBJECT + size):
             self.lost += 1
             self.direct.dropped += 1
             self.direct.ledger.dropped_credit += 1
@@ -210,8 +211,8 @@ cdef class Target:
         memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
         memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
         self.extras.waiting.append(frame)
-        self.direct.held += size
-        self.direct.ledger.used += size
+        self.direct.held += HELD_OBJECT + size
+        self.direct.ledger.used += HELD_OBJECT + size
         self.direct.ledger.payload_out += payload
         return 0
 
@@ -225,8 +226,8 @@ cdef class Target:
         self.credit += messages
         while self.credit and self.extras.waiting and not self.ended:
             frame = self.extras.waiting.popleft()
-            self.direct.held -= PyBytes_GET_SIZE(frame)
-            self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
+            self.direct.held -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
+            self.direct.ledger.used -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
             self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
             self.credit -= 1
             self.count()
@@ -263,8 +264,8 @@ cdef class Target:
         if self.credit != UNLIMITED_CREDIT and self.extras.waiting:
             lost = len(self.extras.waiting)
             for frame in self.extras.waiting:
-                self.direct.held -= PyBytes_GET_SIZE(frame)
-                self.direct.ledger.used -= PyBytes_GET_SIZE(frame)
+                self.direct.held -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
+                self.direct.ledger.used -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
             self.extras.waiting.clear()
             self.lost += lost
             self.direct.dropped += lost

@@ -9,6 +9,8 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
+from broker.wire.ledger cimport Ledger, Pot
+
 cdef enum:
     # A rest up to this size is moved into the shared buffer before the next read: cheaper than a buffer of its own.
     SMALL_REST = 16 * 1024
@@ -40,14 +42,18 @@ cdef class ReceiveBuffer:
 cdef class Inbox:
     """The unparsed bytes of one connection."""
 
-    def __cinit__(self, ReceiveBuffer shared, Ledger ledger):
+    def __cinit__(self, ReceiveBuffer shared not None, Ledger ledger not None):
         self.shared = shared
         self.ledger = ledger
+        self.pot, self.handshakes = ledger.inboxes, ledger.handshakes
+        self.stranger_max = -1
 
     def __dealloc__(self):
         free(self.part)
-        if self.ledger is not None:
-            self.ledger.used -= self.counted
+        if self.pot is not None:
+            self.pot.force(-self.counted)
+        if self.handshakes is not None:
+            self.handshakes.force(-self.excess)
 
     @property
     def size(self):
@@ -68,6 +74,8 @@ cdef class Inbox:
     cdef int open_space(self) except -1:
         """Let `shared.view` be where the next read goes."""
         cdef ReceiveBuffer shared = self.shared
+        cdef Pot pot = self.pot
+        cdef Py_ssize_t capacity
         if self.part_size <= SMALL_REST:
             if self.part_size:
                 memcpy(shared.data, self.part, self.part_size)
@@ -76,9 +84,15 @@ cdef class Inbox:
             shared.view_size = shared.capacity - self.part_size
             if self.read_max:
                 shared.view_size = max(1, min(shared.view_size, self.read_max - self.part_size))
+            if 2 * pot.used > pot.limit:
+                # What is read and cannot be parsed yet, because its publisher is held back, is kept whatever the bound.
+                shared.view_size = min(shared.view_size, SMALL_REST)
             return 0
         if self.part_capacity - self.part_size < SMALL_REST:
-            self.grow(min(2 * self.part_capacity, max(self.wanted, self.part_size) + SMALL_REST))
+            capacity = min(2 * self.part_capacity, max(self.wanted, self.part_size) + SMALL_REST)
+            if not pot.admits(capacity - self.part_capacity):
+                capacity = self.part_size + SMALL_REST    # it may be nearly complete; if it is not, it is over
+            self.grow(max(capacity, self.part_capacity))
         self.in_shared = False
         shared.view = self.part + self.part_size
         shared.view_size = self.part_capacity - self.part_size
@@ -155,8 +169,47 @@ cdef class Inbox:
         return 0
 
     cdef void count(self) noexcept:
-        self.ledger.used += self.part_capacity - self.counted
-        self.counted = self.part_capacity
+        cdef Py_ssize_t held = self.part_capacity + self.outside
+        cdef Py_ssize_t excess = held - self.stranger_max if 0 <= self.stranger_max < held else 0
+        self.pot.force(held - excess - self.counted)
+        self.counted = held - excess
+        if excess != self.excess:
+            self.handshakes.force(excess - self.excess)
+            self.excess = excess
+
+    cdef bint over(self) noexcept:
+        """Does it hold more than is its own, while all together hold more than they may?"""
+        cdef Pot pot
+        if self.excess:
+            pot = self.handshakes
+        elif self.counted > SMALL_REST:
+            pot = self.pot
+        else:
+            return False
+        if pot.used <= pot.limit:
+            return False
+        pot.refused += 1
+        return True
+
+    @property
+    def crowded(self):
+        """`over`, for Python."""
+        return self.over()
+
+    def stranger(self, Py_ssize_t octets_max):
+        """It is of a client that is not let in yet, and has so many bytes for itself."""
+        self.stranger_max = octets_max
+        self.count()
+
+    def admitted(self):
+        """Its client is let in."""
+        self.stranger_max = -1
+        self.count()
+
+    def keep_outside(self, Py_ssize_t octets):
+        """So many bytes more are kept elsewhere, before they came here or after; less than 0: fewer."""
+        self.outside += octets
+        self.count()
 
     def clear(self):
         """Drop what is unparsed: the connection is closed."""

@@ -17,6 +17,7 @@ cdef enum Event:    # what `advance` returns, in C
     HELD_BACK = 3             # BLOCKED
     REFUSED = 4               # FAULT
     OVERSIZE = 5              # TOO_LARGE
+    OVER = 6                  # NO_ROOM
 
 cdef class Lane:
     cdef:

@@ -7,6 +7,7 @@ PUBLISH: int
 BLOCKED: int
 FAULT: int
 TOO_LARGE: int
+NO_ROOM: int
 
 class Lane:
     inbox: Inbox

@@ -8,6 +8,7 @@ PUBLISH = 2       # a PUBLISH for Python
 BLOCKED = 3       # an outbox holds this client back: `blocker`; the frame is still to be done
 FAULT = 4         # malformed; nothing more can be read
 TOO_LARGE = 5     # a frame above the limit; nothing more can be read
+NO_ROOM = 6       # the rest is an incomplete frame, and all inboxes together hold too much: it is given up
 
 
 cdef class Lane:
@@ -43,6 +44,8 @@ cdef class Lane:
         if self.heard:
             self.heard = False
             self.heard_at = now - self.ledger.standstill
+        if event == WAITS and self.inbox.over():
+            return OVER
         return event
 
     cdef int take_frames(self, double now) except -1:

@@ -13,14 +13,33 @@ cdef class Settler:
     # Puts what it has joined where it belongs.
     cdef int settle(self) except -1
 
+cdef class Pot:
+    # Bytes that all owners of one kind take together, and how many they may take.
+    cdef:
+        readonly str name
+        readonly Py_ssize_t used
+        public Py_ssize_t limit
+        readonly uint64_t refused         # times that there was no room
+
+    cdef inline bint admits(self, Py_ssize_t octets) noexcept:
+        return self.used + octets <= self.limit
+
+    cdef bint take(self, Py_ssize_t octets) noexcept
+    cdef void force(self, Py_ssize_t octets) noexcept
+
 cdef class Ledger:
     cdef:
         public double now                 # of the read, or the tick, whose messages are being published
         # Seconds in which the loop stood still, so far. What a peer must do in time is timed without them: `awake`.
         public double standstill
-        # Memory: bytes unsent or held, in all outboxes, and assembled in all inboxes.
+        # Memory: bytes unsent or waiting for credit, of all outboxes.
         readonly Py_ssize_t used
         public Py_ssize_t limit
+        # Other memory, each pot with its bound.
+        readonly Pot inboxes              # received and not parsed yet, and topic aliases
+        readonly Pot handshakes           # of clients that are not let in yet, above what each has for itself
+        readonly Pot sessions             # identifiers, users, wills, tables of sessions
+        readonly Pot subscriptions        # filters, their place in the index, queue groups
         # Messages kept in queues, windows and the retained store, each counted once, however many keep it.
         readonly Py_ssize_t stored, stored_messages
         public Py_ssize_t stored_limit

@@ -6,10 +6,49 @@ cdef class Settler:
         raise NotImplementedError("a settler that does not settle")
 
 
+cdef class Pot:
+    """A bound on memory, shared by all owners of one kind of state.
+
+    An owner calls `take` before it keeps something and refuses what it cannot keep. It calls `give` when it lets go.
+    `force` is for what is there already, such as bytes that have been read: the owner looks at `full` afterwards.
+    Shares of single users are not here: whoever splits a pot counts beside it.
+    """
+
+    def __cinit__(self, str name not None, Py_ssize_t limit=1 << 62):
+        self.name = name
+        self.limit = limit
+
+    cdef bint take(self, Py_ssize_t octets) noexcept:
+        if self.used + octets > self.limit and octets > 0:
+            self.refused += 1
+            return False
+        self.used += octets
+        return True
+
+    cdef void force(self, Py_ssize_t octets) noexcept:
+        self.used += octets
+
+    def reserve(self, Py_ssize_t octets):
+        """`take`, for Python: False if there is no room, and nothing is taken then. Less than 0 always fits."""
+        return self.take(octets)
+
+    def add(self, Py_ssize_t octets):
+        """`force`, for Python: count what is there already; less than 0 for what is gone."""
+        self.force(octets)
+
+    def give(self, Py_ssize_t octets):
+        """They are not kept any more."""
+        self.used -= octets
+
+    @property
+    def full(self):
+        return self.used > self.limit
+
+
 cdef class Ledger:
     """Shared by all outboxes of one broker.
 
-    limit         bytes that all outboxes and inboxes together may hold
+    limit         bytes that all outboxes together may hold
     schedule      called without arguments when the first outbox of a turn becomes dirty; must arrange for a flush
     stored_limit  bytes that the messages kept in queues, windows and the retained store may take together
     """
@@ -18,6 +57,10 @@ cdef class Ledger:
         self.limit = limit
         self.stored_limit = stored_limit
         self._schedule = schedule
+        self.inboxes = Pot("inboxes")
+        self.handshakes = Pot("handshakes")
+        self.sessions = Pot("sessions")
+        self.subscriptions = Pot("subscriptions")
         self.dirty = []
         self.attention = []
         self.ended = []
@@ -26,6 +69,11 @@ cdef class Ledger:
     def awake(self, double now):
         """The time of a clock that stands still while the loop does: for what a peer must do before its time is over."""
         return now - self.standstill
+
+    @property
+    def pots(self):
+        """All of them."""
+        return self.inboxes, self.handshakes, self.sessions, self.subscriptions
 
     def take_dirty(self):
         """The outboxes that got something since the last call."""
@@ -50,6 +98,10 @@ cdef class Ledger:
         cdef list faults = self.faults
         self.faults = []
         return faults
+
+    def keep(self, Py_ssize_t octets):
+        """Count what is stored beside messages, such as an index of them; less than 0: it is gone."""
+        self.stored += octets
 
     def count_in(self, Py_ssize_t octets):
         """Count `octets` bytes received."""

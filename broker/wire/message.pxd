@@ -18,6 +18,8 @@ from broker.wire.ledger cimport Ledger
 cdef enum:
     # Bodies from this size on are shared by the outboxes instead of copied: a copy costs more than a second iovec.
     SHARED_BODY = 16 * 1024
+    # Bytes of whoever keeps a message for long: a flight and its place in a table or queue, an entry of the retained store.
+    HOLDER = 96
 
 cdef enum RetainRule:
     CLEAR = 0             # the retain flag of a copy: never set

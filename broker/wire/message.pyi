@@ -3,6 +3,7 @@ from typing import Any
 from broker.wire.ledger import Ledger
 
 NEVER: float
+HOLDER_BYTES: int
 RETAIN_CLEAR: int
 RETAIN_AS_PUBLISHED: int
 RETAIN_SET: int

@@ -19,9 +19,11 @@ from broker.wire.ledger cimport Ledger
 
 cdef enum:
     KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
-    OBJECTS = 192             # bytes of a kept message beside its octets: the objects
+    OBJECTS = 272             # bytes of a kept message beside its octets: the message, topic and fields as objects
+    PAYLOAD_OBJECT = 40       # of the payload, if it has one of its own
 
 NEVER = INFINITY
+HOLDER_BYTES = HOLDER     # that each of those counts who keep a message
 RETAIN_CLEAR, RETAIN_AS_PUBLISHED, RETAIN_SET = CLEAR, AS_PUBLISHED, SET
 
 publications = 0
@@ -239,18 +241,20 @@ cdef class Message:
     # -- kept for long ----------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t bytes_held(self) noexcept:
-        cdef Py_ssize_t payload = self.payload_size if self.payload_octets is not None else 0
+        cdef Py_ssize_t payload = PAYLOAD_OBJECT + self.payload_size if self.payload_octets is not None else 0
         return OBJECTS + self.topic_size + payload + self.fields_size
 
     cdef void hold(self, Ledger ledger) noexcept:
-        """Somebody keeps it for long. The first one enters it in the ledger."""
+        """Somebody keeps it for long. The first one enters it in the ledger, and each itself."""
         if self.holders == 0:
             ledger.stored += self.bytes_held()
             ledger.stored_messages += 1
+        ledger.stored += HOLDER
         self.holders += 1
 
     cdef void release(self, Ledger ledger) noexcept:
         self.holders -= 1
+        ledger.stored -= HOLDER
         if self.holders == 0:
             ledger.stored -= self.bytes_held()
             ledger.stored_messages -= 1

@@ -109,7 +109,8 @@ cdef class Outbox:
             # not held any more meets the policy. Under pause more may come: the copies of one message for all
             # subscriptions of a connection, and from those who are not held any more. That is bounded.
             self.begin_pause()
-            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size):
+            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size) and (
+                    self.policy_code == PAUSE or self.ledger.used + size <= self.ledger.limit):
                 return True
         if self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
             while self.scanned < self.count:

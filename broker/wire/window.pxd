@@ -13,7 +13,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport Ledger, Pot
 from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
 
@@ -73,6 +73,7 @@ cdef class Window:
         readonly list sources
         readonly uint64_t settled     # flights that came to their end, whichever
         Ledger ledger
+        Pot pot                       # that counts `slots`, from the first growth on
         list slots
         Py_ssize_t mask
         int last                      # identifier given

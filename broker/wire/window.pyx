@@ -15,8 +15,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from broker.wire.frames cimport FIRM, MESSAGE
-from broker.wire.ledger cimport Ledger
-from broker.wire.message cimport Message, Variant, begin, identifier_into, prepare
+from broker.wire.ledger cimport Ledger, Pot
+from broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
 from broker.wire.outbox cimport Outbox
 
 cdef enum:
@@ -168,10 +168,15 @@ cdef class Window:
         self.outbox = outbox
         self.queue = queue
         self.ledger = outbox.ledger
+        self.pot = self.ledger.sessions
         self.again = NOTHING
         self.sources = []
         self.slots = [None] * FIRST_SLOTS
         self.mask = FIRST_SLOTS - 1
+
+    def __dealloc__(self):
+        if self.pot is not None:
+            self.pot.force(-8 * (self.mask + 1 - FIRST_SLOTS))
 
     # -- a message comes --------------------------------------------------------------------------------------------
 
@@ -251,6 +256,7 @@ cdef class Window:
     cdef int grow(self) except -1:
         cdef list slots = [None] * (2 * (self.mask + 1))
         cdef Flight flight
+        self.pot.force(8 * (self.mask + 1))
         self.mask = 2 * self.mask + 1
         for flight in self.slots:
             if flight is not None:
@@ -275,6 +281,8 @@ cdef class Window:
         if flight.message is not None:
             flight.message.release(self.ledger)
             flight.message = None
+        else:
+            self.ledger.stored -= HOLDER
         return 0
 
     cdef bint settle(self, int identifier, FlightState state, double now) except -1:
@@ -304,6 +312,7 @@ cdef class Window:
         if flight.state == AWAITING_PUBREC:
             flight.message.release(self.ledger)
             flight.message = None
+            self.ledger.stored += HOLDER    # the flight itself is there until PUBCOMP
             flight.state = AWAITING_PUBCOMP
             self.order += 1
             flight.order = self.order

@@ -18,6 +18,7 @@ from broker.core.reader import Reader
 from broker.core.session import Session
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
+from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
 from broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, carried, reason_of
 from broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
@@ -64,6 +65,7 @@ class MqttConnection(Reader):
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
         inbox.read_max = FIXED_HEADER + first_max
+        inbox.stranger(limits.handshake_frame_bytes_max)
         super().__init__(broker, wire, now, lane.Lane(
             inbox, outbox, broker.routes, broker.ledger,
             packet_max=first_max, control_max=limits.control_bytes_max,
@@ -75,6 +77,7 @@ class MqttConnection(Reader):
         self.keep_alive = 0  # seconds; 0: none
         self.auth: Authentication | None = None
         self._accepted: Accepted | None = None  # CONNECT, until it is answered
+        self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
         self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
@@ -124,11 +127,15 @@ class MqttConnection(Reader):
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
         self.state = State.CLOSED
+        self._keep_connect(0)
+        self.lane.forget_aliases()
         self.inbox.clear()
         if self.client is None:
             self.outbox.discard()
             return []
         now = self.wire.now()
+        if isinstance(self.client.format, AliasFormat):
+            self.client.format.forget()
         self.broker.sessions.leave(self.client, now, will=True)  # without effect if it has left
         released = self.broker.disconnect(self.client, reason, now)
         self.broker.finish()
@@ -222,6 +229,7 @@ class MqttConnection(Reader):
         if self.version is None and first >> 4 == PacketType.CONNECT:
             self.version = version_of(body)  # a CONNECT that is refused is answered in its own
             packet = decode(first, body, None)
+            self._keep_connect(len(body))
         else:
             if self.state is State.CONNECTED:
                 self._at_work = on_subscribe.begin(self, first, body)
@@ -275,6 +283,13 @@ class MqttConnection(Reader):
         self.state = State.AUTHENTICATING
         self._authenticate(packet.properties.authentication_data, now)
 
+    def _keep_connect(self, octets: int) -> None:
+        """Its CONNECT is kept until it is let in or refused: 0 then. Raises LimitExceeded if there is no room."""
+        self.inbox.keep_outside(octets - self._accepted_bytes)
+        self._accepted_bytes = octets
+        if octets and self.inbox.crowded:
+            raise self.no_room()
+
     def _on_auth(self, packet: Auth, now: float) -> None:
         if self.auth is None:
             raise ProtocolError("AUTH: this connection began without an Authentication Method")  # 4.12
@@ -299,7 +314,7 @@ class MqttConnection(Reader):
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(identity, self.wire.address, self.options)
+        wanted = accepted.wanted(identity, self.wire.address, self.options, broker.ledger.inboxes)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED
@@ -310,6 +325,7 @@ class MqttConnection(Reader):
         if self.auth is not None:
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
+        self._keep_connect(0)
         if not self._put(connack):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
@@ -317,8 +333,10 @@ class MqttConnection(Reader):
         self.lane.silent = broker.store.durable
         self.lane.check_text = self.options.payload_format_check
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
+                        alias_bytes_max=self.options.topic_alias_bytes_max,
                         maximum_qos=self.options.maximum_qos)
         self.inbox.read_max = 0
+        self.inbox.admitted()
         broker.sessions.resume(session, now)
 
     def _on_disconnect(self, packet: Disconnect, now: float) -> None:
@@ -394,6 +412,8 @@ class MqttConnection(Reader):
         self.state = State.CLOSED
         if self.client is not None:
             self.broker.sessions.leave(self.client, self.wire.now(), will=True)  # without effect if it has left
+        self._accepted = None
+        self._keep_connect(0)
         self.wire.close(reason)
 
 

@@ -11,6 +11,7 @@
 
 from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
+from broker.wire.ledger cimport Pot
 from broker.wire.message cimport Format, Message
 from broker.wire.window cimport Window
 
@@ -32,8 +33,10 @@ cdef class Lane(AnyLane):
         # Topics by the Topic Alias that the client has given them (3.3.2.3.4): alias_max + 1, once there is one.
         int maximum_qos                   # what the client was told
         readonly int alias_max
+        Pot alias_pot
+        Py_ssize_t alias_bytes_max        # that they may take
         list aliases
-        Py_ssize_t aliases_bytes          # entered in the ledger
+        readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
         readonly Py_ssize_t packet_size   # the fixed header included
@@ -50,6 +53,7 @@ cdef class Lane(AnyLane):
     cdef int take_publish(self, double now) except -1
     cdef bint is_text_indeed(self) noexcept
     cdef bint resolve_alias(self) except -1
+    cdef bint keep_alias(self, int alias, bytes before) except -1
     cdef int cut_alias_out(self) except -1
     cdef bint sent(self, Py_ssize_t routed) except -1
     cdef int answer(self, int kind, int reason) except -1

@@ -24,6 +24,7 @@ class Lane(AnyLane):
     fault: str
     fault_reason: int
     alias_max: int
+    aliases_bytes: int
     first_byte: int
     packet_size: int
     message: Message
@@ -31,7 +32,10 @@ class Lane(AnyLane):
     def __init__(
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, packet_max: int, control_max: int
     ) -> None: ...
-    def begin(self, format: PublishFormat, window: Window, *, alias_max: int, maximum_qos: int = 2) -> None: ...
+    def begin(
+        self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ..., maximum_qos: int = 2
+    ) -> None: ...
+    def forget_aliases(self) -> None: ...
     def packet(self) -> bytes: ...
     @property
     def packet_id(self) -> int | None: ...

@@ -43,7 +43,7 @@ from broker.protocols.mqtt.reason_codes import ReasonCode
 PACKET = FRAME
 
 cdef enum:
-    DONE = 6                    # beside those of lane.Event: go on
+    DONE = 7                    # beside those of lane.Event: go on
     PUBLISH_TYPE = 3
     PUBACK = 0x40
     PUBREC = 0x50
@@ -61,7 +61,7 @@ for octet in range(256):
     VALID[octet] = octet in VALID_FIRST_BYTES
 
 
-# It counts bytes in the ledger until it is freed, and the collector must not take the ledger from it before.
+# It counts bytes in a pot until it is freed, and the collector must not take the pot from it before.
 @cython.no_gc_clear
 cdef class Lane(AnyLane):
     """The packets of one connection.
@@ -77,19 +77,22 @@ cdef class Lane(AnyLane):
         self.routes = routes
         self.collector = routes.collector
         self.ledger = ledger
+        self.alias_pot = ledger.inboxes
         self.packet_max = packet_max
         self.control_max = control_max
         self.message = borrowed(MQTT_3_1_1)
 
     def __dealloc__(self):
         free(self.spliced)
-        self.ledger.used -= self.aliases_bytes
+        self.alias_pot.force(-self.aliases_bytes)
 
-    def begin(self, Format format not None, Window window not None, *, int alias_max, int maximum_qos=2):
+    def begin(self, Format format not None, Window window not None, *, int alias_max,
+              Py_ssize_t alias_bytes_max=64 * 1024, int maximum_qos=2):
         """CONNECT is accepted.
 
         format       of the messages that come: FORMATS[version]
         alias_max    the Topic Alias Maximum that the client was told
+        alias_bytes_max  what its topics may take
         maximum_qos  its Maximum QoS
         """
         self.message.format = format
@@ -98,7 +101,14 @@ cdef class Lane(AnyLane):
         self.window = window
         self.alias_max = alias_max
         self.maximum_qos = maximum_qos
+        self.alias_bytes_max = alias_bytes_max
         self.open = True
+
+    def forget_aliases(self):
+        """The connection is over: nobody will ask for them."""
+        self.aliases = None
+        self.alias_pot.force(-self.aliases_bytes)
+        self.aliases_bytes = self.alias_max = 0
 
     cdef int take_frames(self, double now) except -1:
         cdef int event
@@ -266,20 +276,37 @@ cdef class Lane(AnyLane):
             return False
         if self.aliases is None:
             self.aliases = [None] * (self.alias_max + 1)
+            self.aliases_bytes = 8 * (self.alias_max + 1)    # its own size is the operator's choice; only the topics are bounded
+            self.alias_bytes_max += self.aliases_bytes
+            self.alias_pot.force(self.aliases_bytes)
         topic = self.aliases[alias]
         if message.topic_size:
-            if topic is not None:
-                self.aliases_bytes -= TOPIC_OBJECT + PyBytes_GET_SIZE(topic)
-                self.ledger.used -= TOPIC_OBJECT + PyBytes_GET_SIZE(topic)
-            topic = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
-            self.aliases[alias] = topic
-            self.aliases_bytes += TOPIC_OBJECT + message.topic_size
-            self.ledger.used += TOPIC_OBJECT + message.topic_size
+            if not self.keep_alias(alias, topic):
+                return False
+            topic = self.aliases[alias]
         elif topic is None:
             self.refuse(f"PUBLISH: Topic Alias {alias}, which no Topic Name was sent with", ReasonCode.PROTOCOL_ERROR)
             return False
         message.topic_at, message.topic_size = PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic)
         self.cut_alias_out()
+        return True
+
+    cdef bint keep_alias(self, int alias, bytes before) except -1:
+        """Keep the topic at hand for an alias, in place of the one `before`. False: there is no room."""
+        cdef Message message = self.message
+        cdef Py_ssize_t more = TOPIC_OBJECT + message.topic_size
+        if before is not None:
+            more -= TOPIC_OBJECT + PyBytes_GET_SIZE(before)
+        if self.aliases_bytes + more > self.alias_bytes_max:
+            self.refuse(f"PUBLISH: topic aliases of {self.aliases_bytes + more} bytes; at most {self.alias_bytes_max} "
+                        "on one connection (mqtt_topic_alias_bytes_max)", ReasonCode.QUOTA_EXCEEDED)
+            return False
+        if not self.alias_pot.take(more):
+            self.refuse(f"PUBLISH: no room for a topic alias; all connections together may keep "
+                        f"{self.alias_pot.limit} bytes (inboxes_bytes_max)", ReasonCode.QUOTA_EXCEEDED)
+            return False
+        self.aliases_bytes += more
+        self.aliases[alias] = PyBytes_FromStringAndSize(message.topic_at, message.topic_size)
         return True
 
     cdef int cut_alias_out(self) except -1:

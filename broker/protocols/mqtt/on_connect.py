@@ -20,6 +20,7 @@ from broker.protocols.mqtt.packets import ConnAck, Connect, Will
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.version import V3, V5, Version
+from broker.wire.ledger import Pot
 from broker.wire.message import Format, Message
 
 MQTT: Final = SYNTAXES.index("mqtt")
@@ -41,7 +42,7 @@ class Accepted:
     def properties(self) -> Properties:
         return self.packet.properties
 
-    def wanted(self, identity: Identity, address: str, options: Options) -> session.Connect:
+    def wanted(self, identity: Identity, address: str, options: Options, aliases: Pot) -> session.Connect:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -50,7 +51,7 @@ class Accepted:
             seconds = properties.session_expiry_interval or 0
             expiry = seconds_of(seconds)
         return session.Connect(
-            client_id=self.client_id, format=self.format(options),
+            client_id=self.client_id, format=self.format(options, aliases),
             protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1", address=address,
             user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,
@@ -58,11 +59,11 @@ class Accepted:
             will=self.will,
         )
 
-    def format(self, options: Options) -> PublishFormat:
+    def format(self, options: Options, aliases: Pot) -> PublishFormat:
         """Its own one for a client that takes Topic Aliases."""
         taken = min(self.properties.topic_alias_maximum or 0, options.topic_alias_max)
         if taken:
-            return AliasFormat(taken, self.properties.maximum_packet_size)
+            return AliasFormat(taken, self.properties.maximum_packet_size, aliases)
         return FORMATS[self.packet.protocol_version]
 
     def connack(self, present: bool, expiry: float, limits: Limits, options: Options, inbox: str) -> ConnAck:
@@ -102,6 +103,11 @@ def _told(asked: int | None, expiry: float) -> int | None:
 def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
     """Raises ProtocolError with the reason for the CONNACK."""
     client_id = packet.client_id
+    if len(client_id.encode()) > limits.name_bytes_max:
+        raise ProtocolError(
+            f"CONNECT: a client identifier of {len(client_id.encode())} bytes; at most {limits.name_bytes_max} "
+            "(name_bytes_max)", ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+        )
     if not client_id:
         if packet.protocol_version is V3 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
             raise ProtocolError(

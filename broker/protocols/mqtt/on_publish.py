@@ -44,6 +44,8 @@ def publish(connection: "MqttConnection", now: float) -> bool:
             "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
             ReasonCode.RETAIN_NOT_SUPPORTED,
         )  # 3.2.2.3.5; 3.1.1 cannot be told before: such a message is delivered, and counted as not retained
+    if qos == 2 and packet_id is not None:
+        session.expect(packet_id)  # before it is published: it must be remembered then
     try:
         if lane.check_text and lane.is_text:
             check_text(message.payload, "PUBLISH: the payload")

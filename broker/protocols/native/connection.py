@@ -56,6 +56,7 @@ class NativeConnection(Reader):
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
         inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
+        inbox.stranger(inbox.read_max)
         super().__init__(broker, wire, now, lane.Lane(
             inbox, outbox, broker.routes, broker.ledger,
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
@@ -268,6 +269,7 @@ class NativeConnection(Reader):
             raise errors.UnsupportedVersion(
                 f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
             )
+        self.broker.check_names(hello.client, hello.user)
         self._hello = hello
         self.state = State.AUTHENTICATING
         self.inbox.pause()
@@ -290,6 +292,7 @@ class NativeConnection(Reader):
         self.lane.open = True
         self.lane.silent = self.broker.store.durable
         self.inbox.read_max = 0
+        self.inbox.admitted()
         # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
         self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4
         self.outbox.write(

@@ -100,12 +100,12 @@ def test_frames_come_out_whole_whoever_else_reads(streams: list[Stream], order: 
         if turn % 3 == 0:
             reader.resume()
         kept = sum(each.inbox.size for each in readers)
-        assert kept <= ledger.used <= 4 * kept + 64 * len(readers)
+        assert kept <= ledger.inboxes.used <= 4 * kept + 64 * len(readers)
     for reader, stream in zip(readers, streams, strict=True):
         reader.resume()
         assert reader.frames == stream.bodies()
         assert reader.inbox.size == 0
-    assert ledger.used == 0
+    assert ledger.inboxes.used == 0
 
 
 def test_memory_follows_what_came_and_not_what_was_announced() -> None:
@@ -114,22 +114,22 @@ def test_memory_follows_what_came_and_not_what_was_announced() -> None:
     reader.wire.append((1 << 20).to_bytes(4, "big") + bytes(10))
     reader.read(1 << 30)
     assert reader.inbox.wanted == 4 + (1 << 20)
-    assert ledger.used < 100
+    assert ledger.inboxes.used < 100
     reader.wire.extend([bytes(16_000)] * 4)
     while reader.wire:
         reader.read(1 << 30)
-        assert ledger.used <= 2 * reader.inbox.size + 32 * 1024
+        assert ledger.inboxes.used <= 2 * reader.inbox.size + 32 * 1024
     reader.inbox.clear()
-    assert ledger.used == reader.inbox.size == 0
+    assert ledger.inboxes.used == reader.inbox.size == 0
 
 
 def test_an_inbox_that_goes_gives_its_memory_back() -> None:
     ledger = Ledger(1 << 30, lambda: None)
     inbox = Inbox(ReceiveBuffer(), ledger)
     inbox.feed(bytes(1_000))
-    assert ledger.used >= 1_000
+    assert ledger.inboxes.used >= 1_000
     del inbox
-    assert ledger.used == 0
+    assert ledger.inboxes.used == 0
 
 
 def test_what_may_be_read_can_be_bounded() -> None:

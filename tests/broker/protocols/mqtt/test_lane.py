@@ -82,9 +82,9 @@ def test_between_reads_nothing_is_held_but_the_beginning_of_one_packet() -> None
     for piece in cut(large * 3, 1_000):
         client.send(piece)
         assert client.inbox.size < len(large)
-        assert client.ledger.used < 2 * len(large) + 40_000
+        assert client.ledger.inboxes.used < 2 * len(large) + 40_000
     assert client.inbox.size == 0
-    assert client.ledger.used == 0
+    assert client.ledger.inboxes.used == 0
 
 
 def test_who_leaves_answers_unread_is_not_read_from() -> None:

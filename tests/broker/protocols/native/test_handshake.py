@@ -108,7 +108,7 @@ def test_a_stranger_is_held_no_more_for_than_a_small_frame() -> None:
     peer.log_in = False
     peer.send(frame(1, 1, {}) + frame(11, 1) * 20_000)
     assert peer.protocol.inbox.size <= 4_100
-    assert world.broker.ledger.used <= 4_100 + 64
+    assert world.broker.ledger.inboxes.used <= 4_100 + 64
     peer.protocol.authenticated(ANONYMOUS, world.now)
     world.turn()
     assert len(peer.frames()) == 20_001
