@@ -43,6 +43,8 @@ from broker.wire.inbox import Inbox, ReceiveBuffer
 
 log: Final = structlog.stdlib.get_logger("native")
 
+NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread is told of no hold
+
 REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
 
 
@@ -67,6 +69,7 @@ class NativeConnection(Reader):
         self.pinged_at: float | None = None  # by us; an answer is heard later
         self._hello: Hello | None = None
         self._pings = 0
+        self._told_held = False
 
     # -- what has come (Reader) -------------------------------------------------------------------------------------
 
@@ -199,7 +202,9 @@ class NativeConnection(Reader):
             self.unblock(self.wire.now())
 
     def held(self, held: bool, seconds: float) -> None:
-        if self.state is State.CONNECTED:
+        # Who publishes and reads nothing must not be choked by what it was told unasked.
+        if self.state is State.CONNECTED and (self._told_held if not held else self.outbox.size < NOTICE_ROOM):
+            self._told_held = held
             self.outbox.write(frames.held(held, seconds))
 
     # -- frames -----------------------------------------------------------------------------------------------------

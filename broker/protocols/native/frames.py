@@ -351,7 +351,7 @@ def pong(token: int | None) -> bytes:
 
 
 def held(held: bool, seconds: float) -> bytes:
-    return encode(Type.HELD, held, None if held else seconds)
+    return encode(Type.HELD, True) if held else encode(Type.HELD, False, seconds)
 
 
 def error(request: int | None, code: str, text: str, details: Mapping[str, Any] | None = None) -> bytes:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.broker.protocols.native.world import KIB, Peer, World, frame, messages, publish
+from tests.broker.protocols.native.world import HELD, KIB, Peer, World, frame, messages, publish
 
 SIZE = 1_000  # bytes of a payload
 OUTBOX = 64 * KIB
@@ -113,6 +113,35 @@ def test_pause_holds_the_publisher_back_and_loses_nothing() -> None:
     assert world.broker.ledger.used == 0
     assert world.broker.ledger.pausing == 0
     assert world.broker.ledger.dropped_newest == 0
+
+
+def test_a_publisher_is_told_that_it_is_held_and_for_how_long() -> None:
+    world = World(outbox_bytes_max=OUTBOX)
+    slow, publisher = stalled(world, "pause"), world.connect()
+    publisher.send(numbered(70))
+    assert publisher.frames() == []
+    assert publisher.notices == [[HELD, True]]
+    world.pass_time(0.5)
+    slow.read_all()
+    assert publisher.frames() == []
+    assert publisher.notices == [[HELD, True], [HELD, False, 0.5]]
+
+
+def test_a_publisher_that_reads_nothing_is_not_choked_by_what_it_is_told() -> None:
+    world = World(outbox_bytes_max=OUTBOX, control_bytes_max=4 * KIB, pause_seconds_max=3_600)
+    slow, publisher = stalled(world, "pause"), world.connect()
+    publisher.reads = False
+    for _ in range(300):
+        publisher.send(numbered(70))
+        slow.read_all()
+        slow.reads = False
+        slow.frames()
+    assert world.broker.flow.publishers_paused >= 300
+    assert publisher.protocol.outbox.size < 1_100
+    publisher.read_all()
+    assert publisher.frames() == []
+    assert [held for _, held, *_ in publisher.notices[:2]] == [True, False]
+    assert not publisher.notices[-1][1]
 
 
 def test_only_those_who_publish_to_the_slow_one_are_held_back() -> None:
