@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from archive import ArchiveError, Corrupt, Gone, Loss, Missing
@@ -19,6 +19,7 @@ from archive.reader import Lost
 
 log: Final = logging.getLogger(__name__)
 
+UNLIKELY: Final = {8: "a date", 10: "seconds"}  # digits of a time that nobody means as milliseconds
 EARLIEST, LATEST = "earliest", "latest"
 ROWS_PER_PARTITION: Final = 262_144  # some 0.3 s of reading: enough tasks for a few processors, few enough to plan
 
@@ -140,14 +141,22 @@ def offset_option(archive: Log, name: str, text: str) -> Position:
         told = None
     if isinstance(told, dict):
         return Position.of({"archive": archive.id, **told})
-    if not isinstance(told, int) or told < 0:
+    if not isinstance(told, int) or isinstance(told, bool) or told < 0:
         raise ValueError(f"{name}={text!r}: give earliest, latest, an offset or a position in JSON")
+    if told > archive.end:
+        raise ValueError(f"{name}={text}: the archive has offsets from {archive.start} to before {archive.end}")
     return position_at(archive, told)
 
 
 def microseconds(name: str, text: str) -> int:
     """A time as ISO 8601 has it, with its zone, or in milliseconds since 1970, as Kafka's source wants it."""
     if text.isascii() and text.isdigit():
+        if len(text) in UNLIKELY:
+            at = datetime.fromtimestamp(int(text) / 1000, UTC)
+            raise ValueError(
+                f"{name}={text}: as milliseconds since 1970 that is {at:%Y-%m-%dT%H:%M:%SZ}, and looks like "
+                f"{UNLIKELY[len(text)]}: give 2026-11-21T20:00:00Z, or milliseconds (13 digits)"
+            )
         return int(text) * 1000
     try:
         time = datetime.fromisoformat(text)

@@ -89,6 +89,8 @@ class Settings:
                 "the source fanlight needs one of the options path and url: the folder of an archive, or the broker "
                 "that keeps it, as in fanlight://127.0.0.1:7420"
             )
+        if "path" in options and (others := [name for name in broker.OPTIONS if name in options]):
+            raise ValueError(f"{', '.join(others)}: of a broker (option url); a folder (path) is read without")
         syntax = one_of(options, "syntax", ("amqp", "mqtt"))
         text = options.get("filter")
         index = index_of([(text, 0, syntax)]) if text is not None else None  # says if it is none, here as well

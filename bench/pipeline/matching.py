@@ -5,10 +5,14 @@
     rlike           a join whose condition is `topic RLIKE pattern`, the filters as regular expressions
     rlike, topics   the same for the distinct topics only, joined back to the messages: what one does next
     paho            a Python UDF with paho-mqtt's MQTTMatcher, explode of what it gives
+    paho, topics    the same for the distinct topics only, joined back to the messages
+
+Both indexes are built outside the clock: ours by `index_of`, paho's once in each worker, before the turns that count.
+With `topics of their own` each message has a topic that no other has: then matching distinct topics saves nothing.
 
 All give a row for each message and each filter that matches it, and are found to give equally many before they are
-measured. `rlike` and `paho` are given fewer messages: their rates are what counts. `rlike, topics` is given all, for
-its work is the same for few and for many.
+measured. `rlike` and `paho` are given fewer messages: their rates are what counts. `rlike, topics` and `paho, topics`
+are given all, for their work is the same for few and for many.
 """
 
 import re
@@ -30,6 +34,8 @@ SIZES = (1_000, 100_000, 1_000_000)
 QUICK_SIZES = (100,)
 RLIKE_UP_TO = 1_000  # filters: with more it takes minutes
 RLIKE, PAHO = 1_000, 200_000  # messages that each is given
+DISTINCT, DISTINCT_FILTERS = 250_000, 100_000  # messages with topics of their own, and filters for them
+_MATCHERS: dict[int, Any] = {}  # in a Python worker: paho's index of the filters in use, by how many they are
 
 
 def expression(filter: str) -> str:
@@ -44,17 +50,26 @@ def expression(filter: str) -> str:
 def by_paho(session: Any, filters: Sequence[str]) -> Any:
     """A UDF from a topic to the numbers of the filters that match it."""
     shared = session.sparkContext.broadcast(list(filters))
-    made: list[Any] = []  # in a worker, once
 
     def match(topic: str) -> list[int]:
-        if not made:
-            matcher: Any = import_module("paho.mqtt.matcher").MQTTMatcher()
-            for number, filter in enumerate(shared.value):
-                matcher[filter] = number
-            made.append(matcher)
-        return list(made[0].iter_match(topic))
+        # By the module's name: what a function refers to is sent with it, and would be new in each task.
+        found: Any = import_module("bench.pipeline.matching")
+        return list(found.paho_index(shared).iter_match(topic))
 
-    return F.udf(match, "array<bigint>", useArrow=False)
+    # Not deterministic: else Spark asks it twice, to leave out topics that nothing matches.
+    return F.udf(match, "array<bigint>", useArrow=False).asNondeterministic()
+
+
+def paho_index(shared: Any) -> Any:
+    """The MQTTMatcher of the filters in a broadcast, built once in a worker."""
+    size = len(shared.value)
+    if size not in _MATCHERS:
+        matcher: Any = import_module("paho.mqtt.matcher").MQTTMatcher()
+        for number, filter in enumerate(shared.value):
+            matcher[filter] = number
+        _MATCHERS.clear()
+        _MATCHERS[size] = matcher
+    return _MATCHERS[size]
 
 
 def groups(bench: Bench) -> Iterator[Group]:
@@ -66,6 +81,33 @@ def groups(bench: Bench) -> Iterator[Group]:
     }
     for size in QUICK_SIZES if bench.quick else SIZES:
         yield _group(bench, names, all_topics, sets, messages.filters(names, size))
+    yield _distinct(bench, names, bench.some(DISTINCT), QUICK_SIZES[0] if bench.quick else DISTINCT_FILTERS)
+
+
+def _distinct(bench: Bench, names: Sequence[str], rows: int, size: int) -> Group:
+    """Messages with topics of their own, each below one that filters are for."""
+    session, filters = bench.session, messages.filters(names, size)
+    below = [f"{name}/{number}" for number, name in enumerate(messages.drawn(names, rows))]
+    whole = session.read.parquet(str(messages.write_topics(bench.folder / "distinct", below)))
+    index = index_of((text, number, "mqtt") for number, text in enumerate(filters))
+    expected = int(index.match_many(below, syntax="mqtt")[0][-1])
+    frames = {
+        "match_topics": match_topics(whole, index, syntax="mqtt"),
+        "few_topics=False": match_topics(whole, index, syntax="mqtt", few_topics=False),
+    }
+    if find_spec("paho") is not None:
+        match = by_paho(session, filters)
+        frames["paho"] = whole.select("topic", F.explode(match("topic")).alias("subscription"))
+    for name, frame in frames.items():
+        if (counted := frame.count()) != expected:
+            raise AssertionError(f"distinct topics: {name} finds {counted:,} matches, and not {expected:,}")
+    beside = tuple(name for name in frames if name != "match_topics")
+    cases = [
+        Case(name, rows, partial(noop, frame), beside if name == "match_topics" else ())
+        for name, frame in frames.items()
+    ]
+    facts = {"filters": size, "topics": rows, "matches_per_message": round(expected / rows, 2)}
+    return Group(f"{size:,} filters, topics of their own", cases, facts)
 
 
 def _group(
@@ -88,6 +130,8 @@ def _group(
         few = bench.some(PAHO)
         match = by_paho(session, filters)
         frames["paho"] = few, sets[few].select("topic", F.explode(match("topic")).alias("subscription"))
+        matched = whole.distinct().select("topic", F.explode(match("topic")).alias("subscription"))
+        frames["paho, topics"] = bench.rows, whole.join(F.broadcast(matched), "topic")
     for name, (rows, frame) in frames.items():
         expected = sum(found[topic] for topic in all_topics[:rows])
         if (counted := frame.count()) != expected:

@@ -52,9 +52,11 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     dots: bool = False,
+    partial: tuple[bool, bool] = (False, False),
 ) -> Svg:
     """A line for each series of (x, y), x numbers or times. dots: the points by themselves, for what is no sequence.
 
+    partial: whether the first and the last point may be too low; what leads to such a one is dashed.
     On a logarithmic axis what is not above 0 is left out. What is not finite is left out.
     """
     shown: dict[str, list[tuple[float, float]]] = {}
@@ -76,9 +78,21 @@ def lines(
         if dots or len(places) == 1:
             parts += [f'<circle class="c{number}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in places]
         elif places:
-            path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
-            parts.append(f'<polyline class="c{number}" points="{path}"><title>{_text(name)}</title></polyline>')
+            parts += _line(places, number, name, partial)
     return _svg(HEIGHT + _legend(parts, list(shown)), parts, "lines")
+
+
+def _line(places: list[tuple[float, float]], number: int, name: str, partial: tuple[bool, bool]) -> list[str]:
+    """A line through the places: of one piece, or with its first and last piece dashed."""
+    first, last = (1 if partial[0] else 0), len(places) - (2 if partial[1] else 1)
+    pieces = [("", places[first : last + 1])] if first < last else []
+    pieces += [(" partial", places[:2])] if partial[0] else []
+    pieces += [(" partial", places[-2:])] if partial[1] and (len(places) > 2 or not partial[0]) else []
+    made = []
+    for kind, piece in pieces:
+        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in piece)
+        made.append(f'<polyline class="c{number}{kind}" points="{path}"><title>{_text(name)}</title></polyline>')
+    return made
 
 
 def candles(given: Iterable[Candle], y: str = "") -> Svg:

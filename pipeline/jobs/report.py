@@ -56,6 +56,7 @@ svg.plot { width: 100%; height: auto; display: block; font: 12px system-ui, sans
 .plot text { fill: var(--ink); } .plot .tick { fill: var(--soft); font-size: 11px; }
 .plot .grid { stroke: var(--line); } .plot .axis { stroke: var(--soft); }
 .plot polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+.plot polyline.partial { stroke-dasharray: 3 4; }
 .plot .rise { stroke: var(--c2); fill: var(--ground); } .plot .fall { stroke: var(--c1); fill: var(--c1); }
 """ + "\n".join(
     f".plot rect.c{n}, .plot circle.c{n} {{ fill: var(--c{n}); }} .plot polyline.c{n} {{ stroke: var(--c{n}); }}"

@@ -13,6 +13,8 @@ A root is the first word of a topic. Windows are of UTC, by the time at which th
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from pipeline.matching import ROWS_AT_ONCE
 from pipeline.shares import shares, terms_of
 from pipeline.snapshot import Snapshot, read
 
+Between = tuple[datetime | None, datetime | None]
 EVERY, TOP = "1 hour", 1_000
 SHOWN: Final = 20  # roots and topics of the report
 LINES: Final = 7  # roots that get a line of their own in a plot
@@ -92,8 +95,10 @@ def _summed(counted: DataFrame, *by: str) -> DataFrame:
     return found.select(*by, "messages", "bytes", "topics", *sums[2:])
 
 
-def report(windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, about: str) -> Report:
-    """The page. What it shows is bounded, and so is what it asks Spark for."""
+def report(
+    windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, about: str, between: Between = (None, None)
+) -> Report:
+    """The page. What it shows is bounded, and so is what it asks Spark for. between: the times that were asked for."""
     fan_out = "deliveries" in roots.columns
     # What was read from files is in no order.
     roots, topics = (frame.orderBy(F.desc("messages"), frame.columns[0]) for frame in (roots, topics))
@@ -107,10 +112,12 @@ def report(windows: DataFrame, roots: DataFrame, topics: DataFrame, every: str, 
     columns = ["messages", "bytes", "topics", *(["deliveries"] if fan_out else [])]
     page.section("Over time")
     by_time = _over_time(windows, [row.root for row in roots.limit(LINES).collect()])
-    page.plot(plots.lines(_series(by_time, "messages"), y=f"messages in {every}"), "By topic root, its first word.")
-    page.plot(plots.lines(_series(by_time, "bytes"), y=f"bytes in {every}"))
-    if fan_out:
-        page.plot(plots.lines(_series(by_time, "deliveries"), y=f"deliveries in {every}"))
+    step = length_of(windows, every)
+    ends = partial(by_time[0].start, by_time[-1].start, step, between)
+    notes = {"messages": "By topic root, its first word; dashed where a window may be there only in part."}
+    for what in ("messages", "bytes", *(["deliveries"] if fan_out else [])):
+        drawn = plots.lines(_series(by_time, what, step), y=f"{what} in {every}", partial=ends)
+        page.plot(drawn, notes.get(what, ""))
     page.section("Roots")
     shown = _rows(roots.select("root", *columns).limit(SHOWN).collect(), fan_out)
     page.table(["root", *columns, *(["a message"] if fan_out else [])], shown, total=sums["roots"])
@@ -132,10 +139,31 @@ def _over_time(windows: DataFrame, lines: list[str]) -> list[Any]:
     return list(summed.orderBy("start").collect())
 
 
-def _series(rows: Iterable[Any], what: str) -> dict[str, list[tuple[Any, float]]]:
-    """A line for each root, 0 where it has no row: nothing passed then."""
+def length_of(windows: DataFrame, every: str) -> timedelta:
+    """That of a window."""
+    one = F.window(F.timestamp_seconds(F.lit(0)), every)
+    found = windows.sparkSession.range(1).select(one.alias("one")).first()
+    length: timedelta = found.one.end - found.one.start
+    return length
+
+
+def partial(first: datetime, last: datetime, step: timedelta, between: Between) -> tuple[bool, bool]:
+    """Whether the first and the last window may lack messages: the archive, or what was asked for, ends inside them."""
+    since, until = ((at if at is None else at.astimezone(UTC).replace(tzinfo=None)) for at in between)
+    return since is None or since > first, until is None or until < last + step
+
+
+def _series(rows: Iterable[Any], what: str, step: timedelta) -> dict[str, list[tuple[Any, float]]]:
+    """A line for each root, 0 where it has no row: nothing passed then.
+
+    Of windows in which nothing at all passed, the first and the last of each gap are enough for a line.
+    """
     given = list(rows)
-    times = list(dict.fromkeys(row.start for row in given))
+    passed = list(dict.fromkeys(row.start for row in given))
+    silent = {
+        at for one, other in pairwise(passed) if other - one > step for at in (one + step, other - step)
+    }  # fmt: skip
+    times = sorted({*passed, *silent})
     found: dict[str, dict[Any, float]] = {}
     for row in given:
         found.setdefault(row.root, dict.fromkeys(times, 0.0))[row.start] = row[what]
@@ -161,7 +189,8 @@ def work(spark: SparkSession, options: argparse.Namespace) -> None:
     kept = {name: command.write(frame, options.out / name) for name, frame in made.items()}
     counted.unpersist()
     about = command.described(options)
-    page = report(kept["windows"], kept["roots"], kept["topics"], options.every, about)
+    between = (options.since, options.until)
+    page = report(kept["windows"], kept["roots"], kept["topics"], options.every, about, between)
     page.write(options.out / command.REPORT)
     kept["roots"].orderBy(F.desc("messages"), "root").show(SHOWN)
     print(options.out / command.REPORT)

@@ -116,6 +116,21 @@ def test_a_line_goes_through_its_points_on_either_kind_of_axis() -> None:
     assert b - a == pytest.approx(c - b)
 
 
+def test_what_leads_to_a_window_that_is_there_in_part_is_dashed() -> None:
+    points = [(float(at), 1.0) for at in range(4)]
+
+    def pieces(count: int, ends: tuple[bool, bool]) -> list[tuple[str, int]]:
+        drawn = plots.lines({"a": points[:count]}, partial=ends)
+        found = re.findall(r'<polyline class="([^"]+)" points="([^"]+)"', drawn)
+        return [(kind, len(path.split())) for kind, path in found]
+
+    assert pieces(4, (False, False)) == [("c0", 4)]
+    assert pieces(4, (True, True)) == [("c0", 2), ("c0 partial", 2), ("c0 partial", 2)]
+    assert pieces(4, (True, False)) == [("c0", 3), ("c0 partial", 2)]
+    assert pieces(3, (True, True)) == [("c0 partial", 2), ("c0 partial", 2)]
+    assert pieces(2, (True, True)) == [("c0 partial", 2)]
+
+
 def test_what_cannot_be_drawn_is_left_out_and_a_plot_of_nothing_is_one() -> None:
     nan, inf = float("nan"), float("inf")
     (line,) = drawn(plots.lines({"": [(1, nan), (2, inf), (3, 1), (4, 2), (nan, 5)]}), "polyline")

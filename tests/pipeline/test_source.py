@@ -96,11 +96,17 @@ def test_options_say_where_to_begin_and_to_end(
         ({"startingOffsets": "yesterday"}, "give earliest, latest, an offset or a position"),
         ({"startingTimestamp": "2026-11-21T20:00:00"}, "has no time zone"),
         ({"startingTimestamp": 5, "startingOffsets": 5}, "two beginnings"),
+        ({"startingOffsets": "true"}, "give earliest, latest, an offset"),
+        ({"startingOffsets": 999_999_999}, "startingOffsets=999999999: the archive has offsets from 0 to before 1000"),
+        ({"endingOffsets": 1_001}, "endingOffsets=1001: the archive has offsets from 0 to before 1000"),
+        ({"startingTimestamp": 20260101}, "that is 1970-01-01T05:37:40Z, and looks like a date"),
+        ({"endingTimestamp": 1_767_225_600}, "looks like seconds"),
+        ({"user": "ann"}, "user: of a broker"),
         ({"filter": "a.#.", "syntax": "mqtt", "maxRecordsPerPartition": 0}, "'#' must"),
         ({"maxRecordsPerPartition": 0}, "1 or more"),
         ({"maxOffsetsPerTrigger": 5}, "for streams"),
         ({"failOnDataLoss": "maybe"}, "give true or false"),
-        ({"startingOffsets": 5000}, "messages 1000 to 4999 are gone"),
+        ({"startingOffsets": 5000}, "the archive has offsets from 0 to before 1000"),
     ],
     ids=str,
 )
@@ -170,7 +176,7 @@ def test_what_the_archive_cannot_say_exactly_stays_with_spark(
 
 
 def test_segments_of_another_time_are_not_opened(spark: Any, folder: Path) -> None:
-    """The second segment has messages 400 to 799; with its file spoilt, only who needs it fails."""
+    """The second segment has messages 400 to 799; with its last batch spoilt, only who needs that fails."""
     path = folder / "00000000000000000400.arrows"
     path.write_bytes(path.read_bytes()[:-100])
 
@@ -180,8 +186,9 @@ def test_segments_of_another_time_are_not_opened(spark: Any, folder: Path) -> No
     assert offsets(pushing("timestamp < TIMESTAMP '1970-01-01 00:00:10'")) == list(range(10))
     assert offsets(pushing("offset >= 800")) == list(range(800, 1000))
     assert offsets(read(spark, folder, endingTimestamp=10_000)) == list(range(10))
-    with pytest.raises(Exception, match="the manifest says 800"):
-        pushing("offset < 500").collect()
+    assert offsets(pushing("offset < 500")) == list(range(500))
+    with pytest.raises(Exception, match="messages 700 to 799 are damaged"):
+        pushing("offset < 800").collect()
 
 
 def test_queries_of_one_data_frame_do_not_see_each_others_conditions(spark: Any, folder: Path) -> None:

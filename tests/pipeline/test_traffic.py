@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,27 @@ def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
             return getattr(self, name) if isinstance(name, str) else super().__getitem__(name)
 
     rows = [Named(one, OTHERS, 9), Named(one, "a", 1), Named(two, "b", 5)]
-    assert _series(rows, "messages") == {
+    hour = timedelta(hours=1)
+    assert _series(rows, "messages", hour) == {
         "b": [(one, 0), (two, 5)], "a": [(one, 1), (two, 0)], OTHERS: [(one, 9), (two, 0)],
     }  # fmt: skip
+    # An outage of all: a minute of silence, then an hour of it.
+    minute = timedelta(minutes=1)
+    starts = [one, one + minute, one + 3 * minute, one + 64 * minute]
+    assert _series([Named(at, "a", 100) for at in starts], "messages", minute)["a"] == [
+        (starts[0], 100), (starts[1], 100), (one + 2 * minute, 0), (starts[2], 100), (one + 4 * minute, 0),
+        (one + 63 * minute, 0), (starts[3], 100),
+    ]  # fmt: skip
+
+
+def test_the_ends_are_partial_unless_what_was_asked_for_reaches_beyond_them() -> None:
+    from pipeline.jobs.traffic import partial
+
+    hour = timedelta(hours=1)
+    first, last = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 23)
+    zone = {"tzinfo": UTC}
+    assert partial(first, last, hour, (None, None)) == (True, True)
+    assert partial(first, last, hour, (first.replace(**zone), (last + hour).replace(**zone))) == (False, False)
+    inside = (first + hour / 2).replace(**zone), (last + hour / 2).replace(**zone)
+    assert partial(first, last, hour, inside) == (True, True)
+
