@@ -235,7 +235,7 @@ def serve(*flags: object) -> subprocess.CompletedProcess[str]:
 def test_a_broker_with_a_certificate_that_cannot_be_used_does_not_start(tmp_path: Path) -> None:
     done = serve("--tls-certificate", tmp_path / "missing.pem")
     assert done.returncode == 2
-    assert "No such file" in done.stdout
+    assert "No such file" in done.stderr
     check = [str(BIN / "fanlightd"), "check-config", "--tls-certificate", str(tmp_path / "missing.pem")]
     checked = subprocess.run(check, capture_output=True, text=True, check=False, timeout=60)
     assert checked.returncode == 1
