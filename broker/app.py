@@ -30,7 +30,7 @@ from broker.core.limits import Limits
 from broker.core.system_topics import SystemTopics
 from broker.doors import CannotListen, Doors, PluginError, listening, opening, reachable
 from broker.net import files, tls
-from broker.net.clock import monotonic
+from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
 from broker.net.tls import Tls, TlsError, TlsFiles
 from broker.net.tls_door import Gate
@@ -58,7 +58,7 @@ class Application:
         loop = asyncio.get_running_loop()
         self.broker = Broker(
             settings.limits, lambda: self._flusher.schedule(loop), loop.call_soon,
-            lambda seconds, then: loop.call_later(seconds, lambda: then(monotonic())),
+            lambda seconds, then: loop.call_later(seconds, lambda: then(monotonic())), clock=monotonic, cpu=thread_cpu,
         )
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(

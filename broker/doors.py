@@ -180,7 +180,8 @@ def mqtt_options(settings: Settings) -> Options:
         methods=methods_of(settings.mqtt_authentication_methods or ""),
         keep_alive_max=settings.mqtt_keep_alive_max, topic_alias_max=settings.mqtt_topic_alias_max,
         topic_alias_bytes_max=settings.mqtt_topic_alias_bytes_max,
-        connect_bytes_max=settings.mqtt_connect_bytes_max, maximum_qos=settings.mqtt_maximum_qos,
+        connect_bytes_max=settings.mqtt_connect_bytes_max,
+        user_properties_max=settings.mqtt_user_properties_max, maximum_qos=settings.mqtt_maximum_qos,
         server_reference=settings.mqtt_server_reference, payload_format_check=settings.mqtt_payload_format_check,
     )
 

@@ -187,6 +187,10 @@ class Settings:
         Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; past it the client is disconnected "
                "with Quota exceeded"),
     ] = 64 * KIB
+    mqtt_user_properties_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
+        Reason("User Properties of one packet, at some us each; a MiB holds 130,000, which would take half a second"),
+    ] = 1_000
     mqtt_connect_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
         Reason("largest CONNECT, or frame_bytes_max if that is less: room for a will, and for a token as its password"),

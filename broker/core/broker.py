@@ -6,6 +6,7 @@ one: a protocol's lane asks once for a topic's route, and the compiled half uses
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -24,7 +25,8 @@ from broker.core.sessions import Sessions
 from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription, nbytes_of
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, words_of
+from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, hashes_of, words_of
+from broker.core.turns import Clock, Turns
 from broker.wire.fanout import Route, publish
 from broker.wire.ledger import Ledger
 from broker.wire.message import Format, Message, Variants
@@ -48,21 +50,23 @@ class Broker:
     """
 
     def __init__(
-        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn | None = None, later: Later | None = None
+        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn | None = None,
+        later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
         self._bound(limits)
         self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
         self.standstills = Standstills(self.ledger)
+        self.turns = Turns(self.ledger, next_turn, clock, cpu)
         self.variants = Variants()
-        self.router = Router(self.routes, limits, self.ledger, self.variants)
-        self.flow = Flow(self.ledger, limits, later, next_turn)
+        self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
+        self.flow = Flow(self.ledger, limits, later, next_turn and self.turns.later)
         self.retained = Retained(self.ledger, limits)
         self.marks = Marks(limits)
         self.store: Store = MemoryStore()
         self.keeper: Keeper | None = None  # of messages by offset, to be replayed
-        self.endings = Endings(self, next_turn)
+        self.endings = Endings(self, self.turns)
         self.sessions = Sessions(self)
         self.system_topics: SystemTopics | None = None  # put in by who knows all counters
         self.clients: dict[int, Client] = {}
@@ -174,6 +178,7 @@ class Broker:
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
         check_filter(text, syntax, limits)
+        self._check_hashes(client, hashes_of(text, syntax))
         pot = self.ledger.subscriptions
         if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known when it is in there
             raise LimitExceeded(
@@ -181,10 +186,28 @@ class Broker:
                 limits.subscriptions_bytes_max,
             )
 
+    def _check_hashes(self, client: Client, hashes: int) -> None:
+        """What lies between two `#` is searched for in each new topic, filter by filter: there may be so many."""
+        limits = self.limits
+        if hashes < 2:
+            return
+        if hashes > limits.filter_hashes_max:
+            raise LimitExceeded(f"a filter with {hashes} times #", "filter_hashes_max", limits.filter_hashes_max)
+        if client.searching >= limits.searching_filters_per_client_max:
+            raise LimitExceeded(
+                "too many filters with several # on this connection", "searching_filters_per_client_max",
+                limits.searching_filters_per_client_max,
+            )
+        if self.router.searching >= limits.searching_filters_max:
+            raise LimitExceeded(
+                "too many filters with several #", "searching_filters_max", limits.searching_filters_max
+            )
+
     def begin_subscription(self, client: Client, subscription: Subscription, group: str | None) -> None:
         """Raises InvalidFilter, and has changed nothing then."""
         self.router.add(subscription, group)
         client.subscriptions.add(subscription)
+        client.searching += hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
         self.subscribes += 1
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
@@ -232,6 +255,7 @@ class Broker:
         subscription.cancel()
         subscription.client.subscriptions.remove(subscription)  # which looks for it by its group
         self.router.remove(subscription)
+        subscription.client.searching -= hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
         self.unsubscribes += 1
 
     # -- publishing -------------------------------------------------------------------------------------------------
@@ -279,14 +303,20 @@ class Broker:
         """Raises InvalidTopic if a reply topic is none."""
         words_of(topic, syntax, self.limits)
 
+    def _sweep_on(self, now: float) -> None:
+        if self.sessions.sweep(now):
+            self.turns.later(partial(self._sweep_on, now))
+        self.finish()
+
     def sweep(self, now: float) -> None:
         """Now and then: let publishers go on that were held for long enough, end what is over."""
         try:
             self.flow.sweep(now)
             if self.standstills.just_over(now):
                 return
-            self.sessions.sweep(now)
-            self.retained.sweep(now)
+            if self.sessions.sweep(now):
+                self.turns.later(partial(self._sweep_on, now))
+            self.retained.sweep(now, self.turns.over)
             if self.system_topics is not None:
                 self.system_topics.sweep(now)
         finally:

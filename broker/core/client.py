@@ -51,6 +51,7 @@ class Client:
     connected_at: float  # seconds, of the clock that `now` is from everywhere
     verified: bool = False  # is `user` proven to be its own? See identity.py
     label: str = ""  # a user name that nothing was checked against
+    searching: int = 0  # subscriptions whose filters have several `#`
     session: "Session | None" = None  # None: what it holds ends with its connection
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
     slow: bool = False  # its outbox or its session's queue was full at least once

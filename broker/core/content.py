@@ -8,8 +8,11 @@ they stay with the message.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from broker.core.topics import SYNTAXES
+
+HEADERS_MAX: Final = 1_000  # of a message that goes to another protocol: some us each, in one piece
 
 Header = tuple[str, str | bytes | int | float | bool | None]
 

@@ -5,24 +5,22 @@ All are silent at once. Out of the index and out of the routes they come a slice
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker.core.subscription import Subscription
+from broker.core.turns import Turns
 from broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
 
-SLICE: Final = 500  # subscriptions in one turn: about a millisecond
+LOOK: Final = 16  # subscriptions between two looks at the clock, at some us each
 
 
 class Endings:
-    """next_turn  as the broker's; None: nothing is put off"""
-
-    def __init__(self, broker: "Broker", next_turn: Callable[[Callable[[], None]], Any] | None) -> None:
+    def __init__(self, broker: "Broker", turns: Turns) -> None:
         self._broker = broker
-        self._next_turn = next_turn
+        self._turns = turns
         self._waiting: deque[list[Subscription]] = deque()  # of each client that has gone; the end of the list first
 
     def __len__(self) -> int:
@@ -36,23 +34,25 @@ class Endings:
         idle = not self._waiting
         self._waiting.append(subscriptions.cancel())
         if idle:
-            self._go_on()
+            self._turns.later(self._go_on)
 
     def _go_on(self) -> None:
         try:
             self._end_some()
         finally:  # a fault in one must not keep all that go later
-            if self._waiting and self._next_turn is not None:
-                self._next_turn(self._go_on)
+            if self._waiting:
+                self._turns.later(self._go_on)
 
     def _end_some(self) -> None:
-        left = SLICE
-        while self._waiting and (left or self._next_turn is None):
+        done = 0
+        while self._waiting:
             oldest = self._waiting[0]
-            while oldest and (left or self._next_turn is None):
+            while oldest:
+                if done % LOOK == LOOK - 1 and self._turns.over():
+                    return
+                done += 1
                 subscription = oldest.pop()
                 if subscription in subscription.client.subscriptions:  # else it had its last message: Broker.finish
                     self._broker.end_subscription(subscription)
-                left -= 1
             if not oldest:
                 self._waiting.popleft()

@@ -86,6 +86,18 @@ class Limits:
         int, Ge(1), Le(TOPIC_WORDS_CEILING), Unit("words"),
         Reason("words of a topic or filter; real ones have under 12"),
     ] = 128
+    filter_hashes_max: Annotated[
+        int, Ge(1), Le(16), Unit("words"),
+        Reason("how often # may stand in one filter; what lies between two is searched for in each new topic"),
+    ] = 3
+    searching_filters_per_client_max: Annotated[
+        int, Ge(0), Le(1_000_000), Unit("subscriptions"),
+        Reason("those of one connection whose filter has several #; real clients have a few"),
+    ] = 1_000
+    searching_filters_max: Annotated[
+        int, Ge(0), Le(1_000_000), Unit("subscriptions"),
+        Reason("all of those together: up to 3.5 us each for a new topic of 120 words, in one piece"),
+    ] = 5_000
 
     # Who may connect, and for how long in silence.
     connections_max: Annotated[

@@ -1,4 +1,4 @@
-"""Reading: what a connection does with the bytes that come, in their order, and no more of it in a turn than is fair.
+"""Reading: what a connection does with the bytes that come, in their order, and no more in a turn than is fair.
 
     receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
          ^                         |-- FRAME     -> handle: decode, check against the state, act, answer --.
@@ -11,19 +11,15 @@ itself as long as the lane is `ready`, and comes here with the event that needs 
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.core.errors import FanlightError, LimitExceeded
 from broker.core.ports import WireConnection
-from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, Lane
+from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
     from broker.core.client import Client
-
-# Frames that need Python, at some 10 to 50 us each, before other connections have their turn: a stranger's flood of
-# subscriptions or of topics never seen before holds nobody up for more than some ms.
-DECISIONS_PER_TURN: Final = 256
 
 
 class Reader(ABC):
@@ -97,19 +93,20 @@ class Reader(ABC):
 
     def take(self, event: int | None, now: float) -> None:
         """Go on from an event of the lane's; None: from where it stands."""
-        decisions, dry = 0, False
+        begun, dry = False, False  # one decision is made, however late it is: there is an end to everything
         try:
             while not (self.closed or self.waiting):
                 if event is None:
-                    if decisions == DECISIONS_PER_TURN or self.works_on():
-                        self.turn_over = True
-                        self.inbox.pause()
-                        self.wire.next_turn(self._next_turn)
+                    if (begun and self.broker.turns.over()) or self.works_on():
+                        self._put_off()
                         break
                     event = self.lane.advance(now)
-                decisions += 1
+                begun = True
                 if event == NEED_MORE:
                     dry = True
+                    break
+                if event == TURN_OVER:
+                    self._put_off()
                     break
                 if event == BLOCKED:
                     self._wait_for_blocker(now)
@@ -132,6 +129,12 @@ class Reader(ABC):
             self.inbox.clear()
         self.lane.ready = dry and not (self.closed or self.waiting)
         self.broker.finish()
+
+    def _put_off(self) -> None:
+        """The rest is for a later turn."""
+        self.turn_over = True
+        self.inbox.pause()
+        self.wire.next_turn(self._next_turn)
 
     def _next_turn(self) -> None:
         self.turn_over = False

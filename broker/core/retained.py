@@ -12,7 +12,7 @@ it is the last good value no more. Nothing is thrown out for a message on anothe
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import matchcore
@@ -32,11 +32,12 @@ from broker.wire.ledger import Ledger
 from broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
-PART = 32_768  # topics in one index
+PART = 8_192  # topics in one index: one that a hostile filter is looked up in takes 20 ms of long topics at most
 SLICE = 256  # messages in one turn of the loop
 SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
 WORD_BYTES = 30  # of a word of a topic, in the index of topics
 PLACE_BYTES = 32  # of a topic there, beside its words
+LOOK = 16  # that have expired, between two looks at the clock
 LOOK_UP = 32  # of which a part that is looked up counts as so many
 
 
@@ -177,7 +178,7 @@ class Retained:
 
     def ids(self, filter: bytes, syntax: str, part: int) -> Sequence[int]:
         """The ids of the topics of one part that a filter matches; of all, and of ids not in use, for one that matches
-        everything. At most PART of them, in some 4 ms: a million at once would hold the loop for 100.
+        everything. At most PART of them: a million at once would hold the loop for 100 ms and more.
         """
         if matches_everything(filter):
             return range(part * PART, min(len(self._entries), (part + 1) * PART))
@@ -192,11 +193,13 @@ class Retained:
     def entry(self, id: int) -> Entry | None:
         return self._entries[id]
 
-    def sweep(self, now: float) -> None:
-        """Forget what has expired."""
+    def sweep(self, now: float, over: Callable[[], bool] = lambda: False) -> None:
+        """Forget what has expired, until `over`."""
         for id in self._deadlines.due(now, SWEPT):
             self.expired += 1
             self._remove(id)
+            if self.expired % LOOK == 0 and over():
+                break
 
 
 class Cursor:
@@ -225,11 +228,16 @@ class Cursor:
         assert window is not None
         return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
 
-    def advance(self, now: float, most: int = SLICE) -> int:
-        """Send what there is room for. Returns how much of `most` it took, messages that were not sent included."""
+    def advance(self, now: float, most: int = SLICE, over: Callable[[], bool] = lambda: False) -> int:
+        """Send what there is room for. Returns how much of `most` it took, messages that were not sent included.
+
+        The turn may be `over` before: then it is all of it.
+        """
         subscription, retained = self.subscription, self._retained
         looked_at = 0
         while looked_at < most and not self.done and self.has_room:
+            if looked_at and over():
+                return most
             if self._at == len(self._ids):
                 self._ids = retained.ids(subscription.filter, self._syntax, self._part)
                 self._part += 1

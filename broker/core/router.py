@@ -10,8 +10,10 @@ A session whose filters overlap has one target on a route, made for it (overlap.
 name and filter; a route has the group once, however many members match.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
+from itertools import chain
 from typing import Final
 
 import matchcore
@@ -21,16 +23,31 @@ from broker.core.queues import new_queue
 from broker.core.rates import Counts
 from broker.core.recording import Recording
 from broker.core.subscription import Subscription, nbytes_held
-from broker.core.topics import SYNTAXES, check_topic, invalid_filter, invalid_topic, reserved, sees_reserved
+from broker.core.topics import (
+    SEPARATORS,
+    SYNTAXES,
+    check_topic,
+    first_word,
+    hashes_of,
+    invalid_filter,
+    invalid_topic,
+    reserved,
+)
+from broker.core.turns import Turns
 from broker.wire.fanout import Group, Route, Target
+from broker.wire.gather import gather
 from broker.wire.ledger import Ledger
 from broker.wire.message import Variant, Variants
 from broker.wire.routes import RouteCache
 from broker.wire.window import Queue
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
-MANY_ROUTES: Final = 4_096  # to forget at once: some 40 ms one by one
+MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one
+PART: Final = 4_096  # slots in one index of topics: to ask it with a hostile filter takes 10 ms at most
+GIVEN_BACK_FOR_A_NEW_ONE: Final = 2  # routes
 REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
+
+SEPARATOR_OCTETS: Final = b"".join(SEPARATORS[syntax] for syntax in SYNTAXES)
 
 GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
 
@@ -38,13 +55,16 @@ GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
 class Router:
     """Subscriptions in, routes out. It knows no connection, no protocol and no clock."""
 
-    def __init__(self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants) -> None:
+    def __init__(
+        self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants, turns: Turns | None = None
+    ) -> None:
         self.routes = routes
         self.limits = limits
         self.ledger = ledger
         self.variants = variants
         self.built = 0
         self.invalidated = 0
+        self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
         self.recording: Recording | None = None  # put in before the first route is asked for
         self._by_id: list[Subscription | None] = []
@@ -53,8 +73,11 @@ class Router:
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._filters_bytes = 0  # entered in the ledger
         self._groups: dict[GroupKey, Group] = {}
-        self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
+        self._turns = turns if turns is not None else Turns(ledger, None)
+        self._topics: list[matchcore.NameIndex] = []  # of PART slots each
         self._slots: list[Route | None] = []
+        self._gone: deque[Route] = deque()  # out of the cache; their slots are still to be given back
+        self._buried: deque[list[Route]] = deque()  # those of a whole cache that was forgotten
         self._free_slots: list[int] = []
         # Messages so far on topics whose route is forgotten: a topic stays hot when a subscriber comes or goes.
         self._messages_before: dict[bytes, int] = {}
@@ -99,6 +122,7 @@ class Router:
             group.add(subscription, self._new_queue())
             self.shared += 1
         self._count(nbytes_held(subscription))
+        self.searching += hashes_of(filter, syntax) > 1
         self._forget_routes(filter, syntax)
 
     def remove(self, subscription: Subscription) -> None:
@@ -117,6 +141,7 @@ class Router:
             if not len(group):
                 del self._groups[group.name, filter, syntax]
             self.shared -= 1
+        self.searching -= hashes_of(filter, syntax) > 1
         self._forget_routes(filter, syntax)
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
@@ -135,8 +160,18 @@ class Router:
         return new_queue(self.ledger, self.limits)
 
     def _forget_routes(self, filter: bytes, syntax: str) -> None:
-        """Forget the cached routes whose topics a filter matches."""
-        touched = self._topics.match(filter, syntax=syntax)  # mostly none: it ends at a word that no topic has
+        """Forget the cached routes whose topics a filter matches. They get nothing more; what they take is given back
+        some in a turn. Where they are too many, or finding them takes too long, all are forgotten.
+        """
+        touched: list[int] = []
+        for part, topics in enumerate(self._topics):
+            if not topics.may_match(filter, syntax=syntax):  # mostly: it ends at a word that no topic has
+                continue
+            if part and touched and self._turns.over():
+                self.invalidated += len(self.routes)
+                self._forget_all_routes()
+                return
+            touched += topics.match(filter, syntax=syntax)
         if not touched:
             return
         self.invalidated += len(touched)
@@ -145,33 +180,67 @@ class Router:
             return
         for slot in touched:
             route = self._slots[slot]
-            assert route is not None
-            self.routes.discard(route)
-            self._release(route)
+            if route is not None and self.routes.discard(route):
+                self._put_away(route)
 
     def _forget_all_routes(self) -> None:
-        """A filter such as `#`: one by one they would hold the loop for most of a second. The few others come again."""
-        for route in nlargest(REMEMBERED_TOPICS, self.routes.routes(), key=lambda route: route.hits):
-            self._remember(route)
+        self._buried.append([*self.routes.routes(), *self._gone])
+        self._gone.clear()
         self.routes.clear()
-        self._topics = matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING)
-        self._slots.clear()
-        self._free_slots.clear()
+        self._topics = []
+        self._slots = []
+        self._free_slots = []
+        self._turns.later(self._give_back)
+
+    def _put_away(self, route: Route) -> None:
+        """A route has left the cache. Its slot, and the room it took, which may be much, are free again later."""
+        idle = not self._gone and not self._buried
+        self._gone.append(route)
+        if idle:
+            self._turns.later(self._give_back)
+
+    def _give_back(self) -> None:
+        done = 0
+        while self._gone or self._buried:
+            if done and self._turns.over():
+                self._turns.later(self._give_back)
+                return
+            done += 1
+            self._give_back_one()
+
+    def _give_back_one(self) -> None:
+        if self._gone:
+            self._release(self._gone.popleft())
+            return
+        if not self._buried[0]:
+            self._buried.popleft()
+            return
+        self._remember(self._buried[0].pop())
 
     def _release(self, route: Route) -> None:
         """A route has left the cache: its topic and its slot are free again."""
         syntax, topic = topic_of(route)
-        self._topics.remove(topic, route.slot, syntax=syntax)
+        self._topics[route.slot // PART].remove(topic, route.slot, syntax=syntax)
         self._slots[route.slot] = None
         self._free_slots.append(route.slot)
         self._remember(route)
 
     def _remember(self, route: Route) -> None:
-        """How many messages a topic had, for `hot_topics`."""
-        if route.hits and len(route.key) <= REMEMBERED_TOPIC_BYTES:
-            if len(self._messages_before) >= REMEMBERED_TOPICS:
-                del self._messages_before[next(iter(self._messages_before))]
-            self._messages_before[route.key] = route.hits
+        """How many messages a topic had, for `hot_topics`; the least of them make room."""
+        if not route.hits or len(route.key) > REMEMBERED_TOPIC_BYTES:
+            return
+        again = self.routes.get(route.key)
+        if again is not None:  # it came again before this was looked at
+            again.hits += route.hits
+            return
+        before = self._messages_before
+        if len(before) >= REMEMBERED_TOPICS and route.key not in before:
+            oldest = next(iter(before))
+            hits = before.pop(oldest)
+            if hits > route.hits:
+                before[oldest] = hits
+                return
+        before[route.key] = before.get(route.key, 0) + route.hits
 
     # -- look-up ----------------------------------------------------------------------------------------------------
 
@@ -186,14 +255,18 @@ class Router:
         route.hits = self._messages_before.pop(route.key, 0)
         if self.recording is not None and self.recording.wants(topic, syntax):
             route.tap = self.recording.tap
+        for _ in range(min(GIVEN_BACK_FOR_A_NEW_ONE, len(self._gone))):
+            self._give_back_one()  # so that what is to be given back does not pile up
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
         if slot == len(self._slots):
             self._slots.append(None)
         route.slot = slot
         self._slots[slot] = route
-        self._topics.insert(topic, slot, syntax=syntax)
+        if slot // PART == len(self._topics):
+            self._topics.append(matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING))
+        self._topics[slot // PART].insert(topic, slot, syntax=syntax)
         for oldest in self.routes.add(route):
-            self._release(oldest)
+            self._put_away(oldest)
         self.built += 1
         return route
 
@@ -204,33 +277,23 @@ class Router:
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
         """The subscriptions that a client's topic reaches, in order of their ids. Raises InvalidTopic."""
         check_topic(topic, syntax, self.limits)
-        return self._matching(topic, syntax)
+        targets, groups, sessions = self._gathered(topic, syntax)
+        members = chain.from_iterable(group.members for group in groups)
+        return sorted((*targets, *chain.from_iterable(sessions), *members), key=lambda each: each.id)
 
-    def _matching(self, topic: bytes, syntax: str) -> list[Subscription]:
+    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[Group], list[list[Target]]]:
+        """Who gets a topic, by the way it is delivered."""
         try:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
             raise invalid_topic(error) from error
-        found = [each for each in map(self._by_id.__getitem__, ids) if each is not None]
-        if found and reserved(topic):
-            found = [s for s in found if sees_reserved(s.filter, SYNTAXES[s.syntax_number], topic, syntax)]
-        return found
+        return gather(self._by_id, ids, first_word(topic, syntax) if reserved(topic) else None, SEPARATOR_OCTETS)
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
-        targets: list[Target] = []
-        groups: dict[int, Group] = {}
-        overlapping: dict[int, list[Subscription]] = {}
-        for subscription in self._matching(topic, syntax):
-            group = subscription.group
-            if group is not None:
-                groups[id(group)] = group
-            elif subscription.window is not None:
-                overlapping.setdefault(id(subscription.window), []).append(subscription)
-            else:
-                targets.append(subscription)
-        for subscriptions in overlapping.values():
+        targets, groups, sessions = self._gathered(topic, syntax)
+        for subscriptions in sessions:
             targets.extend(merged(subscriptions, self.variants))
-        return Route(key, targets, list(groups.values()))
+        return Route(key, targets, groups)
 
     def messages_by_route(self) -> dict[bytes, int]:
         """Messages so far by a route's key: cached routes, and the last that were forgotten."""

@@ -34,6 +34,7 @@ log: Final = structlog.stdlib.get_logger("sessions")
 
 LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about a ms
 ENDED_PER_SWEEP: Final = 250  # wills and sessions, at some 50 us each: the time of 200,000 may come at once
+LOOK: Final = 16  # queues between two looks at the clock
 TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
 
 
@@ -210,13 +211,25 @@ class Sessions:
         self.wills_published += 1
         self.broker.publish(route, message, session.outbox, now)
 
-    def sweep(self, now: float) -> None:
-        """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time."""
+    def sweep(self, now: float) -> bool:
+        """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time.
+
+        True if the turn is over before all is done: it is to be called again soon.
+        """
+        over = self.broker.turns.over
         for session in self.wills.due(now, ENDED_PER_SWEEP):
             self._publish_will(session, now)
+            if over():
+                return True
         for session in self._away.due(now, ENDED_PER_SWEEP):
             self.expired += 1
             self.end(session, now)
+            if over():
+                return True
+        self._drop_expired(now)
+        return False
+
+    def _drop_expired(self, now: float) -> None:
         if not self._round:
             self._round = list(self._by_name.values())
         looked_at = 0
@@ -224,6 +237,8 @@ class Sessions:
             queue = self._round.pop().window.queue
             looked_at += 1 + (len(queue) if queue.mortal else 0)
             queue.expire(now)
+            if looked_at % LOOK == 0 and self.broker.turns.over():
+                break
 
     # -- subscriptions ----------------------------------------------------------------------------------------------
 
@@ -290,10 +305,13 @@ class Sessions:
         left = SLICE
         while session.cursors and session.connected:
             number, cursor = next(iter(session.cursors.items()))
-            left -= cursor.advance(now, left)
+            left -= cursor.advance(now, left, self.broker.turns.over)
             if cursor.done:
                 del session.cursors[number]
             if left <= 0 or not cursor.has_room:
+                break
+            if self.broker.turns.over():
+                left = 0
                 break
         if not session.cursors or not session.connected:
             return False

@@ -106,6 +106,12 @@ def hidden(topic: bytes, filter_syntax: str) -> bool:
     return filter_syntax == "mqtt" and topic.startswith(b"$")
 
 
+def hashes_of(filter: bytes, syntax: str) -> int:
+    """How many of its words are `#`."""
+    found = filter.count(b"#")
+    return found if found < 2 else filter.split(SEPARATORS[syntax]).count(b"#")
+
+
 def first_word(text: bytes, syntax: str) -> bytes:
     return text.split(SEPARATORS[syntax], 1)[0]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import structlog
 
+from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.errors import FanlightError
 from broker.core.identity import Identity
@@ -58,6 +59,7 @@ class Home(Protocol):
     """What a connection needs of its listener."""
 
     authenticator: Authenticator
+    broker: Broker
     clock: Callable[[], float]
     direct: bool
 
@@ -132,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         protocol = self._protocol
         assert protocol is not None
         try:
+            self.home.broker.turns.begin()
             protocol.inbox.received(nbytes)
             protocol.receive(self.home.clock())
         except Exception:
@@ -257,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._turn_over:
             self._turn_over = True
             self._read_or_not()
-            asyncio.get_running_loop().call_soon(self._new_turn)
+            self.home.broker.turns.later(self._new_turn)
 
     def _new_turn(self) -> None:
         self._turn_over = False

@@ -31,6 +31,7 @@ log: Final = structlog.stdlib.get_logger("net")
 TICK_SECONDS: Final = 0.25  # how exact the time limits are
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one tick: bounds its length to some ms
 RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 us each
+LOOK: Final = 32  # connections between two looks at the clock
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, WireConnection, ReceiveBuffer, float], ProtocolConnection]
@@ -265,9 +266,8 @@ class Listener:
 
     def drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
-        loop = asyncio.get_running_loop()
         for client in self.broker.flow.drained(outbox, self.clock()):
-            loop.call_soon(client.speaker.unblocked)
+            self.broker.turns.later(client.speaker.unblocked)
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
@@ -278,12 +278,31 @@ class Listener:
         return self.broker.ledger.awake(now)
 
     def _tick(self) -> None:
-        awake, now, limits = self._awake(), self.clock(), self.broker.limits
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        self.broker.turns.begin()
+        now = self.clock()
+        self._end_the_late()
+        if not self._round:
+            self._round = list(self._connections)
+        for looked_at in range(min(LOOKED_AT_PER_TICK, len(self._round))):
+            protocol = self._connections.get(self._round.pop())
+            if protocol is not None:
+                protocol.idle(now)
+                protocol.outbox.rest()
+            if looked_at % LOOK == LOOK - 1 and self.broker.turns.over():
+                break
+        self.broker.sweep(now)
+
+    def _end_the_late(self) -> None:
+        """End handshakes and closes that take too long: as many as a turn has time for, the others in the next."""
+        awake, limits = self._awake(), self.broker.limits
         while self._handshakes:
             who, since = next(iter(self._handshakes.items()))
             if awake - since < limits.handshake_seconds_max:
                 break
+            if self.broker.turns.over():
+                self.broker.turns.later(self._end_the_late)
+                return
             del self._handshakes[who]
             text = f"no complete handshake within {limits.handshake_seconds_max:g} s"
             connection = self._by_arrival.get(who) if isinstance(who, Arrival) else who
@@ -300,14 +319,9 @@ class Listener:
             if self._draining and not connection.flushed:
                 continue  # it has the whole grace period
             connection.abort("did not read its goodbye in time")
-        if not self._round:
-            self._round = list(self._connections)
-        for _ in range(min(LOOKED_AT_PER_TICK, len(self._round))):
-            protocol = self._connections.get(self._round.pop())
-            if protocol is not None:
-                protocol.idle(now)
-                protocol.outbox.rest()
-        self.broker.sweep(now)
+            if self.broker.turns.over():
+                self.broker.turns.later(self._end_the_late)
+                return
 
     def counters(self) -> dict[str, int]:
         """Monotonic counts, by the names of core/views.py."""

@@ -4,14 +4,23 @@
 #                      '-- Poller.turn:  epoll_wait(0) -> Watched.attend, each -> flush -.
 #                                            ^-------- while there is something, and time -'
 #
-# What is watched (tcp.pxd) is kept in a list by its descriptor, which is closed only outside of a turn: so no event is
-# for another socket than it was reported of.
+# What is watched (tcp.pxd) is kept in a list by its descriptor. What was reported and not attended to when the time of a
+# turn is over is attended to first in the next, so that those at the end of the list have their turn, too. Meanwhile a
+# descriptor may be closed and be another socket's: it is told of something that is not there, and finds nothing.
 
 from libc.stdint cimport uint32_t
 
 from broker.net.flush cimport Flusher
 
+cdef extern from "<sys/epoll.h>" nogil:
+    ctypedef union epoll_data_t:
+        int fd
+    struct epoll_event:
+        uint32_t events
+        epoll_data_t data
+
 cdef enum:
+    AT_ONCE = 256         # sockets looked at in one round, before a flush
     READABLE = 0x001      # EPOLLIN
     WRITABLE = 0x004      # EPOLLOUT
 
@@ -30,6 +39,8 @@ cdef class Poller:
         object loop
         Flusher flusher
         readonly int fd
+        epoll_event[AT_ONCE] events   # reported: those from `at` on are still to be attended to
+        int at, n
         list watched                  # by file descriptor; None where there is none
         readonly Py_ssize_t count
         readonly unsigned long long turns, rounds

@@ -10,7 +10,7 @@ when many sockets bring little each, one outbox is flushed for every eight reads
 takes more messages along. When nothing is ready the poller writes a few, and looks again before it writes on.
 """
 
-from libc.errno cimport EINTR, errno
+from libc.errno cimport errno
 from libc.stdint cimport uint32_t
 
 from broker.net.flush cimport Flusher
@@ -20,24 +20,18 @@ cdef extern from "<time.h>" nogil:
         long tv_sec
         long tv_nsec
     int clock_gettime(int clock, timespec* time)
-    int CLOCK_MONOTONIC
+    int CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
 
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
 cdef extern from "<sys/epoll.h>" nogil:
-    ctypedef union epoll_data_t:
-        int fd
-    struct epoll_event:
-        uint32_t events
-        epoll_data_t data
     int epoll_create1(int flags)
     int epoll_ctl(int epfd, int op, int fd, epoll_event* event)
     int epoll_wait(int epfd, epoll_event* events, int maxevents, int timeout)
     int EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL
 
 cdef enum:
-    AT_ONCE = 256              # sockets looked at in one round, before a flush
     FEW = 8                    # outboxes: so many are flushed without a thought, some 20 us
     READS_PER_WRITE = 8        # when there are more of them
     SMALL_READ = 1024          # bytes: with more of them a socket, each write has enough to take along
@@ -51,6 +45,13 @@ cdef double monotonic() noexcept nogil:
     """The clock of broker.net.clock."""
     cdef timespec time
     clock_gettime(CLOCK_MONOTONIC, &time)
+    return <double> time.tv_sec + <double> time.tv_nsec * 1e-9
+
+
+cdef double cpu() noexcept nogil:
+    """Seconds of the processor that this thread has used."""
+    cdef timespec time
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return <double> time.tv_sec + <double> time.tv_nsec * 1e-9
 
 
@@ -93,34 +94,39 @@ cdef class Poller:
 
     def turn(self):
         """Attend to all that is ready, until nothing is or the time is over."""
-        cdef epoll_event[AT_ONCE] events
-        cdef int i, n
+        cdef int n
+        cdef epoll_event* event
         cdef Watched it
         cdef Flusher flusher = self.flusher
         cdef unsigned long long before
         cdef double now = monotonic()
-        cdef double end = now + TURN_SECONDS
+        cdef double begun = now, end = now + TURN_SECONDS, used = cpu()
         self.turns += 1
+        flusher.ledger.turn_ends = end
         flusher.expected = True
         try:
             while self.fd >= 0:
-                n = epoll_wait(self.fd, events, AT_ONCE, 0)
-                if n < 0:
-                    if errno != EINTR:
-                        raise OSError(errno, "epoll_wait failed")
-                    n = 0
+                if self.at == self.n:
+                    self.at = 0
+                    self.n = max(epoll_wait(self.fd, self.events, AT_ONCE, 0), 0)
+                n = self.n - self.at
                 if n == 0 and not flusher.ledger.dirty:
                     break
                 self.rounds += 1
                 before = flusher.ledger.bytes_in
-                for i in range(n):
-                    it = self.watched[events[i].data.fd]
+                while self.at < self.n:
+                    event = &self.events[self.at]
+                    self.at += 1
+                    it = self.watched[event.data.fd]
                     if it is None:
                         continue
                     try:
-                        it.attend(events[i].events, now)
+                        it.attend(event.events, now)
                     except Exception:
                         it.fault()
+                    now = monotonic()
+                    if now >= end:
+                        break
                 if <Py_ssize_t> (flusher.ledger.bytes_in - before) > n * SMALL_READ:
                     flusher.flush()
                 else:
@@ -131,6 +137,8 @@ cdef class Poller:
         finally:
             flusher.expected = False
             flusher.flush()
+            if monotonic() - begun > flusher.ledger.turn_cpu_max:    # else it cannot have used more
+                flusher.ledger.turn_cpu_max = max(flusher.ledger.turn_cpu_max, cpu() - used)
 
     cdef int watch(self, Watched it, uint32_t events) except -1:
         """Report these events of it from now on, and no others; 0: none at all, not even that it has been reset."""

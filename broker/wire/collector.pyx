@@ -13,7 +13,7 @@ from libc.stdlib cimport free, realloc
 
 from broker.wire.frames cimport MESSAGE
 from broker.wire.fanout cimport Group, Route, Target, fan_out
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport SHARED_BODY, Message, Variant, begin, number_into, prepare
 from broker.wire.outbox cimport Outbox
 from broker.wire.run cimport RUN_BYTES, Run
@@ -234,7 +234,10 @@ cdef class Collector(Settler):
             route.tap.take(ledger, publisher, message)
         if others:
             joined += self.deliver_aside(publisher, message)
+        ledger.copies += self.aside.length
         if message.laden:
+            if message.translations is not None:
+                ledger.copies += CONVERSION
             message.finish()
         return joined
 
@@ -296,6 +299,7 @@ cdef class Collector(Settler):
         if self.route is None:
             return 0
         self.ledger.joining = None
+        self.ledger.copies += self.n_links
         self.route = None
         for i in range(self.n_strands):
             strand = &self.strands[i]

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from broker.wire.frames cimport FIRM, MESSAGE
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
 from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox
@@ -379,7 +379,10 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     ledger.payload_out += passed * message.payload_size
     for group in route.groups:
         routed += group.give(publisher, message)
+    ledger.copies += n
     if message.laden:
+        if message.translations is not None:
+            ledger.copies += CONVERSION
         message.finish()
     if routed == 0:
         ledger.unroutable += 1

@@ -18,6 +18,7 @@ cdef enum Event:    # what `advance` returns, in C
     REFUSED = 4               # FAULT
     OVERSIZE = 5              # TOO_LARGE
     OVER = 6                  # NO_ROOM
+    ENOUGH = 7                # TURN_OVER
 
 cdef class Lane:
     cdef:

@@ -8,6 +8,7 @@ BLOCKED: int
 FAULT: int
 TOO_LARGE: int
 NO_ROOM: int
+TURN_OVER: int
 
 class Lane:
     inbox: Inbox

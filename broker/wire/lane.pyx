@@ -9,6 +9,7 @@ BLOCKED = 3       # an outbox holds this client back: `blocker`; the frame is st
 FAULT = 4         # malformed; nothing more can be read
 TOO_LARGE = 5     # a frame above the limit; nothing more can be read
 NO_ROOM = 6       # the rest is an incomplete frame, and all inboxes together hold too much: it is given up
+TURN_OVER = 7     # there is more, for the next turn
 
 
 cdef class Lane:

@@ -9,6 +9,10 @@
 
 from libc.stdint cimport uint64_t
 
+cdef enum:
+    COPIES_PER_LOOK = 4096     # at some 20 to 100 ns each
+    CONVERSION = 4096          # what a message's conversion for another protocol counts as
+
 cdef class Settler:
     # Puts what it has joined where it belongs.
     cdef int settle(self) except -1
@@ -32,6 +36,11 @@ cdef class Ledger:
         public double now                 # of the read, or the tick, whose messages are being published
         # Seconds in which the loop stood still, so far. What a peer must do in time is timed without them: `awake`.
         public double standstill
+        # This turn of the loop: when it must end, by `clock`; and what was done without a look at that.
+        public double turn_ends
+        public double turn_cpu_max        # seconds of CPU of the longest turn so far
+        public object clock               # put in by who has one; None: no turn is ever over
+        Py_ssize_t copies
         # Memory: bytes unsent or waiting for credit, of all outboxes.
         readonly Py_ssize_t used
         public Py_ssize_t limit
@@ -61,3 +70,13 @@ cdef class Ledger:
         readonly uint64_t acknowledged, refused, redelivered
         # Octets of payloads: of messages published, and of copies put into outboxes.
         readonly uint64_t payload_in, payload_out
+
+    cdef bint is_over(self) except -1
+
+    cdef inline bint worked(self, Py_ssize_t copies) except -1:
+        """So many copies were made: is the turn over? The clock is looked at now and then."""
+        self.copies += copies
+        if self.copies < COPIES_PER_LOOK:
+            return False
+        self.copies = 0
+        return self.is_over()

@@ -19,6 +19,9 @@ class Pot:
 class Ledger:
     now: float
     standstill: float
+    turn_ends: float
+    turn_cpu_max: float
+    clock: Callable[[], float] | None
     used: int
     limit: int
     inboxes: Pot
@@ -58,6 +61,7 @@ class Ledger:
     ended: list[Target]
     faults: list[Outbox]
     def __init__(self, limit: int, schedule: Callable[[], Any], stored_limit: int = ...) -> None: ...
+    def turn_over(self) -> bool: ...
     def awake(self, now: float) -> float: ...
     def take_dirty(self) -> list[Outbox]: ...
     def take_attention(self) -> list[Outbox]: ...

@@ -1,6 +1,9 @@
 # cython: language_level=3
 """The ledger: bytes held by all connections together, counters of what passed, and the turn's to-do lists."""
 
+from libc.math cimport INFINITY
+
+
 cdef class Settler:
     cdef int settle(self) except -1:
         raise NotImplementedError("a settler that does not settle")
@@ -65,6 +68,14 @@ cdef class Ledger:
         self.attention = []
         self.ended = []
         self.faults = []
+        self.turn_ends = INFINITY
+
+    cdef bint is_over(self) except -1:
+        return self.clock is not None and <double> self.clock() >= self.turn_ends
+
+    def turn_over(self):
+        """Has this turn of the loop lasted for long enough?"""
+        return self.is_over()
 
     def awake(self, double now):
         """The time of a clock that stands still while the loop does: for what a peer must do before its time is over."""

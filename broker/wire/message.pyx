@@ -98,7 +98,7 @@ cdef class Format:
         raise NotImplementedError(f"format {self.name} has no QoS 2")
 
     def read(self, Message message):
-        """A message of this family as what it says (the core's Content)."""
+        """A message of this family as what it says (the core's Content); None if it says too much for that."""
         raise NotImplementedError(f"format {self.name} does not say what its messages mean")
 
     def write(self, content):
@@ -213,7 +213,8 @@ cdef class Message:
             self.laden = True
         if format.family in self.translations:
             return self.translations[format.family]
-        translation = format.write(self.format.read(self.kept()))
+        content = self.format.read(self.kept())
+        translation = format.write(content) if content is not None else None
         if translation is not None:
             translation.qos = self.qos
             translation.retain = self.retain

@@ -36,7 +36,7 @@ from broker.protocols.mqtt.version import V5, Version
 Explaining = ConnAck | PubAck | PubRec | PubRel | PubComp | SubAck | UnsubAck | Disconnect | Auth
 
 
-def decode(first: int, body: bytes, version: Version | None) -> Packet:
+def decode(first: int, body: bytes, version: Version | None, user_properties_max: int | None = None) -> Packet:
     """A packet from its first byte and what is behind its Remaining Length.
 
     `version` is None until CONNECT has told it, and nothing but a CONNECT is accepted then.
@@ -47,7 +47,8 @@ def decode(first: int, body: bytes, version: Version | None) -> Packet:
     kind = PacketType(first >> 4)
     if version is None and kind is not PacketType.CONNECT:
         raise ProtocolError(f"{kind.name} before CONNECT")  # [MQTT-3.1.0-1]
-    return DECODERS[kind](Reader(body, kind.name), first, version or V5)  # a CONNECT's decoder does not look at it
+    # A CONNECT's decoder does not look at the version.
+    return DECODERS[kind](Reader(body, kind.name, user_properties_max), first, version or V5)
 
 
 def encode(packet: Packet, version: Version) -> bytes:

@@ -228,14 +228,14 @@ class MqttConnection(Reader):
     def _handle(self, first: int, body: bytes, now: float) -> None:
         if self.version is None and first >> 4 == PacketType.CONNECT:
             self.version = version_of(body)  # a CONNECT that is refused is answered in its own
-            packet = decode(first, body, None)
+            packet = decode(first, body, None, self.options.user_properties_max)
             self._keep_connect(len(body))
         else:
             if self.state is State.CONNECTED:
                 self._at_work = on_subscribe.begin(self, first, body)
                 if self._at_work is not None:
                     return
-            packet = decode(first, body, self.version)
+            packet = decode(first, body, self.version, self.options.user_properties_max)
         if type(packet) not in LEGAL[self.state]:
             raise ProtocolError(f"{packet.type.name} is not allowed now")
         check_from_client(packet)
@@ -332,6 +332,7 @@ class MqttConnection(Reader):
         self.lane.packet_max = limits.frame_bytes_max
         self.lane.silent = broker.store.durable
         self.lane.check_text = self.options.payload_format_check
+        self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
                         alias_bytes_max=self.options.topic_alias_bytes_max,
                         maximum_qos=self.options.maximum_qos)

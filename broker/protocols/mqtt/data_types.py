@@ -19,10 +19,11 @@ _FOUR: Final = struct.Struct(">I")
 class Reader:
     """A body being read. All methods raise MalformedPacket; `what` is the field's name for its text."""
 
-    __slots__ = ("_at", "_end", "_octets", "packet")
+    __slots__ = ("_at", "_end", "_octets", "packet", "user_properties_max")
 
-    def __init__(self, octets: bytes, packet: str) -> None:
+    def __init__(self, octets: bytes, packet: str, user_properties_max: int | None = None) -> None:
         self.packet = packet  # its name, for errors
+        self.user_properties_max = user_properties_max  # that it may have in one place; None: any number
         self._octets = octets
         self._at = 0
         self._end = len(octets)

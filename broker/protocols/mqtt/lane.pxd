@@ -23,6 +23,7 @@ cdef class Lane(AnyLane):
         readonly bint open                # CONNECT has been accepted
         public bint plain                 # every PUBLISH is for Python
         public bint silent                # and so is its PUBACK: a store is asked first
+        public Py_ssize_t user_properties_max    # of a PUBLISH
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
         readonly str fault                # what is wrong, after FAULT
         readonly int fault_reason         # the same as a reason code

@@ -21,6 +21,7 @@ class Lane(AnyLane):
     plain: bool
     silent: bool
     check_text: bool
+    user_properties_max: int
     fault: str
     fault_reason: int
     alias_max: int

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
-from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
+from broker.wire.lane cimport ENOUGH, FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Format, Message, borrowed
 from broker.wire.msgpack cimport is_utf8
@@ -43,7 +43,7 @@ from broker.protocols.mqtt.reason_codes import ReasonCode
 PACKET = FRAME
 
 cdef enum:
-    DONE = 7                    # beside those of lane.Event: go on
+    DONE = 8                    # beside those of lane.Event: go on
     PUBLISH_TYPE = 3
     PUBACK = 0x40
     PUBREC = 0x50
@@ -81,6 +81,7 @@ cdef class Lane(AnyLane):
         self.packet_max = packet_max
         self.control_max = control_max
         self.message = borrowed(MQTT_3_1_1)
+        self.user_properties_max = 1 << 30
 
     def __dealloc__(self):
         free(self.spliced)
@@ -130,6 +131,8 @@ cdef class Lane(AnyLane):
                         event = DONE
             if event != DONE:
                 return event
+            if self.ledger.worked(1):
+                return ENOUGH
 
     # -- the packet at hand, for Python -----------------------------------------------------------------------------
 
@@ -238,6 +241,9 @@ cdef class Lane(AnyLane):
         if qos > self.maximum_qos:
             return self.refuse(f"PUBLISH: QoS {qos}; the Maximum QoS is {self.maximum_qos} (mqtt_maximum_qos)",
                                ReasonCode.QOS_NOT_SUPPORTED)
+        if body.user_properties > self.user_properties_max:
+            return self.refuse(f"PUBLISH: {body.user_properties} User Properties; at most {self.user_properties_max} "
+                               "(mqtt_user_properties_max)", ReasonCode.QUOTA_EXCEEDED)
         if message.laden:
             message.finish()    # Python has kept the one before
         message.syntax = MQTT_SYNTAX

@@ -3,7 +3,7 @@
     body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
       '-- codec, if there is anything special about it ---------'
 
-A packet may hold 100,000 filters and more, at some 3 us each: it yields after a turn's share of them, and the client's
+A packet may hold 100,000 filters and more, at some 3 us each: it yields when the turn is over, and the client's
 next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
 them.
 """
@@ -36,7 +36,6 @@ SUBSCRIBE: Final = FIRST_BYTES[PacketType.SUBSCRIBE]
 UNSUBSCRIBE: Final = FIRST_BYTES[PacketType.UNSUBSCRIBE]
 SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
 SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
-FILTERS_PER_TURN: Final = 256
 GRANTED: Final = tuple(map(ReasonCode, range(3)))
 SHARED: Final = SHARE.encode()
 
@@ -71,7 +70,7 @@ def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, f
     codes: list[ReasonCode] = []
     asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
     for filter, octet in filters:
-        if codes and len(codes) % FILTERS_PER_TURN == 0:
+        if codes and connection.broker.turns.over():
             yield
         if octet not in asked:
             options = options_of(octet, identifier, connection.options.maximum_qos)
@@ -115,7 +114,7 @@ def _subscribe(
 def unsubscribe(connection: "MqttConnection", packet_id: int, filters: Filters) -> Iterator[None]:
     codes: list[ReasonCode] = []
     for filter, _ in filters:
-        if codes and len(codes) % FILTERS_PER_TURN == 0:
+        if codes and connection.broker.turns.over():
             yield
         codes.append(_unsubscribe(connection, filter))
     connection.send(UnsubAck(packet_id, tuple(codes)))

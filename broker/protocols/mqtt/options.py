@@ -41,6 +41,7 @@ class Options:
     maximum_qos: int = 2  # of what clients publish and are granted
     topic_alias_max: int = 64  # topics that each side may give a number to, on one connection
     topic_alias_bytes_max: int = 64 * 1024  # what the topics of these may take, of each side
+    user_properties_max: int = 1_000  # in one packet
     connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT: it may hold a will, and a token as its password
     server_reference: str | None = None  # where clients are sent to when this broker stops (4.11)
     payload_format_check: bool = False  # is a payload that is said to be UTF-8 looked at?

@@ -173,6 +173,7 @@ def decode_properties(reader: Reader, place: Place) -> Properties:
     part = reader.part(length, "the properties")
     legal = LEGAL[place]
     found: dict[str, Any] = {}
+    most = reader.user_properties_max
     while part:
         identifier = part.variable_byte_integer("a property's identifier")
         row = legal.get(identifier)
@@ -186,6 +187,11 @@ def decode_properties(reader: Reader, place: Place) -> Properties:
             found[name] = [value] if name in _LISTS else value
         elif place in row.repeatable:
             found[name].append(value)
+            if most is not None and len(found[name]) > most:
+                raise ProtocolError(
+                    f"{reader.packet}: more than {most} User Properties (mqtt_user_properties_max)",
+                    ReasonCode.QUOTA_EXCEEDED,
+                )
         else:
             raise ProtocolError(f"{reader.packet}: {words(name)} more than once")
     for name in _LISTS & found.keys():

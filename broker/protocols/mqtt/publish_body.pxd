@@ -21,6 +21,7 @@ cdef struct PublishBody:
     Py_ssize_t alias_at             # where in the properties it stands
     uint32_t expiry                 # seconds
     Py_ssize_t expiry_at            # where in the properties its value stands; -1: it never expires
+    Py_ssize_t user_properties      # how many
     bint is_text                    # the payload format indicator is 1
 
 cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,

@@ -71,6 +71,7 @@ cdef inline void clear(PublishBody* body) noexcept nogil:
     body.alias = 0
     body.expiry_at = -1
     body.is_text = False
+    body.user_properties = 0
 
 
 cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
@@ -151,6 +152,7 @@ cdef bint take_properties(const unsigned char* start, Py_ssize_t size, PublishBo
             return False
         seen |= <uint64_t> 1 << identifier
         if identifier == USER_PROPERTY:
+            body.user_properties += 1
             n = field(at, end - at)
             if n < 0 or not is_string(at + 2, n):
                 return False

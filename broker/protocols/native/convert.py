@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgpack  # type: ignore[import-untyped]
 
-from broker.core.content import Content, Header
+from broker.core.content import HEADERS_MAX, Content, Header
 from broker.wire.message import Format, Message
 
 CONTENT_TYPE: Final = "content-type"
@@ -18,14 +18,21 @@ CORRELATION: Final = "correlation-id"
 HEADER_KEY_BYTES_MAX: Final = 255  # section 3.3
 
 
-def read(message: Message) -> Content:
-    """What a native message says. Its fields have been found sound by the lane."""
-    unpacker = msgpack.Unpacker(None, raw=False, strict_map_key=True, max_buffer_size=0)
+def read(message: Message) -> Content | None:
+    """What a native message says, None if it has too many headers. Its fields have been found sound by the lane."""
+    unpacker = msgpack.Unpacker(
+        None, raw=False, strict_map_key=True, max_buffer_size=0, max_map_len=HEADERS_MAX, max_array_len=HEADERS_MAX
+    )
     unpacker.feed(message.fields)
-    values: list[Any] = list(unpacker)
+    try:
+        values: list[Any] = list(unpacker)
+    except ValueError:  # a map or an array of more
+        return None
     headers: Mapping[str, Any] = (values[2] if len(values) > 2 else None) or {}
     reply = values[4] if len(values) > 4 else None
     content_type, correlation = headers.get(CONTENT_TYPE), headers.get(CORRELATION)
+    if sum(len(value) if isinstance(value, list) else 1 for value in headers.values()) > HEADERS_MAX:
+        return None
     kept: list[Header] = []
     for name, value in headers.items():
         if name == CONTENT_TYPE and isinstance(content_type, str):

@@ -13,7 +13,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from broker.wire cimport msgpack
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
-from broker.wire.lane cimport FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
+from broker.wire.lane cimport ENOUGH, FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
 from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, borrowed
 from broker.wire.msgpack cimport (
@@ -132,6 +132,8 @@ cdef class Lane(AnyLane):
                         self.set_message()
                         if self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
                                                             rest > MORE * size), route):
+                            if self.ledger.worked(1):
+                                return ENOUGH
                             continue
                         return HELD_BACK
                 return PUBLISH_FOR_PYTHON
