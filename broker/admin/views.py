@@ -76,6 +76,9 @@ class Views:
     def marks(self, query: Query) -> Answer:
         return self._page("marks", self._inspection.marks, query)
 
+    def shares(self, query: Query) -> Answer:
+        return 200, self._inspection.shares(limit=_limit(query))
+
     def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
         limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
         page = list(rows(offset=offset, limit=limit))
@@ -151,6 +154,7 @@ PATHS: Final[Mapping[str, Path]] = {
     ),
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
+    "/shares": Path("what users and addresses hold of each pot, most first; limit", Views.shares, ("limit",)),
     "/topics": Path(
         "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",
         Views.topics,

@@ -22,6 +22,7 @@ from broker.core.replay import Keeper
 from broker.core.retained import Retained
 from broker.core.router import Router
 from broker.core.sessions import Sessions
+from broker.core.shares import Pot, Share, Shares, principal_of
 from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription, nbytes_of
@@ -60,9 +61,10 @@ class Broker:
         self.standstills = Standstills(self.ledger)
         self.turns = Turns(self.ledger, next_turn, clock, cpu)
         self.variants = Variants()
+        self.shares = Shares(self.ledger, limits)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
         self.flow = Flow(self.ledger, limits, later, next_turn and self.turns.later)
-        self.retained = Retained(self.ledger, limits)
+        self.retained = Retained(self.ledger, limits, self.shares)
         self.marks = Marks(limits)
         self.store: Store = MemoryStore()
         self.keeper: Keeper | None = None  # of messages by offset, to be replayed
@@ -78,6 +80,7 @@ class Broker:
     def use(self, limits: Limits) -> None:
         """Take new limits into force: for clients and subscriptions that come from now on."""
         self.limits = self.router.limits = self.flow.limits = self.retained.limits = self.marks.limits = limits
+        self.shares.use(limits)
         self._bound(limits)
 
     def _bound(self, limits: Limits) -> None:
@@ -100,15 +103,21 @@ class Broker:
     def connect(
         self, outbox: Outbox, speaker: Speaker, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
-        format: Format, verified: bool = False, label: str = "",
+        format: Format, verified: bool = False, label: str = "", share: Share | None = None,
     ) -> Client:
-        """A connection is through its handshake."""
+        """A connection is through its handshake.
+
+        share  the one that its session is in, if it has one
+        """
+        if share is None:
+            share = self.shares.of(principal_of(user, address, verified=verified))
+        self.shares.join(share)
         self.connects += 1
         number = self.connects
         client = Client(
             number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
             protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now,
-            verified=verified, label=label,
+            verified=verified, label=label, share=share,
         )
         outbox.owner = client
         self.clients[number] = client
@@ -128,6 +137,7 @@ class Broker:
             return []
         if client.session is None:
             self.endings.end(client.subscriptions)
+        self.shares.leave(client.share)
         client.outbox.discard()
         log.info(
             "client_disconnected", connection=client.number, client=client.name, reason=reason, lost=client.outbox.lost
@@ -177,6 +187,7 @@ class Broker:
             )
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
+        self.shares.check(client.share, Pot.SUBSCRIPTIONS)
         check_filter(text, syntax, limits)
         self._check_hashes(client, hashes_of(text, syntax))
         pot = self.ledger.subscriptions
@@ -205,7 +216,8 @@ class Broker:
 
     def begin_subscription(self, client: Client, subscription: Subscription, group: str | None) -> None:
         """Raises InvalidFilter, and has changed nothing then."""
-        self.router.add(subscription, group)
+        self.router.add(subscription, group, client.share.account)
+        self.shares.take(client.share, Pot.SUBSCRIPTIONS)
         client.subscriptions.add(subscription)
         client.searching += hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
         self.subscribes += 1
@@ -256,6 +268,7 @@ class Broker:
         subscription.client.subscriptions.remove(subscription)  # which looks for it by its group
         self.router.remove(subscription)
         subscription.client.searching -= hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
+        self.shares.give_back(subscription.client.share, Pot.SUBSCRIPTIONS)
         self.unsubscribes += 1
 
     # -- publishing -------------------------------------------------------------------------------------------------
@@ -273,8 +286,7 @@ class Broker:
         """
         self.ledger.now = now
         if message.retain:
-            session = publisher.owner.session if publisher is not None and publisher.owner is not None else None
-            self.retained.put(message, now, origin=session.name if session is not None else None)
+            self.retained.put(message, now, publisher=publisher.owner if publisher is not None else None)
         return publish(route, self.ledger, publisher, message)
 
     def take_once(self, mark: Mark, route: Route, send: Callable[[Route], bool]) -> bool:
@@ -312,6 +324,7 @@ class Broker:
         """Now and then: let publishers go on that were held for long enough, end what is over."""
         try:
             self.flow.sweep(now)
+            self.shares.sweep()
             if self.standstills.just_over(now):
                 return
             if self.sessions.sweep(now):

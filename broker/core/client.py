@@ -10,6 +10,7 @@ from broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from broker.core.session import Session
+    from broker.core.shares import Share
     from broker.core.subscription import Subscription
 
 
@@ -53,6 +54,7 @@ class Client:
     label: str = ""  # a user name that nothing was checked against
     searching: int = 0  # subscriptions whose filters have several `#`
     session: "Session | None" = None  # None: what it holds ends with its connection
+    share: "Share" = field(kw_only=True)  # of its principal; its session's, if it has one
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
     slow: bool = False  # its outbox or its session's queue was full at least once
     accounts: dict[int, Account] = field(default_factory=dict)  # of holds, by whose time they take: core.flow

@@ -246,6 +246,42 @@ class Limits:
         Reason("what these routes may take together: one is as long as its topic, and 8 bytes for each subscription"),
     ] = 256 * MIB
 
+    # What one principal may hold of a pot: an authenticated user, or an address where user names prove nothing.
+    share_percent: Annotated[
+        int, Ge(1), Le(100), Unit("percent"),
+        Reason(
+            "of what others leave of a pot, what one user may hold (one address, where users are anonymous): three "
+            "quarters for one alone, and whoever comes next always finds some. 100 suits a broker with a single user"
+        ),
+    ] = 75
+    sessions_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of sessions_max; its oldest session whose client is away makes room. 0: as share_percent"),
+    ] = 0
+    subscriptions_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of subscriptions_max, for all its clients together; one more is refused. 0: as share_percent"),
+    ] = 0
+    retained_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of retained_messages_max and retained_bytes_max; one more is not retained. 0: as share_percent"),
+    ] = 0
+    stored_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of stored_bytes_max; past it its own queues count as full, and no others. 0: as share_percent"),
+    ] = 0
+    marks_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of marks_max; past it the idlest of its own producers is forgotten. 0: as share_percent"),
+    ] = 0
+    unkept_seconds_max: Annotated[
+        float, Ge(0), Le(3600), Unit("seconds"),
+        Reason(
+            "time an MQTT 3.1.1 publisher waits, whose message no queue has room for; then it is disconnected, for its "
+            "version has no word for that (5.0 has: 0x97)"
+        ),
+    ] = 10.0
+
     # Publishing again what may have been taken.
     marks_max: Annotated[
         int, Ge(1), Le(10_000_000), Unit("producers"),

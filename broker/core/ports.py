@@ -132,6 +132,10 @@ class Inspection(Protocol):
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]: ...
 
+    def shares(self, *, limit: int) -> View:
+        """How full each pot is, and the principals that hold most of any."""
+        ...
+
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         """The topics with the most messages; `by_rate`: with the most a second since the reading before."""
         ...

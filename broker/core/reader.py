@@ -77,6 +77,10 @@ class Reader(ABC):
         """Do a turn's share of a frame that takes more than one. True if there is more of it to do."""
         return False
 
+    def wait_for_room(self, now: float) -> None:
+        """The PUBLISH at hand waits, and nothing is read, until a queue has room for it."""
+        raise NotImplementedError(f"{type(self).__name__} does not let its publishers wait for a queue")
+
     def settle(self, now: float) -> bool:
         """All that came has been looked at. False if Python is to be asked again at the next read, whatever comes."""
         return True
@@ -170,10 +174,12 @@ class Reader(ABC):
 
     def _wait_for_blocker(self, now: float) -> None:
         blocker = self.lane.blocker
-        assert blocker is not None
         assert self.client is not None
         self.blocked = True
         self.wire.pause_reading()
+        if blocker is None:
+            self.wait_for_room(now)
+            return
         self.broker.flow.hold(self.client, blocker, now)
 
     # -- for the log ------------------------------------------------------------------------------------------------

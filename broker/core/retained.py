@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import matchcore
+from broker.core.client import Client
 from broker.core.deadlines import Deadlines
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from broker.core.shares import Pot, Share, Shares
 from broker.core.subscription import Subscription
 from broker.core.topics import (
     SYNTAXES,
@@ -48,6 +50,7 @@ class Entry:
     revision: int
     own: bool  # the broker's: not counted, not limited
     origin: str | None  # the session that published it: its no-local subscriptions do not get it
+    share: Share | None  # of the principal that published it
 
 
 def place_bytes(topic: bytes) -> int:
@@ -61,8 +64,9 @@ def nbytes_of(message: Message) -> int:
 
 
 class Retained:
-    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, limits: Limits, shares: Shares) -> None:
         self.ledger = ledger
+        self.shares = shares
         self.limits = limits
         self.nbytes = 0
         self.revision = 0  # counts the changes
@@ -83,11 +87,11 @@ class Retained:
         """Memory of the index of topics."""
         return sum(index.nbytes for index in self._indexes)
 
-    def put(self, message: Message, now: float, *, own: bool = False, origin: str | None = None) -> bool:
+    def put(self, message: Message, now: float, *, own: bool = False, publisher: Client | None = None) -> bool:
         """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it.
 
-        own     it is the broker's, on a topic that only the broker publishes: no limit of clients applies
-        origin  the name of the session that published it, if it was one
+        own        it is the broker's, on a topic that only the broker publishes: no limit of clients applies
+        publisher  who published it: the share that it is counted in, and the session that may not want it back
         """
         key = canonical(message.topic, message.syntax)
         id = self._ids.get(key)
@@ -99,13 +103,15 @@ class Retained:
             return True
         kept = message.keep()
         old = None if id is None else self._entries[id]
-        if not own and not self._has_room(kept, old):
+        share = publisher.share if publisher is not None else None
+        if not own and not self._has_room(kept, old, share):
             self.refused += 1
             if id is not None:
                 self._remove(id)
             return False
         self.revision += 1
-        entry = Entry(kept, key, self.revision, own, origin)
+        session = publisher.session if publisher is not None else None
+        entry = Entry(kept, key, self.revision, own, session.name if session is not None else None, share)
         if id is None:
             id = self._free.pop() if self._free else len(self._entries)
             if id == len(self._entries):
@@ -123,7 +129,16 @@ class Retained:
             self._deadlines.discard(id)
         return True
 
-    def _has_room(self, new: Message, old: Entry | None) -> bool:
+    def _has_room(self, new: Message, old: Entry | None, share: Share | None) -> bool:
+        return self._fits(new, old) and (share is None or self._fits_share(new, old, share))
+
+    def _fits_share(self, new: Message, old: Entry | None, share: Share) -> bool:
+        mine = old if old is not None and old.share is share else None
+        more = nbytes_of(new) - (nbytes_of(mine.message) if mine is not None else 0)
+        wanted = {Pot.RETAINED_MESSAGES: mine is None, Pot.RETAINED_BYTES: more, Pot.STORED_BYTES: more}
+        return all(count <= 0 or self.shares.admits(share, pot, count) for pot, count in wanted.items())
+
+    def _fits(self, new: Message, old: Entry | None) -> bool:
         nbytes = self.nbytes + nbytes_of(new) - (nbytes_of(old.message) if old is not None else 0)
         return (old is not None or len(self) < self.limits.retained_messages_max) \
             and nbytes <= self.limits.retained_bytes_max and self.ledger.stored <= self.ledger.stored_limit
@@ -133,16 +148,28 @@ class Retained:
             self._own += 1
         else:
             self.nbytes += nbytes_of(entry.message)
-            self.ledger.keep(place_bytes(entry.message.topic))
-            entry.message.held(self.ledger)
+            self._keep(entry, place_bytes(entry.message.topic))
+            entry.message.held(self.ledger, entry.share.account if entry.share is not None else None)
+            if entry.share is not None:
+                self.shares.take(entry.share, Pot.RETAINED_MESSAGES)
+                self.shares.take(entry.share, Pot.RETAINED_BYTES, nbytes_of(entry.message))
 
     def _uncount(self, entry: Entry) -> None:
         if entry.own:
             self._own -= 1
         else:
             self.nbytes -= nbytes_of(entry.message)
-            self.ledger.keep(-place_bytes(entry.message.topic))
-            entry.message.released(self.ledger)
+            self._keep(entry, -place_bytes(entry.message.topic))
+            entry.message.released(self.ledger, entry.share.account if entry.share is not None else None)
+            if entry.share is not None:
+                self.shares.give_back(entry.share, Pot.RETAINED_BYTES, nbytes_of(entry.message))
+                self.shares.give_back(entry.share, Pot.RETAINED_MESSAGES)
+
+    def _keep(self, entry: Entry, octets: int) -> None:
+        """Its place in the index takes so many more."""
+        self.ledger.keep(octets)
+        if entry.share is not None:
+            entry.share.account.keep(octets)
 
     def _index(self, id: int) -> matchcore.NameIndex:
         if id // PART == len(self._indexes):

@@ -36,10 +36,9 @@ from broker.core.topics import (
 from broker.core.turns import Turns
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.gather import gather
-from broker.wire.ledger import Ledger
+from broker.wire.ledger import Account, Ledger
 from broker.wire.message import Variant, Variants
 from broker.wire.routes import RouteCache
-from broker.wire.window import Queue
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one
@@ -104,8 +103,11 @@ class Router:
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
-    def add(self, subscription: Subscription, group_name: str | None) -> None:
-        """Put a subscription in force. Raises InvalidFilter, and has changed nothing then."""
+    def add(self, subscription: Subscription, group_name: str | None, account: Account | None = None) -> None:
+        """Put a subscription in force. Raises InvalidFilter, and has changed nothing then.
+
+        account: pays for what waits in a queue group of which it is the first member
+        """
         filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
         id = self._free[-1] if self._free else len(self._by_id)
         try:
@@ -119,7 +121,7 @@ class Router:
         subscription.id = id
         if group_name is not None:
             group = self._groups.setdefault((group_name, filter, syntax), Group(group_name))
-            group.add(subscription, self._new_queue())
+            group.add(subscription, new_queue(self.ledger, self.limits, account))
             self.shared += 1
         self._count(nbytes_held(subscription))
         self.searching += hashes_of(filter, syntax) > 1
@@ -155,9 +157,6 @@ class Router:
         """Enter what subscriptions take more or less now, and what the index does."""
         before, self._filters_bytes = self._filters_bytes, self._filters.nbytes
         self.ledger.subscriptions.add(octets + self._filters_bytes - before)
-
-    def _new_queue(self) -> Queue:
-        return new_queue(self.ledger, self.limits)
 
     def _forget_routes(self, filter: bytes, syntax: str) -> None:
         """Forget the cached routes whose topics a filter matches. They get nothing more; what they take is given back

@@ -13,6 +13,7 @@ from typing import Final
 from broker.core.client import Client
 from broker.core.errors import LimitExceeded
 from broker.core.retained import Cursor
+from broker.core.shares import Share
 from broker.core.will import Will
 from broker.wire.identifiers import Identifiers
 from broker.wire.ledger import Pot
@@ -70,6 +71,7 @@ class Session:
     client: Client  # of the present connection, or of the last
     window: Window
     pot: Pot  # that counts what it takes: the ledger's for sessions
+    share: Share  # of the principal that made it, wherever its client connects from later
     expiry: float = 0.0
     connected: bool = False
     ended: bool = False

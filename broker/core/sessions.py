@@ -20,6 +20,7 @@ from broker.core.errors import FanlightError, LimitExceeded, NoSuchSubscription,
 from broker.core.queues import new_queue
 from broker.core.retained import SLICE, Cursor
 from broker.core.session import Connect, Session, SessionOptions
+from broker.core.shares import Pot, Share, principal_of
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.core.will import Wills
@@ -42,7 +43,7 @@ class Sessions:
     def __init__(self, broker: "Broker") -> None:
         self.broker = broker
         self.wills = Wills()
-        self.taken_over = self.resumed = self.expired = self.wills_published = 0
+        self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
         self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
         self._by_name: dict[str, Session] = {}
@@ -73,8 +74,6 @@ class Sessions:
         """
         limits = self.broker.limits
         found = self._by_name.get(wanted.client_id)
-        if found is None and len(self._by_name) >= limits.sessions_max:
-            raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
         if found is not None and found.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self._check_room(wanted, found)
@@ -88,17 +87,20 @@ class Sessions:
             self.expired += overdue
             self.end(found, now)  # with expiry 0 it ended with its connection, which has just been taken over
             found = None
+        share = found.share if found is not None else self._place_for(wanted, now)
         client = self.broker.connect(
             outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
-            agent=wanted.agent, address=wanted.address, protocol=wanted.protocol, format=wanted.format,
+            agent=wanted.agent, address=wanted.address, protocol=wanted.protocol, format=wanted.format, share=share,
         )
         present = found is not None
         if found is None:
-            window = Window(outbox, new_queue(self.broker.ledger, limits))
+            window = Window(outbox, new_queue(self.broker.ledger, limits, share.account))
             session = Session(
-                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=self.broker.ledger.sessions
+                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=self.broker.ledger.sessions,
+                share=share,
             )
             self._by_name[session.name] = session
+            self.broker.shares.take(share, Pot.SESSIONS)
         else:
             session = found
             self._rejoin(session, client)
@@ -113,6 +115,7 @@ class Sessions:
         session.charge()
         session.expiry = self._bounded(wanted.expiry)
         self._away.discard(session)
+        share.away.pop(session, None)
         self.wills.cancel(session)
         return client, session, present
 
@@ -126,6 +129,29 @@ class Sessions:
                 f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
                 limits.sessions_bytes_max,
             )
+
+    def _place_for(self, wanted: Connect, now: float) -> Share:
+        """The share that a new session is counted in. Where it has no room, the principal's session whose client has
+        been away for the longest time ends. Raises LimitExceeded if there is none.
+        """
+        shares, limits = self.broker.shares, self.broker.limits
+        share = shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+        full = len(self._by_name) >= limits.sessions_max
+        if not full and shares.fits(share, Pot.SESSIONS):
+            return share
+        idlest = next(iter(share.away), None)
+        if idlest is not None:
+            self.made_room += 1
+            log.warning(
+                "session_made_room", client=idlest.name, principal=share.principal, for_client=wanted.client_id,
+                held=share.holds(Pot.SESSIONS), most=shares.most(share, Pot.SESSIONS),
+            )
+            self.end(idlest, now)
+            return share
+        if full:
+            raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
+        shares.check(share, Pot.SESSIONS)
+        return share
 
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1
@@ -172,6 +198,8 @@ class Sessions:
                 self.wills.schedule(session, now + min(session.will.delay, session.expiry))
             else:
                 self._publish_will(session, now)
+        if session.expiry > 0:
+            session.share.away[session] = None
         if 0 < session.expiry < inf:
             self._away.set(session, now + session.expiry)
 
@@ -189,8 +217,10 @@ class Sessions:
         session.unreleased.clear()
         session.charge()
         lost = session.window.end()
+        session.share.away.pop(session, None)
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
+        self.broker.shares.give_back(session.share, Pot.SESSIONS)
         log.info("session_ended", client=session.name, lost=lost)
 
     def _bounded(self, expiry: float) -> float:

@@ -16,6 +16,7 @@ from broker.core.flow import CONSUMER
 from broker.core.ports import Recorded, View
 from broker.core.rates import Readings, reading
 from broker.core.session import Session
+from broker.core.shares import Pot, Share, Shares
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.wire.routes import RouteCache
@@ -52,6 +53,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "sessions_resumed": "Sessions whose client came back to them",
     "sessions_taken_over": "Sessions taken over from a connection that still stood",
     "sessions_expired": "Sessions whose client stayed away for too long",
+    "sessions_made_room": "Sessions ended because their principal's share was full and it began another one",
     "wills_published": "Wills published",
     "slow_consumers": "Connections whose outbox, or whose session's queue, was full at least once",
     "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
@@ -68,6 +70,10 @@ COUNTERS: Final[Mapping[str, str]] = {
     "inboxes_refused": "Connections closed, or topic aliases refused, because of inboxes_bytes_max",
     "handshakes_refused": "Clients refused before they were let in because of handshakes_bytes_max",
     "marks_forgotten": "Producers whose mark was forgotten because there were too many",
+    **{
+        f"share_refused_{pot}": f"Times a principal's share of {pot.limit} had no room ({pot.setting}, share_percent)"
+        for pot in Pot
+    },
     "subscribes": "Subscriptions made",
     "unsubscribes": "Subscriptions ended",
 }
@@ -89,6 +95,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
     "stored_bytes": "What they take",
     "marks": "Producers whose mark is kept",
+    "principals": "Users and addresses that hold anything (see /shares)",
     "outboxes_blocking": "Outboxes that hold publishers back",
     "publishers_held": "Publishers that are held, and not read from",
     "filter_index_bytes": "Memory of the index of filters",
@@ -160,6 +167,7 @@ class Views:
             "sessions_resumed": broker.sessions.resumed,
             "sessions_taken_over": broker.sessions.taken_over,
             "sessions_expired": broker.sessions.expired,
+            "sessions_made_room": broker.sessions.made_room,
             "wills_published": broker.sessions.wills_published,
             "slow_consumers": broker.flow.slow_consumers,
             "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
@@ -174,6 +182,7 @@ class Views:
             "inboxes_refused": ledger.inboxes.refused,
             "handshakes_refused": ledger.handshakes.refused,
             "marks_forgotten": broker.marks.forgotten,
+            **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in Pot},
             "subscribes": broker.subscribes,
             "unsubscribes": broker.unsubscribes,
             **self._net(),
@@ -199,6 +208,7 @@ class Views:
             "stored_messages": broker.ledger.stored_messages,
             "stored_bytes": broker.ledger.stored,
             "marks": len(broker.marks),
+            "principals": len(broker.shares),
             "outboxes_blocking": broker.ledger.pausing,
             "publishers_held": broker.flow.publishers_held,
             "filter_index_bytes": broker.router.index_bytes,
@@ -224,6 +234,16 @@ class Views:
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
+
+    def shares(self, *, limit: int) -> View:
+        """How full each pot is, and the principals that hold most of any."""
+        shares = self._broker.shares
+        pots = {
+            pot.value: {"used": shares.total(pot), "limit": shares.limit(pot), "refused": shares.refusals(pot)}
+            for pot in Pot
+        }
+        principals = [share_view(shares, share) for share in shares.largest(limit)]
+        return {"pots": pots, "principals": principals, "total": len(shares)}
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         router = self._broker.router
@@ -306,6 +326,14 @@ def session_view(session: Session) -> View:
         "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
         "unreleased": len(session.unreleased), "will": session.will is not None,
     }
+
+
+def share_view(shares: Shares, share: Share) -> View:
+    pots = {
+        pot.value: {"held": share.holds(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
+        for pot in Pot
+    }
+    return {"principal": share.principal, "clients": share.clients, "away": len(share.away), "pots": pots}
 
 
 def subscription_view(subscription: Subscription) -> View:

@@ -239,6 +239,7 @@ cdef class Collector(Settler):
             if message.translations is not None:
                 ledger.copies += CONVERSION
             message.finish()
+        ledger.unkept = False    # those that take part in the run have it
         return joined
 
     cdef bint write(self, Message message) except -1:

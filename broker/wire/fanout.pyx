@@ -321,6 +321,24 @@ cdef class Route:
                 return found
         return None
 
+    def has_room(self, Outbox publisher, Message message not None):
+        """Would a message get to anybody, or into a queue? Also True if nobody is there any more."""
+        cdef Target target
+        cdef Group group
+        cdef Py_ssize_t size = message.bytes_held()
+        cdef bint alone = True
+        for target in self.targets:
+            if target.listens(publisher):
+                alone = False
+                if target.window is None or not (message.qos and target.variant.qos) or not target.window.full() \
+                        or target.window.queue.has_room(size):
+                    return True
+        for group in self.groups:
+            alone = False
+            if group.queue is None or group.queue.has_room(size):
+                return True
+        return alone
+
     def blocker_of(self, Outbox publisher):
         """`blocker` for Python: look before a message is published."""
         return self.blocker(publisher)
@@ -360,6 +378,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     route.hits += 1
     ledger.messages_in += 1
     ledger.payload_in += message.payload_size
+    cdef uint64_t turned_away = ledger.turned_away
     begin(message)
     if route.tap is not None:
         route.tap.take(ledger, publisher, message)
@@ -384,6 +403,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
         if message.translations is not None:
             ledger.copies += CONVERSION
         message.finish()
+    ledger.unkept = ledger.turned_away - turned_away == <uint64_t> routed and routed > 0 and route.tap is None
     if routed == 0:
         ledger.unroutable += 1
     return routed

@@ -28,10 +28,15 @@ cdef class Group:
         if target.window is not None:
             self.forget_sources(target.window)
         target.extras.group = None
-        if self.queue is not None and not [member for member in self.members if (<Target> member).window is not None]:
+        if self.queue is None or target.window is None:
+            return
+        others = [member for member in self.members if (<Target> member).window is not None]
+        if not others:
             self.queue.clear()
             self.queue.group = None
             self.queue = None
+        elif not [member for member in others if (<Target> member).window.queue.account is self.queue.account]:
+            self.queue.charge_to((<Target> others[0]).window.queue.account)
 
     cdef int sources_of(self, Target member) except -1:
         """A member with a window takes from the queue as its variant says, if it acknowledges."""
@@ -107,7 +112,7 @@ cdef class Group:
             return False
         flight = Flight.__new__(Flight)
         flight.message = message.kept()
-        flight.message.hold(self.queue.ledger)
+        flight.message.hold(self.queue.ledger, self.queue.account)
         self.queue.put(flight)
         return True
 

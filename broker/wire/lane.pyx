@@ -5,7 +5,7 @@
 NEED_MORE = 0     # the rest is an incomplete frame, or nothing
 FRAME = 1         # a frame for Python
 PUBLISH = 2       # a PUBLISH for Python
-BLOCKED = 3       # an outbox holds this client back: `blocker`; the frame is still to be done
+BLOCKED = 3       # an outbox holds this client back: `blocker`; None: no queue has room; the frame is still to be done
 FAULT = 4         # malformed; nothing more can be read
 TOO_LARGE = 5     # a frame above the limit; nothing more can be read
 NO_ROOM = 6       # the rest is an incomplete frame, and all inboxes together hold too much: it is given up
@@ -30,8 +30,8 @@ cdef class Lane:
             self.heard_at = awake    # it was read from behind a standstill that was not known of yet
         return awake - self.heard_at
 
-    def hold(self, Outbox blocker not None):
-        """The frame at hand waits for this outbox: as BLOCKED does, by Python's decision."""
+    def hold(self, Outbox blocker):
+        """The frame at hand waits for this outbox, or for something else: as BLOCKED does, by Python's decision."""
         self.blocker = blocker
         self.inbox.keep_rest()
 

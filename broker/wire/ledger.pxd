@@ -7,6 +7,7 @@
 #
 # `joining` is set while messages are on their way to outboxes and not in them yet: see collector.pxd.
 
+cimport cython
 from libc.stdint cimport uint64_t
 
 cdef enum:
@@ -31,6 +32,16 @@ cdef class Pot:
     cdef bint take(self, Py_ssize_t octets) noexcept
     cdef void force(self, Py_ssize_t octets) noexcept
 
+# What the messages that one principal keeps take: each counted once for it, however many of its sessions keep it.
+@cython.final
+@cython.no_gc
+cdef class Account:
+    cdef:
+        readonly Py_ssize_t stored
+        readonly uint64_t refused         # messages that found its share full
+
+    cdef bint over(self, Ledger ledger) noexcept
+
 cdef class Ledger:
     cdef:
         public double now                 # of the read, or the tick, whose messages are being published
@@ -52,6 +63,8 @@ cdef class Ledger:
         # Messages kept in queues, windows and the retained store, each counted once, however many keep it.
         readonly Py_ssize_t stored, stored_messages
         public Py_ssize_t stored_limit
+        public double stored_share        # of what others leave of that, what one account may take: 0 to 1
+        list short                        # accounts that have reached it, each once in its life
         readonly Py_ssize_t pausing       # outboxes that hold their publishers back just now
         # Work for the end of the turn.
         readonly list dirty
@@ -67,6 +80,10 @@ cdef class Ledger:
         readonly uint64_t dropped_unspellable, dropped_too_large, dropped_fault
         # Of sessions: no room in a queue; QoS 0 while the client is away; lost with the session; too old.
         readonly uint64_t dropped_queue, dropped_absent, dropped_session, expired
+        readonly uint64_t dropped_share   # of those dropped by a queue, the ones that an account had no room for
+        # Copies of QoS 1 and 2 that a queue had no room for; and whether nobody got the message published last.
+        readonly uint64_t turned_away
+        readonly bint unkept
         readonly uint64_t acknowledged, refused, redelivered
         # Octets of payloads: of messages published, and of copies put into outboxes.
         readonly uint64_t payload_in, payload_out

@@ -16,6 +16,11 @@ class Pot:
     @property
     def full(self) -> bool: ...
 
+class Account:
+    stored: int
+    refused: int
+    def keep(self, octets: int) -> None: ...
+
 class Ledger:
     now: float
     standstill: float
@@ -33,6 +38,9 @@ class Ledger:
     stored: int
     stored_messages: int
     stored_limit: int
+    stored_share: float
+    turned_away: int
+    unkept: bool
     pausing: int
     messages_in: int
     messages_out: int
@@ -48,6 +56,7 @@ class Ledger:
     dropped_too_large: int
     dropped_fault: int
     dropped_queue: int
+    dropped_share: int
     dropped_absent: int
     dropped_session: int
     expired: int
@@ -65,6 +74,7 @@ class Ledger:
     def awake(self, now: float) -> float: ...
     def take_dirty(self) -> list[Outbox]: ...
     def take_attention(self) -> list[Outbox]: ...
+    def take_short(self) -> list[Account]: ...
     def take_ended(self) -> list[Target]: ...
     def take_faults(self) -> list[Outbox]: ...
     def keep(self, octets: int) -> None: ...

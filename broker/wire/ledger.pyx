@@ -1,6 +1,7 @@
 # cython: language_level=3
 """The ledger: bytes held by all connections together, counters of what passed, and the turn's to-do lists."""
 
+cimport cython
 from libc.math cimport INFINITY
 
 
@@ -48,6 +49,18 @@ cdef class Pot:
         return self.used > self.limit
 
 
+@cython.final
+@cython.no_gc
+cdef class Account:
+    cdef bint over(self, Ledger ledger) noexcept:
+        """Does it take more than its share?"""
+        return self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+
+    def keep(self, Py_ssize_t octets):
+        """What is kept beside messages takes so many bytes more; less than 0 for what is gone."""
+        self.stored += octets
+
+
 cdef class Ledger:
     """Shared by all outboxes of one broker.
 
@@ -59,6 +72,8 @@ cdef class Ledger:
     def __cinit__(self, Py_ssize_t limit, schedule, Py_ssize_t stored_limit=1 << 62):
         self.limit = limit
         self.stored_limit = stored_limit
+        self.stored_share = 1
+        self.short = []
         self._schedule = schedule
         self.inboxes = Pot("inboxes")
         self.handshakes = Pot("handshakes")
@@ -97,6 +112,12 @@ cdef class Ledger:
         cdef list attention = self.attention
         self.attention = []
         return attention
+
+    def take_short(self):
+        """The accounts that reached their share since the last call, each at most once in its life."""
+        cdef list short = self.short
+        self.short = []
+        return short
 
     def take_ended(self):
         """The targets that have had their last message since the last call."""

@@ -13,7 +13,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport Account, Ledger
 
 cdef enum:
     # Bodies from this size on are shared by the outboxes instead of copied: a copy costs more than a second iovec.
@@ -65,14 +65,20 @@ cdef class Message:
         const char* shared_of
         # Kept in queues, windows and the retained store.
         Py_ssize_t holders
+        # By which principals: each pays for it once. Mostly it is one.
+        Account account
+        Py_ssize_t account_holders
+        dict others                       # Account -> holders, or None
 
     cdef void finish(self) noexcept
     cdef Message kept(self)
     cdef Message for_format(self, Format format)
     cdef bytes share(self, const char* body, Py_ssize_t size)
     cdef Py_ssize_t bytes_held(self) noexcept
-    cdef void hold(self, Ledger ledger) noexcept
-    cdef void release(self, Ledger ledger) noexcept
+    cdef int hold(self, Ledger ledger, Account account) except -1
+    cdef int release(self, Ledger ledger, Account account) except -1
+    cdef int charge(self, Account account) except -1
+    cdef int discharge(self, Account account) except -1
 
 @cython.final
 cdef class Variant:

@@ -15,7 +15,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport Account, Ledger
 
 cdef enum:
     KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
@@ -245,28 +245,66 @@ cdef class Message:
         cdef Py_ssize_t payload = PAYLOAD_OBJECT + self.payload_size if self.payload_octets is not None else 0
         return OBJECTS + self.topic_size + payload + self.fields_size
 
-    cdef void hold(self, Ledger ledger) noexcept:
-        """Somebody keeps it for long. The first one enters it in the ledger, and each itself."""
+    cdef int hold(self, Ledger ledger, Account account) except -1:
+        """Somebody keeps it for long. The first one enters it in the ledger, the first of each account in that, and each itself."""
+        if account is not None:
+            self.charge(account)
         if self.holders == 0:
             ledger.stored += self.bytes_held()
             ledger.stored_messages += 1
         ledger.stored += HOLDER
         self.holders += 1
+        return 0
 
-    cdef void release(self, Ledger ledger) noexcept:
+    cdef int release(self, Ledger ledger, Account account) except -1:
         self.holders -= 1
         ledger.stored -= HOLDER
         if self.holders == 0:
             ledger.stored -= self.bytes_held()
             ledger.stored_messages -= 1
+        if account is not None:
+            self.discharge(account)
+        return 0
 
-    def held(self, Ledger ledger not None):
+    cdef int charge(self, Account account) except -1:
+        account.stored += HOLDER
+        if account is self.account:
+            self.account_holders += 1
+        elif self.others is not None and account in self.others:
+            self.others[account] += 1
+        else:
+            if self.account is None:
+                self.account = account
+                self.account_holders = 1
+            else:
+                if self.others is None:
+                    self.others = {}
+                self.others[account] = 1
+            account.stored += self.bytes_held()
+        return 0
+
+    cdef int discharge(self, Account account) except -1:
+        account.stored -= HOLDER
+        if account is self.account:
+            self.account_holders -= 1
+            if self.account_holders:
+                return 0
+            self.account = None
+        else:
+            self.others[account] -= 1
+            if self.others[account]:
+                return 0
+            del self.others[account]
+        account.stored -= self.bytes_held()
+        return 0
+
+    def held(self, Ledger ledger not None, Account account=None):
         """`hold`, for Python."""
-        self.hold(ledger)
+        self.hold(ledger, account)
 
-    def released(self, Ledger ledger not None):
+    def released(self, Ledger ledger not None, Account account=None):
         """`release`, for Python."""
-        self.release(ledger)
+        self.release(ledger, account)
 
 
 cdef Message borrowed(Format format):

@@ -13,7 +13,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from broker.wire.ledger cimport Ledger, Pot
+from broker.wire.ledger cimport Account, Ledger, Pot
 from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
 
@@ -41,6 +41,7 @@ cdef class Flight:
 cdef class Queue:
     cdef:
         Ledger ledger
+        readonly Account account      # of the principal it is kept for, or None
         object flights                # deque, oldest first
         public object group           # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
@@ -50,6 +51,8 @@ cdef class Queue:
         readonly uint64_t dropped, expired
 
     cdef bint put(self, Flight flight) except -1
+    cdef bint over_share(self) except -1
+    cdef bint has_room(self, Py_ssize_t size) noexcept
     cdef int put_back(self, Flight flight) except -1
     cdef Flight take(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept
@@ -87,6 +90,7 @@ cdef class Window:
     cdef int grow(self) except -1
     cdef Flight find(self, int identifier)
     cdef int remove(self, Flight flight) except -1
+    cdef int keep(self, Py_ssize_t octets) noexcept
     cdef int enqueue(self, Message message, Variant variant, Source source) except -1
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1

@@ -1,5 +1,5 @@
 from broker.wire.fanout import Group
-from broker.wire.ledger import Ledger
+from broker.wire.ledger import Account, Ledger
 from broker.wire.message import Format, Message, Variant, Variants
 from broker.wire.outbox import Outbox
 
@@ -20,7 +20,12 @@ class Queue:
     mortal: int
     dropped: int
     expired: int
-    def __init__(self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False) -> None: ...
+    account: Account | None
+    def __init__(
+        self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False,
+        account: Account | None = None,
+    ) -> None: ...
+    def charge_to(self, account: Account | None) -> None: ...
     def __len__(self) -> int: ...
     def filled(self, quarters: int) -> bool: ...
     def waiting(self) -> list[Message]: ...

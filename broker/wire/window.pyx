@@ -15,7 +15,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from broker.wire.frames cimport FIRM, MESSAGE
-from broker.wire.ledger cimport Ledger, Pot
+from broker.wire.ledger cimport Account, Ledger, Pot
 from broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
 from broker.wire.outbox cimport Outbox
 
@@ -33,124 +33,19 @@ cdef class Flight:
     """One message on its way to one session. The message is counted in the ledger as long as it is held."""
 
 
-cdef inline Flight new_flight(Message message, Variant variant, Ledger ledger):
+cdef inline Flight new_flight(Message message, Variant variant, Queue queue):
+    """Charged to the account of a queue: in it, or in its window."""
     cdef Flight flight = Flight.__new__(Flight)
     flight.message = message
     flight.variant = variant
-    message.hold(ledger)
+    message.hold(queue.ledger, queue.account)
     return flight
 
 # In place of a deque, which takes 600 bytes: most sessions never have anything waiting.
 cdef tuple NOTHING = ()
 
 
-cdef class Queue:
-    """Messages that cannot be sent now: at most `messages_max`, of at most `bytes_max` bytes."""
-
-    def __cinit__(self, Ledger ledger not None, Py_ssize_t messages_max, Py_ssize_t bytes_max, bint drop_oldest=False):
-        self.ledger = ledger
-        self.messages_max = messages_max
-        self.bytes_max = bytes_max
-        self.drop_oldest = drop_oldest
-        self.flights = NOTHING
-
-    def __len__(self):
-        return len(self.flights)
-
-    cdef bint put(self, Flight flight) except -1:
-        """False if it was dropped, by the policy."""
-        cdef Flight oldest
-        cdef Ledger ledger = self.ledger
-        cdef Py_ssize_t size = flight.message.bytes_held()
-        while len(self.flights) >= self.messages_max or self.nbytes + size > self.bytes_max \
-                or ledger.stored > ledger.stored_limit:
-            self.dropped += 1
-            ledger.dropped_queue += 1
-            if not self.drop_oldest or not self.flights or size > self.bytes_max:
-                flight.message.release(ledger)
-                flight.state = ENDED
-                return False
-            oldest = self.flights.popleft()
-            self.entered(oldest, -1)
-            oldest.message.release(ledger)
-            oldest.state = ENDED
-        if self.flights is NOTHING:
-            self.flights = deque()
-        self.flights.append(flight)
-        self.entered(flight, 1)
-        return True
-
-    cdef int put_back(self, Flight flight) except -1:
-        """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
-        if self.flights is NOTHING:
-            self.flights = deque()
-        self.flights.appendleft(flight)
-        return self.entered(flight, 1)
-
-    cdef int entered(self, Flight flight, int sign) noexcept:
-        """It has come in (1), or gone out (-1)."""
-        self.nbytes += sign * flight.message.bytes_held()
-        if flight.message.expires_at != INFINITY:
-            self.mortal += sign
-        return 0
-
-    cdef Flight take(self, double now):
-        """The oldest that has not expired, or None."""
-        cdef Flight flight
-        while self.flights:
-            flight = self.flights.popleft()
-            self.entered(flight, -1)
-            if flight.message.expires_at > now:
-                return flight
-            flight.message.release(self.ledger)
-            flight.state = ENDED
-            self.expired += 1
-            self.ledger.expired += 1
-        return None
-
-    cdef bint over(self, int quarters) noexcept:
-        """Is it so many quarters full, or more?"""
-        return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
-
-    def filled(self, int quarters):
-        """`over`, for Python."""
-        return self.over(quarters)
-
-    def waiting(self):
-        """The messages in it, oldest first (a copy)."""
-        return [flight.message for flight in self.flights]
-
-    def expire(self, double now):
-        """Drop what is too old, wherever it stands. Returns how many messages."""
-        cdef Flight flight
-        cdef uint64_t before = self.expired
-        cdef object old = self.flights
-        if self.mortal == 0:
-            return 0
-        self.flights = deque()
-        for flight in old:
-            if flight.message.expires_at > now:
-                self.flights.append(flight)
-            else:
-                self.entered(flight, -1)
-                flight.message.release(self.ledger)
-                flight.state = ENDED
-                self.expired += 1
-                self.ledger.expired += 1
-        return self.expired - before
-
-    def clear(self):
-        """Drop everything: whoever would have got it is gone for good. Returns how many messages."""
-        cdef Flight flight
-        cdef Py_ssize_t lost = len(self.flights)
-        for flight in self.flights:
-            flight.message.release(self.ledger)
-            flight.state = ENDED
-        self.flights = NOTHING
-        self.nbytes = self.mortal = 0
-        self.dropped += lost
-        self.ledger.dropped_session += lost
-        return lost
+include "queue.pxi"
 
 
 cdef class Source:
@@ -183,7 +78,9 @@ cdef class Window:
     cdef bint full(self) except -1:
         """Would a message have to wait?"""
         return not self.open or self.sent >= self.receive_max or self.in_flight >= IDENTIFIERS \
-            or len(self.again) > 0 or len(self.queue.flights) > 0 or (self.sent and not self.outbox.has_room(0))
+            or len(self.again) > 0 or len(self.queue.flights) > 0 \
+            or (self.sent and (not self.outbox.has_room(0)
+                               or (self.queue.account is not None and self.queue.account.over(self.ledger))))
 
     cdef int offer(self, Message message, Variant variant, Source source) except -1:
         """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`source`), in the group's queue."""
@@ -198,17 +95,17 @@ cdef class Window:
             return 0
         if self.sent and not self.outbox.has_room(variant.head_size + variant.body_size):
             return self.enqueue(message, variant, source)
-        flight = new_flight(message.kept(), variant, self.ledger)
+        flight = new_flight(message.kept(), variant, self.queue)
         flight.source = source
         self.assign(flight)
         return self.launch(flight)
 
     cdef int enqueue(self, Message message, Variant variant, Source source) except -1:
         if source is not None:
-            source.queue.put(new_flight(message.kept(), None, self.ledger))
+            source.queue.put(new_flight(message.kept(), None, source.queue))
             return 0
         cdef uint64_t dropped = self.queue.dropped
-        self.queue.put(new_flight(message.kept(), variant, self.ledger))
+        self.queue.put(new_flight(message.kept(), variant, self.queue))
         if not self.open:
             return 0
         if self.queue.dropped != dropped:
@@ -279,10 +176,16 @@ cdef class Window:
         flight.state = ENDED
         self.settled += 1
         if flight.message is not None:
-            flight.message.release(self.ledger)
+            flight.message.release(self.ledger, self.queue.account)
             flight.message = None
         else:
-            self.ledger.stored -= HOLDER
+            self.keep(-HOLDER)
+        return 0
+
+    cdef int keep(self, Py_ssize_t octets) noexcept:
+        self.ledger.stored += octets
+        if self.queue.account is not None:
+            self.queue.account.stored += octets
         return 0
 
     cdef bint settle(self, int identifier, FlightState state, double now) except -1:
@@ -310,9 +213,9 @@ cdef class Window:
         if flight is None or flight.state not in (AWAITING_PUBREC, AWAITING_PUBCOMP):
             return False
         if flight.state == AWAITING_PUBREC:
-            flight.message.release(self.ledger)
+            flight.message.release(self.ledger, self.queue.account)
             flight.message = None
-            self.ledger.stored += HOLDER    # the flight itself is there until PUBCOMP
+            self.keep(HOLDER)    # the flight itself is there until PUBCOMP
             flight.state = AWAITING_PUBCOMP
             self.order += 1
             flight.order = self.order
@@ -386,7 +289,7 @@ cdef class Window:
                 if again:
                     self.remove(flight)
                 else:
-                    message.release(self.ledger)
+                    message.release(self.ledger, (self.queue if flight.source is None else flight.source.queue).account)
                     flight.state = ENDED
             elif self.sent and not self.outbox.has_room(size):
                 if again:
@@ -403,6 +306,8 @@ cdef class Window:
             else:
                 if flight.source is not None:
                     flight.source.taken += 1
+                    message.hold(self.ledger, self.queue.account)
+                    message.release(self.ledger, flight.source.queue.account)
                 self.assign(flight)
                 self.launch(flight)
             variant.serial = 0
@@ -459,7 +364,7 @@ cdef class Window:
             flight.counted = False
             if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source.queue.group is not None:
                 queue = flight.source.queue
-                returned = new_flight(flight.message, None, self.ledger)
+                returned = new_flight(flight.message, None, queue)
                 self.remove(flight)
                 queue.put_back(returned)
                 if queue.group not in groups:

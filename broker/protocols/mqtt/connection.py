@@ -47,6 +47,7 @@ from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
 from broker.protocols.mqtt.state import LEGAL, State
 from broker.protocols.mqtt.version import V3, V5, Version
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.message import Message
 
 log: Final = structlog.stdlib.get_logger("mqtt")
 
@@ -81,6 +82,7 @@ class MqttConnection(Reader):
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
         self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
+        self._unkept: tuple[Message, float] | None = None  # what waits for room in a queue, and since when
 
     @property
     def session(self) -> Session:
@@ -115,6 +117,21 @@ class MqttConnection(Reader):
             return False
         # Acknowledgements make room for retained messages that wait: they are looked after in Python.
         return not (self.session.cursors and self.broker.sessions.advance(self.session, now))
+
+    def wait_for_room(self, now: float) -> None:
+        self._unkept = self.lane.message.keep(), now
+        self.lane.hold(None)
+        self.counts.unkept += 1
+
+    def _look_for_room(self, message: Message, since: float, now: float) -> None:
+        limit = self.broker.limits.unkept_seconds_max
+        if self.broker.route(message.topic, "mqtt").has_room(self.outbox, message):
+            self._unkept = None
+            self.unblock(now)
+        elif now - since >= limit:
+            self.fail(errors.LimitExceeded(
+                f"PUBLISH: no queue has room for a message to {message.topic!r}", "unkept_seconds_max", limit
+            ))
 
     def works_on(self) -> bool:
         """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
@@ -160,6 +177,9 @@ class MqttConnection(Reader):
 
     def idle(self, now: float) -> None:
         """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
+        if self._unkept is not None and self.state is State.CONNECTED:
+            self._look_for_room(*self._unkept, now)
+            return
         if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self.turn_over:
             return
         silence = self.lane.silence(now)

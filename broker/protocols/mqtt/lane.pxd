@@ -47,6 +47,7 @@ cdef class Lane(AnyLane):
         PublishBody body
         readonly Message message          # borrowed: it points into the inbox
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
+        readonly bint unkept              # none of them had room for it: an error is its answer
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int find_packet(self) except -1

@@ -30,6 +30,7 @@ class Lane(AnyLane):
     packet_size: int
     message: Message
     routed: int
+    unkept: bool
     def __init__(
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, packet_max: int, control_max: int
     ) -> None: ...

@@ -51,6 +51,7 @@ cdef enum:
     PUBCOMP = 0x70
     PINGREQ = 0xC0
     NO_MATCHING_SUBSCRIBERS = 0x10
+    QUOTA_EXCEEDED = 0x97
     MQTT_SYNTAX = 1             # of topics, by its number in the core
     MORE = 4                    # packets like the one at hand that follow it, for a run to be worth while
     TOPIC_OBJECT = 33           # bytes of a bytes object beside its octets
@@ -159,8 +160,10 @@ cdef class Lane(AnyLane):
     def forward(self, Route route not None):
         """Send the PUBLISH at hand on this route, and PUBACK if its QoS is 1. PUBREC is the caller's.
 
-        Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then.
+        Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then. If that
+        is None, no queue has room for it. 5.0 can tell its client, and `unkept` says that it is to be told.
         """
+        self.blocker = None
         return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message))
 
     def done(self):
@@ -342,7 +345,15 @@ cdef class Lane(AnyLane):
             self.stop()
             return False
         self.routed = routed
-        if self.message.qos == 1 and not self.silent:
+        self.unkept = self.message.qos and self.ledger.unkept
+        if self.unkept and not self.has_properties:
+            # 3.1.1 has no word for it: the publisher waits. Nobody got the message, so it may be published again.
+            self.ledger.messages_in -= 1
+            self.ledger.payload_in -= self.message.payload_size
+            return False
+        if self.unkept and self.message.qos == 1 and not self.silent:
+            self.answer(PUBACK, QUOTA_EXCEEDED)
+        elif self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
         self.pass_packet()
         return True

@@ -5,6 +5,9 @@
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
+A message that reached nobody, because all who were to get it had queues without room for it, is refused too: with 0x97
+in 5.0. In 3.1.1 its publisher is not read from until there is room, and disconnected after `unkept_seconds_max`.
+
 A message that may not be published is dropped and counted. 5.0 can say so in the acknowledgement; 3.1.1 has no way to,
 and a connection is not closed for it [MQTT-3.3.5-2]: it is acknowledged as if it had been.
 """
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 from broker.core import errors
 from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
+from broker.protocols.mqtt.lane import Lane
 from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.properties import NONE, Properties
@@ -63,11 +67,17 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     retained = message.keep() if message.retain else None
     if not lane.forward(route):
         return False
-    if retained is not None:
-        broker.retained.put(retained, now, origin=session.name)
+    if retained is not None and not lane.unkept:
+        broker.retained.put(retained, now, publisher=connection.client)
     if packet_id is not None and (qos == 2 or lane.silent):
-        _answer(connection, qos, packet_id, ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS)
+        _answer(connection, qos, packet_id, _outcome(lane))
     return True
+
+
+def _outcome(lane: Lane) -> ReasonCode:
+    if lane.unkept:
+        return ReasonCode.QUOTA_EXCEEDED
+    return ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
 
 
 def _refuse(

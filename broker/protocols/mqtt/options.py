@@ -14,6 +14,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "mqtt_errors": "MQTT connections closed for what their client did, by reason code",
     "mqtt_unknown_acknowledgements": "Acknowledgements of MQTT clients for packet identifiers that were not in use",
     "mqtt_answers_too_large": "Answers not sent because the MQTT client's Maximum Packet Size has no room for them",
+    "mqtt_publishers_waited": "Times an MQTT 3.1.1 publisher waited because no queue had room for its message",
     "mqtt_fields_left_out": "Headers of other protocols' messages that MQTT cannot say, left out of what was delivered",
 }
 
@@ -57,11 +58,14 @@ class Counts:
     unknown_acknowledgements: int = 0  # for packet identifiers that were not in use
     oversized: int = 0  # answers that the client's Maximum Packet Size left no room for
 
+    unkept: int = 0  # times that a publisher waited because no queue had room for its message
+
     def counters(self) -> Mapping[str, int]:
         """By the names of COUNTERS."""
         return {
             "mqtt_unknown_acknowledgements": self.unknown_acknowledgements,
             "mqtt_answers_too_large": self.oversized,
+            "mqtt_publishers_waited": self.unkept,
             "mqtt_fields_left_out": MQTT_5_0.left_out,
         }
 

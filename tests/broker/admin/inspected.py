@@ -52,6 +52,9 @@ class Inspected:
     def archive(self) -> View | None:
         return self.archived
 
+    def shares(self, *, limit: int) -> View:
+        return {"principals": [{"principal": "user anna"}, {"principal": "user bert"}][:limit], "total": 2}
+
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
         return self.hot[:limit]
 

@@ -93,6 +93,11 @@ async def test_a_page_out_of_bounds_is_told_its_bounds(served: Served, query: st
     assert "must be a whole number from" in answer["error"]
 
 
+async def test_shares_are_shown_with_those_who_hold_most_first(served: Served) -> None:
+    status, shares = await served.get("/shares?limit=1")
+    assert (status, shares) == (200, {"principals": [{"principal": "user anna"}], "total": 2})
+
+
 async def test_hot_topics_and_slow_consumers_are_lists_under_their_name(served: Served) -> None:
     status, topics = await served.get("/topics?limit=1")
     assert (status, topics["topics"]) == (200, served.inspected.hot)  # a lone surrogate and all

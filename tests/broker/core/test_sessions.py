@@ -149,7 +149,7 @@ def test_another_users_session_is_not_to_be_had() -> None:
 
 def test_sessions_are_bounded_and_known_ones_get_in() -> None:
     world = World(sessions_max=2)
-    world.connect("a", expiry=60).leave()
+    world.connect("a", expiry=60, address="192.0.2.2").leave()
     world.connect("b")
     with pytest.raises(LimitExceeded) as raised:
         world.connect("c")

@@ -1,0 +1,138 @@
+# A queue of messages; a part of window.pyx, which knows what a Flight is.
+
+cdef class Queue:
+    """Messages that cannot be sent now: at most `messages_max`, of at most `bytes_max` bytes."""
+
+    def __cinit__(self, Ledger ledger not None, Py_ssize_t messages_max, Py_ssize_t bytes_max, bint drop_oldest=False,
+                  Account account=None):
+        self.ledger = ledger
+        self.account = account
+        self.messages_max = messages_max
+        self.bytes_max = bytes_max
+        self.drop_oldest = drop_oldest
+        self.flights = NOTHING
+
+    def __len__(self):
+        return len(self.flights)
+
+    cdef bint put(self, Flight flight) except -1:
+        """False if it was dropped, by the policy."""
+        cdef Flight oldest
+        cdef Ledger ledger = self.ledger
+        cdef Py_ssize_t size = flight.message.bytes_held()
+        while len(self.flights) >= self.messages_max or self.nbytes + size > self.bytes_max \
+                or ledger.stored > ledger.stored_limit or self.over_share():
+            self.dropped += 1
+            ledger.dropped_queue += 1
+            if not self.drop_oldest or not self.flights or size > self.bytes_max:
+                flight.message.release(ledger, self.account)
+                flight.state = ENDED
+                ledger.turned_away += 1
+                return False
+            oldest = self.flights.popleft()
+            self.entered(oldest, -1)
+            oldest.message.release(ledger, self.account)
+            oldest.state = ENDED
+        if self.flights is NOTHING:
+            self.flights = deque()
+        self.flights.append(flight)
+        self.entered(flight, 1)
+        return True
+
+    cdef bint has_room(self, Py_ssize_t size) noexcept:
+        """Would `put` keep a message of this size?"""
+        cdef Ledger ledger = self.ledger
+        if self.drop_oldest and len(self.flights) and size <= self.bytes_max:
+            return True
+        return len(self.flights) < self.messages_max and self.nbytes + size <= self.bytes_max \
+            and ledger.stored <= ledger.stored_limit and (self.account is None or not self.account.over(ledger))
+
+    cdef bint over_share(self) except -1:
+        """Does what its principal keeps take more than the share of it? Counted if so."""
+        if self.account is None or not self.account.over(self.ledger):
+            return False
+        self.account.refused += 1
+        self.ledger.dropped_share += 1
+        if self.account.refused == 1:
+            self.ledger.short.append(self.account)
+        return True
+
+    def charge_to(self, Account account):
+        """What is in it, and what comes, is kept for another principal."""
+        cdef Flight flight
+        for flight in self.flights:
+            flight.message.hold(self.ledger, account)
+            flight.message.release(self.ledger, self.account)
+        self.account = account
+
+    cdef int put_back(self, Flight flight) except -1:
+        """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
+        if self.flights is NOTHING:
+            self.flights = deque()
+        self.flights.appendleft(flight)
+        return self.entered(flight, 1)
+
+    cdef int entered(self, Flight flight, int sign) noexcept:
+        """It has come in (1), or gone out (-1)."""
+        self.nbytes += sign * flight.message.bytes_held()
+        if flight.message.expires_at != INFINITY:
+            self.mortal += sign
+        return 0
+
+    cdef Flight take(self, double now):
+        """The oldest that has not expired, or None."""
+        cdef Flight flight
+        while self.flights:
+            flight = self.flights.popleft()
+            self.entered(flight, -1)
+            if flight.message.expires_at > now:
+                return flight
+            flight.message.release(self.ledger, self.account)
+            flight.state = ENDED
+            self.expired += 1
+            self.ledger.expired += 1
+        return None
+
+    cdef bint over(self, int quarters) noexcept:
+        """Is it so many quarters full, or more?"""
+        return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
+
+    def filled(self, int quarters):
+        """`over`, for Python."""
+        return self.over(quarters)
+
+    def waiting(self):
+        """The messages in it, oldest first (a copy)."""
+        return [flight.message for flight in self.flights]
+
+    def expire(self, double now):
+        """Drop what is too old, wherever it stands. Returns how many messages."""
+        cdef Flight flight
+        cdef uint64_t before = self.expired
+        cdef object old = self.flights
+        if self.mortal == 0:
+            return 0
+        self.flights = deque()
+        for flight in old:
+            if flight.message.expires_at > now:
+                self.flights.append(flight)
+            else:
+                self.entered(flight, -1)
+                flight.message.release(self.ledger, self.account)
+                flight.state = ENDED
+                self.expired += 1
+                self.ledger.expired += 1
+        return self.expired - before
+
+    def clear(self):
+        """Drop everything: whoever would have got it is gone for good. Returns how many messages."""
+        cdef Flight flight
+        cdef Py_ssize_t lost = len(self.flights)
+        for flight in self.flights:
+            flight.message.release(self.ledger, self.account)
+            flight.state = ENDED
+        self.flights = NOTHING
+        self.nbytes = self.mortal = 0
+        self.dropped += lost
+        self.ledger.dropped_session += lost
+        return lost
