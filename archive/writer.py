@@ -36,7 +36,7 @@ class Writer:
     """Raises InUse, Corrupt, OSError when it is made; `recovered` tells what it found.
 
     compression  None, "lz4" or "zstd", of the bodies of batches
-    marks_max    producers whose mark is kept: those that moved up last
+    marks_max    producers whose mark is kept: those that moved up last, of each user about as many
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class Broker:
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
         self.flow = Flow(self.ledger, limits, later, next_turn and self.turns.later)
         self.retained = Retained(self.ledger, limits, self.shares)
-        self.marks = Marks(limits)
+        self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
         self.store: Store = MemoryStore()
         self.keeper: Keeper | None = None  # of messages by offset, to be replayed
         self.endings = Endings(self, self.turns)
@@ -289,8 +289,8 @@ class Broker:
             self.retained.put(message, now, publisher=publisher.owner if publisher is not None else None)
         return publish(route, self.ledger, publisher, message)
 
-    def take_once(self, mark: Mark, route: Route, send: Callable[[Route], bool]) -> bool:
-        """Send a message whose mark does not repeat; with it the mark moves up. False if it is held back."""
+    def take_once(self, mark: Mark, client: Client, route: Route, send: Callable[[Route], bool]) -> bool:
+        """Send a client's message whose mark does not repeat; with it the mark moves up. False if it is held back."""
         self.store.note(mark, route)
         sent = False
         try:
@@ -299,7 +299,7 @@ class Broker:
             if not sent:
                 self.store.take_back()
         if sent:
-            self.marks.advance(mark)
+            self.marks.advance(mark, client)
         return sent
 
     def publish_own(self, message: Message, now: float) -> None:

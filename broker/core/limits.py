@@ -285,8 +285,13 @@ class Limits:
     # Publishing again what may have been taken.
     marks_max: Annotated[
         int, Ge(1), Le(10_000_000), Unit("producers"),
-        Reason("producers whose high-water mark is kept, some 400 bytes each; past it the idlest is forgotten"),
+        Reason("producers whose high-water mark is kept, some 500 bytes each; past it the idlest is forgotten"),
     ] = 10_000
+    marks_jump_max: Annotated[
+        int, Ge(1), Le(2**63), Unit("messages"),
+        Reason("by how much a second connection may move the mark of a producer that another one, still there, uses; "
+               "as much in batches; a retry begins at most one above"),
+    ] = 1_000_000
 
     # The archive.
     archive_buffer_bytes_max: Annotated[

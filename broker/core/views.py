@@ -70,6 +70,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "inboxes_refused": "Connections closed, or topic aliases refused, because of inboxes_bytes_max",
     "handshakes_refused": "Clients refused before they were let in because of handshakes_bytes_max",
     "marks_forgotten": "Producers whose mark was forgotten because there were too many",
+    "marks_refused": "Messages refused because another client that is connected uses their producer",
     **{
         f"share_refused_{pot}": f"Times a principal's share of {pot.limit} had no room ({pot.setting}, share_percent)"
         for pot in Pot
@@ -182,6 +183,7 @@ class Views:
             "inboxes_refused": ledger.inboxes.refused,
             "handshakes_refused": ledger.handshakes.refused,
             "marks_forgotten": broker.marks.forgotten,
+            "marks_refused": broker.marks.refused,
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in Pot},
             "subscribes": broker.subscribes,
             "unsubscribes": broker.unsubscribes,

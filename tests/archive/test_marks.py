@@ -115,6 +115,20 @@ def test_the_producers_that_are_kept_are_bounded(folder: Path) -> None:
     assert {mark[1] for mark in Writer(folder, marks_max=3).marks} == {"p2", "p3", "p4"}
 
 
+@pytest.mark.parametrize(
+    ("counts", "most", "kept"),
+    [((5,), 3, (3,)), ((1, 9), 5, (1, 4)), ((3, 3, 3), 7, (2, 2, 3)), ((2, 2), 1, (0, 1)), ((4, 1), 9, (4, 1))],
+)
+def test_a_user_with_many_producers_pushes_out_none_of_another(
+    counts: tuple[int, ...], most: int, kept: tuple[int, ...]
+) -> None:
+    marks = {(f"u{user}", f"p{number}"): (0, 0) for user, count in enumerate(counts) for number in range(count)}
+    trim(marks, most)
+    assert tuple(sum(key[0] == f"u{user}" for key in marks) for user in range(len(counts))) == kept
+    for user, count in enumerate(kept):  # the latest of each
+        assert all((f"u{user}", f"p{counts[user] - 1 - number}") in marks for number in range(count))
+
+
 def test_a_batch_whose_marks_are_none_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Writer(folder)
     with monkeypatch.context() as patch:

@@ -87,17 +87,21 @@ class NativeConnection(Reader):
     def publish(self, now: float) -> bool:
         """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
         at_hand = self.lane
+        client, number = self.client, at_hand.mark
+        assert client is not None
+        mark = Mark(client.user, *number) if number is not None else None
         try:
-            if at_hand.mark is not None:
-                self.refusals.check(at_hand.mark)
+            if mark is not None:
+                self.refusals.check(mark[1:])
+                self.broker.marks.check(mark, client)
             syntax = syntax_of(at_hand.syntax)
             if at_hand.reply is not None:
                 self.broker.check_reply(at_hand.reply, syntax)
             route = self.broker.route(at_hand.topic, syntax)
         except errors.FanlightError as error:
             request = at_hand.request
-            if at_hand.mark is not None:
-                self.refusals.add(at_hand.mark, error)
+            if mark is not None:
+                self.refusals.add(mark[1:], error)
             at_hand.done()
             self._answer(request, error)
             return True
@@ -107,16 +111,14 @@ class NativeConnection(Reader):
             at_hand.hold(blocker)
             return False
         repeated = False
-        if at_hand.mark is None:
+        if mark is None:
             if not at_hand.forward(route):
                 return False
         else:
-            assert self.client is not None
-            mark = Mark(self.client.user, *at_hand.mark)
             repeated = self.broker.marks.repeats(mark)
             if repeated:
                 at_hand.done()
-            elif not self.broker.take_once(mark, route, at_hand.forward):
+            elif not self.broker.take_once(mark, client, route, at_hand.forward):
                 return False
         if request is not None and (waits or repeated):
             receipt = partial(self._give_receipt, request, 0 if repeated else at_hand.routed, repeated)

@@ -137,3 +137,29 @@ def test_a_producer_too_many_is_forgotten() -> None:
     publisher.send(*(marked("a", b"", name, 0, 0) for name in "pqr"), marked("a", b"", "p", 0, 0, request=1))
     assert publisher.next() == [5, 1, 0]
     assert world.broker.marks.forgotten == 2
+
+
+def test_a_stranger_cannot_have_the_next_message_of_a_producer_swallowed() -> None:
+    world = World()
+    victim, stranger, subscriber = world.connect(), world.open(), world.connect()
+    subscriber.say(6, None, 1, "a")
+    stranger.address = "192.0.2.66"
+    stranger.send(frame(1, 1, {}))
+    stranger.frames()
+    victim.send(marked("a", b"0", "invoice-service", 0, 0, request=1))
+    stranger.send(marked("a", b"evil", "invoice-service", 2**63, 1, request=1))
+    assert stranger.next()[1:3] == [1, "not_permitted"]
+    victim.send(marked("a", b"1", "invoice-service", 0, 1, request=2))
+    assert victim.frames() == [[5, 1, 1], [5, 2, 1]]
+    assert [fields[3] for fields in subscriber.frames()] == [b"0", b"1"]
+
+
+def test_a_neighbour_at_the_same_address_cannot_move_the_mark_far() -> None:
+    world = World()
+    victim, neighbour = world.connect(), world.connect()
+    victim.send(marked("a", b"0", "p", 0, 0, request=1))
+    neighbour.send(marked("a", b"evil", "p", 0, 2**63, request=1))
+    assert neighbour.next()[1:3] == [1, "not_permitted"]
+    victim.send(marked("a", b"1", "p", 0, 1, request=2))
+    assert victim.frames() == [[5, 1, 0], [5, 2, 0]]
+    assert world.broker.marks.refused == 1
