@@ -227,6 +227,7 @@ async def test_with_every_pot_full_at_once_memory_is_within_the_sum_of_the_bound
     broker = start_broker(
         **BOUNDS, marks_max=1_000, retained_bytes_max=4 * MIB, slow_policy="drop_newest", outbox_bytes_max=2 * MIB,
         connections_max=2_000, connections_per_address_max=2_000, handshake_seconds_max=300, linger_seconds_max=0.1,
+        share_percent=100,  # it attacks from one address
     )
     before = resident(broker)
     seen = {}
