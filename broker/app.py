@@ -16,6 +16,7 @@ import uvloop
 
 from broker import __version__, early, logs
 from broker.admin.figures import Figures
+from broker.admin.gatekeeper import MetricsAccess
 from broker.admin.http import AdminServer, Https
 from broker.archiving import ArchiveUnusable, open_archive
 from broker.auth.access import Credentials
@@ -24,6 +25,8 @@ from broker.auth.authenticator import GAUGES as LOGIN_GAUGES
 from broker.auth.authenticator import PasswordAuthenticator
 from broker.auth.password_file import PasswordFileError
 from broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
+from broker.config.gauges import limit_families
+from broker.config.secret_file import SecretFileError, secret_in
 from broker.core import views
 from broker.core.broker import Broker
 from broker.core.limits import Limits
@@ -32,6 +35,7 @@ from broker.doors import CannotListen, Doors, PluginError, listening, opening, r
 from broker.net import files, tls
 from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
+from broker.net.lag import LoopLag
 from broker.net.tls import Tls, TlsError, TlsFiles
 from broker.net.tls_door import Gate
 from broker.wire.outbox import Outbox
@@ -72,6 +76,7 @@ class Application:
             self.broker.router.recording = self.archive.recording
             self.broker.store = self.broker.keeper = self.archive
             self.broker.marks.restore(self.archive.kept)
+        self.lag = LoopLag(loop)
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(
@@ -81,19 +86,27 @@ class Application:
             self.views, self.authenticator,
             [
                 Figures(views.COUNTERS, self.views.counters),
-                Figures(views.GAUGES, gauges=self.views.gauges),
+                Figures(views.GAUGES, gauges=self.views.gauges, families=self.views.families),
+                Figures({}, families=self.lag.families),
+                Figures({}, families=lambda: limit_families(self.broker.limits)),
                 Figures({**LOGIN_COUNTERS, **LOGIN_GAUGES}, self.authenticator.counters, self.authenticator.gauges),
                 Figures(logs.COUNTERS, logs.counters),
                 *self.doors.figures(),
-                *([Figures({**self.archive.counted, **self.archive.gauged}, self.archive.counters, self.archive.gauges)]
-                  if self.archive is not None else []),
+                *self._archive_figures(),
             ],
             version=__version__, host=settings.http_host, port=settings.http_port,
             connections_max=settings.http_connections_max,
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
-            https=self._https(),
+            https=self._https(), metrics=metrics_access_of(settings),
         )
+
+    def _archive_figures(self) -> list[Figures]:
+        archive = self.archive
+        if archive is None:
+            return []
+        help = {**archive.counted, **archive.gauged}
+        return [Figures(help, archive.counters, archive.gauges, families=archive.families)]
 
     def _https(self) -> Https | None:
         if self.tls is None:
@@ -124,9 +137,11 @@ class Application:
             log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)
             # What was made until now lives as long as the process: the collector need not look at it again.
             gc.freeze()
+            self.lag.start()
             await self._stopping.wait()
             await self._drain()
         finally:
+            self.lag.stop()
             await self.doors.stop()
             await self.admin.stop()
             await self.authenticator.close()
@@ -193,8 +208,9 @@ class Application:
             changes = reloadable_changes(self.settings, new)
             settings = apply_reload(self.settings, new)
             context = self._new_context(settings)
+            metrics = metrics_access_of(settings)
             self.authenticator.reload(credentials_of(settings))
-        except (SettingsError, PasswordFileError, TlsError) as error:
+        except (SettingsError, PasswordFileError, TlsError, SecretFileError) as error:
             problems = error.problems if isinstance(error, SettingsError) else (error,)
             reason = "; ".join(map(str, problems))
             log.error("reload_failed", reason=reason, advice="the settings in force stay as they are")
@@ -206,6 +222,7 @@ class Application:
             self.tls.use(context)
         self.broker.use(settings.limits)
         self.doors.recheck()
+        self.admin.gatekeeper.metrics = metrics
         self._allow_connections()
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
         log.info(
@@ -233,6 +250,8 @@ def run(settings: Settings) -> int:
             application = Application(settings)
         except PasswordFileError as error:
             raise CannotStart(f"password_file: {error}", Exit.USAGE) from error
+        except SecretFileError as error:
+            raise CannotStart(f"metrics_token_file: {error}", Exit.USAGE) from error
         except (TlsError, PluginError, ArchiveUnusable) as error:
             raise CannotStart(str(error), Exit.USAGE) from error
         try:
@@ -249,6 +268,12 @@ def credentials_of(settings: Settings) -> Credentials:
         password=settings.password.reveal() if settings.password is not None else None,
         allow_anonymous=settings.allow_anonymous,
     )
+
+
+def metrics_access_of(settings: Settings) -> MetricsAccess:
+    """Raises SecretFileError."""
+    file = settings.metrics_token_file
+    return MetricsAccess(secret_in(file) if file is not None else None, settings.metrics_open)
 
 
 def tls_files_of(settings: Settings) -> TlsFiles | None:

@@ -29,6 +29,7 @@ from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.net.places import Places
 from broker.net.tls import Tls
+from broker.net.traffic import families_of
 from broker.net.websocket import WebSocket
 from broker.protocols.mqtt.connection import MqttConnection
 from broker.protocols.mqtt.options import COUNTERS as MQTT_COUNTERS
@@ -135,10 +136,11 @@ class Doors:
         return found
 
     def figures(self) -> list[Figures]:
-        """What a protocol counts for itself."""
-        if not self.settings.mqtt:
-            return []
-        return [Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons)]
+        """What a protocol counts for itself, and what is counted for each protocol or listener."""
+        found = [Figures({}, families=lambda: families_of(self.listeners))]
+        if self.settings.mqtt:
+            found.append(Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons))
+        return found
 
 
 def new_poller(tcp: Tcp, flusher: Flusher) -> Poller | None:

@@ -1,7 +1,9 @@
 """Figures: the counters and gauges of one part of the broker, with what each one means."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from broker.core.measures import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,9 +12,11 @@ class Figures:
 
     reasons  counters that are several, one for each reason there was: name -> reason -> count. A part has so many
              reasons as its protocol has codes, no matter what peers send
+    families what only /metrics shows: figures with labels, and histograms
     """
 
     help: Mapping[str, str]
     counters: Callable[[], Mapping[str, int]] = dict
     gauges: Callable[[], Mapping[str, float]] = dict
     reasons: Callable[[], Mapping[str, Mapping[str, int]]] = dict
+    families: Callable[[], Sequence[Family]] = tuple

@@ -1,12 +1,10 @@
 """The HTTP listener: health, metrics, and views of the broker as JSON.
 
-Whoever asks is authenticated as a client is, by Basic authentication; only /healthz needs none. Errors are
-JSON too: {"error": what to do}. The paths are in views.py (what is long: snapshot.py), what bounds the connections
-in listener.py.
+Who may see what is in gatekeeper.py. Errors are JSON too: {"error": what to do}. The paths are in views.py (what is
+long: snapshot.py), what bounds the connections in listener.py.
 """
 
 import asyncio
-import base64
 import ipaddress
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,24 +15,27 @@ import structlog
 from aiohttp import web
 
 from broker.admin.figures import Figures
-from broker.admin.listener import BoundedServer, Pace
+from broker.admin.gatekeeper import Gatekeeper, MetricsAccess
+from broker.admin.listener import SERVER, BoundedServer, Pace
 from broker.admin.metrics import Exposition
 from broker.admin.snapshot import Snapshots
 from broker.admin.views import METRICS, PATHS, BadQuery, Views, place_asked
-from broker.core.errors import AuthenticationFailed
-from broker.core.identity import Identity
+from broker.core.errors import AuthenticationFailed, NotPermitted
 from broker.core.ports import Authenticator, Inspection
 
 COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
+    "http_requests_malformed": "HTTP connections ended because what came on them was not HTTP",
+    "http_tokens_refused": "HTTP requests with a wrong token for /metrics (metrics_token_file)",
     "http_connections_refused": "HTTP connections refused because there were too many (http_connections_max)",
     "http_connections_retired": "HTTP connections ended because their time was over",
     "http_tls_handshakes_failed": "HTTPS connections that did not get through their TLS handshake",
     "http_tls_handshakes_refused": "HTTPS connections refused because too many were at their handshake",
 }
-HEALTH: Final = "/healthz"
+READY: Final = "/readyz"
+OPEN: Final = frozenset({"/healthz", READY})
 STOP_SECONDS: Final = 2.0
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}
 
 _log = structlog.stdlib.get_logger("http")
@@ -78,10 +79,11 @@ class AdminServer:
         connection_seconds_max: float = 60.0,
         requests_per_second_max: float = 50.0,
         https: Https | None = None,
+        metrics: MetricsAccess | None = None,
     ) -> None:
         figures = (*figures, Figures(COUNTERS, counters=self._counters))
         self._https = https
-        self._authenticator = authenticator
+        self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified)
         self._views = Views(inspection, figures, version)
         self._snapshots = Snapshots(inspection, version)
         self._exposition = Exposition(figures, version)
@@ -142,6 +144,8 @@ class AdminServer:
             "http_tls_handshakes_refused": 0,
             **(self._https.gate.counters() if self._https else {}),
             "http_requests": self._requests,
+            "http_requests_malformed": self._http.malformed if self._http else 0,
+            "http_tokens_refused": self.gatekeeper.tokens_refused,
             "http_connections_refused": self._http.refused if self._http else 0,
             "http_connections_retired": self._http.retired if self._http else 0,
         }
@@ -150,27 +154,37 @@ class AdminServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self._requests += 1
-        pace = self._health_pace if request.path == HEALTH else self._pace
+        pace = self._health_pace if request.path in OPEN else self._pace
         if (seconds := pace.wait(asyncio.get_running_loop().time())) > 0:
             await asyncio.sleep(seconds)
         try:
             return await self._answer(request)
         except AuthenticationFailed as error:
             return _json(401, {"error": str(error)}, _CHALLENGE)
+        except NotPermitted as error:
+            return _json(403, {"error": str(error)})
         except BadQuery as error:
             return _json(400, {"error": str(error)})
         except Exception:
             _log.exception("request_failed", path=request.path)
             return _json(500, {"error": "an error in the broker; its log has the traceback"})
 
+    async def _admit(self, request: web.BaseRequest) -> bool:
+        """May this request see what it asks for? False: no details. Raises AuthenticationFailed, NotPermitted."""
+        local = self._tls_local if request.secure else self._local
+        if request.path == METRICS:
+            await self.gatekeeper.check_metrics(request, local=local)
+        elif request.path not in OPEN:
+            await self.gatekeeper.check(request, local=local)
+        elif request.path == READY:
+            try:
+                await self.gatekeeper.check(request, local=local)
+            except (AuthenticationFailed, NotPermitted):
+                return False
+        return True
+
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path != HEALTH:
-            identity = await self._identity(request)
-            local = self._tls_local if request.secure else self._local
-            if identity.anonymous and local and not _is_local_name(request.host):
-                # A page on the web can lead its own host name to 127.0.0.1, and read what is there.
-                text = "without credentials, ask by address: http://127.0.0.1 or http://localhost"
-                return _json(403, {"error": text})
+        details = await self._admit(request)
         path = PATHS.get(request.path)
         if path is None:
             return _json(404, {"error": f"no such path; there are: {', '.join(PATHS)}"})
@@ -186,39 +200,12 @@ class AdminServer:
             return web.Response(body=body, headers={**_HEADERS, "Content-Type": content_type})
         if path.streams and (place := place_asked(query)) is not None:
             return await self._snapshots.answer(request, place, _HEADERS)
+        if request.path == READY:
+            return _json(*self._views.readyz(query, details=details))
         return _json(*path.answer(self._views, query))
 
-    async def _identity(self, request: web.BaseRequest) -> Identity:
-        header = request.headers.get("Authorization")
-        user, password = _basic(header) if header is not None else (None, None)
-        certified = self._https.gate.certified(request.transport) if self._https else ""
-        return await self._authenticator.authenticate(
-            user, password, request.remote or "", certified=certified, counted=False
-        )
-
-
-def _basic(header: str) -> tuple[str, str]:
-    """User and password of an Authorization header (RFC 7617). Raises AuthenticationFailed."""
-    scheme, _, encoded = header.strip().partition(" ")
-    try:
-        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except ValueError:  # binascii.Error and UnicodeDecodeError too
-        colon = ""
-    if scheme.lower() != "basic" or not colon:
-        raise AuthenticationFailed("the Authorization header must be Basic: user:password, UTF-8, in base64")
-    return user, password
-
-
-def _is_local_name(host: str) -> bool:
-    """Whether a Host header is `localhost` or a literal address, which no one can lead elsewhere."""
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    if name.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    def _certified(self, request: web.BaseRequest) -> str:
+        return self._https.gate.certified(request.transport) if self._https else ""
 
 
 def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:

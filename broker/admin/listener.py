@@ -11,7 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
+import structlog
 from aiohttp import web
+
+SERVER: Final = "fanlight"  # the Server header: no versions for strangers
+_log = structlog.stdlib.get_logger("http")
 
 _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
 _NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
@@ -46,6 +50,7 @@ class BoundedServer(web.Server):
         super().__init__(self._busy)
         self.refused = 0
         self.retired = 0
+        self.malformed = 0
         self.connection_seconds_max = connection_seconds_max
         self.transports: set[asyncio.Transport] = set()
         self._handler = handler
@@ -62,7 +67,9 @@ class BoundedServer(web.Server):
         assert isinstance(connection, _Connection)
         connection.busy = True
         try:
-            return await self._handler(request)
+            response = await self._handler(request)
+            response.headers.setdefault("Server", SERVER)
+            return response
         finally:
             connection.busy = False
 
@@ -99,6 +106,21 @@ class _Connection(web.RequestHandler):
         self._server.transports.discard(self._socket)
         self._end.cancel()
         super().connection_lost(exc)
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """What came is not HTTP: a stranger can send it at will, so it is a line for who looks for it, and no error."""
+        if status >= 500 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        self._server.malformed += 1
+        reason = str(message or exc or "").partition("\n")[0]
+        _log.debug("http_request_malformed", address=request.remote, reason=reason)
+        response = web.json_response(
+            {"error": f"not an HTTP request: {reason[:200]}"}, status=status, headers={"Server": SERVER}
+        )
+        response.force_close()
+        return response
 
     def _retire(self) -> None:
         self._server.retired += 1

@@ -51,10 +51,12 @@ class Views:
             return 200, {"status": "degraded", "unwell": list(unwell)}
         return 200, {"status": "ok"}
 
-    def readyz(self, _: Query) -> Answer:
+    def readyz(self, _: Query, *, details: bool = False) -> Answer:
+        more = {"version": self._version, "unwell": list(self._inspection.unwell())} if details else {}
         if self._inspection.ready:
-            return 200, {"status": "ready"}
-        return 503, {"error": "not accepting clients: starting or draining; ask again, or connect elsewhere"}
+            return 200, {"status": "ready", **more}
+        text = "not accepting clients: starting or draining; ask again, or connect elsewhere"
+        return 503, {"error": text, **more}
 
     def stats(self, _: Query) -> Answer:
         stats: dict[str, Any] = {"version": self._version}
@@ -142,8 +144,10 @@ METRICS: Final = "/metrics"  # the one answer that is not JSON: see http.py
 PATHS: Final[Mapping[str, Path]] = {
     "/": Path("this list", Views.index),
     "/healthz": Path("the process is alive; needs no credentials", Views.healthz),
-    "/readyz": Path("200 while the broker accepts clients, 503 while it starts or drains", Views.readyz),
-    METRICS: Path("all figures, for Prometheus", Views.stats),
+    "/readyz": Path(
+        "200 while the broker accepts clients, 503 while it starts or drains; needs no credentials", Views.readyz
+    ),
+    METRICS: Path("all figures, for Prometheus; has a token of its own: metrics_token_file", Views.stats),
     "/stats": Path("all figures, as JSON", Views.stats),
     "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
     "/subscriptions": Path(

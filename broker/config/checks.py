@@ -117,12 +117,17 @@ def exposure(settings: Settings) -> Iterator[Finding]:
 
 def open_doors(settings: Settings) -> list[str]:
     """What is allowed, and had better be known."""
-    if not settings.allow_anonymous:
-        return []
-    return [
+    exposed = _exposed(settings)
+    found = [
         f"everybody who can reach {key} {host} is let in without credentials (allow_anonymous)"
-        for key, host in _exposed(settings).items()
+        for key, host in exposed.items() if settings.allow_anonymous
     ]
+    if settings.metrics_open and not settings.allow_anonymous:
+        found += [
+            f"everybody who can reach {key} {host} can read /metrics (metrics_open)"
+            for key, host in exposed.items() if key.startswith("http")
+        ]
+    return found
 
 
 def _exposed(settings: Settings) -> dict[str, str]:

@@ -18,11 +18,14 @@ A listener on a loopback address (`127.0.0.1`, `::1`, `localhost`) lets anonymou
 address the broker wants a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does
 not start without one of them. Once there is a password, loopback clients need it too: a proxy or an SSH
 tunnel makes everybody a loopback client. The HTTP listener asks for the same credentials, by Basic
-authentication, for everything but `/healthz`.
+authentication, for everything but `/healthz` and `/readyz`; `/metrics` may have a token of its own, or be open.
 
 A password that is given is checked, also where anonymous clients are let in. A broker that has nothing to check it
 against lets the client in as an anonymous one; its user name is then no more than a label. With `FANLIGHT_PASSWORD`
 any user name goes with the one password. [access.md](access.md) has all cases.
+
+`FANLIGHT_PASSWORD_FILE` names a password file, or a file that holds nothing but the one password for everybody (one
+line without a colon), as Docker and Kubernetes hand secrets to a container.
 
 A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
 checked all the same. TLS changes nothing else about who is let in.""",

@@ -19,6 +19,7 @@ from typing import Any
 from broker.config.checks import check, open_doors
 from broker.config.keys import Key, keys
 from broker.config.problems import Problem, SettingsError
+from broker.config.secret_file import bare_password_in
 from broker.config.settings import Settings, Sources
 from broker.config.values import Value, parse
 from broker.core.limits import Limits
@@ -182,6 +183,13 @@ def _read_environment(reading: _Reading, environment: Mapping[str, str]) -> None
         elif raw.startswith("tcp://") and key.unit == "port":
             text = "was set by Kubernetes for a service of that name; turn it off: enableServiceLinks: false"
             reading.problems.append(Problem(key.name, raw, f"environment variable {variable}", text))
+        elif key.name == "password_file" and (password := bare_password_in(Path(raw).expanduser())) is not None:
+            place = f"the file of environment variable {variable}"
+            if environment.get(keys()["password"].variable):
+                text = "holds a password, and FANLIGHT_PASSWORD is set as well: use one of them"
+                reading.problems.append(Problem("password", "(not shown)", place, text))
+            else:
+                reading.take(keys()["password"], password, place)
         else:
             reading.take(key, raw, f"environment variable {variable}")
 

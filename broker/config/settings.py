@@ -110,8 +110,8 @@ class Settings:
     http_host: Annotated[
         str, LISTENERS, NeedsRestart(), Unit("address"),
         Reason(
-            "where the HTTP listener is; any but a loopback address needs a password, only /healthz does "
-            "not"
+            "where the HTTP listener is; any but a loopback address needs a password, only /healthz and /readyz "
+            "do not"
         ),
     ] = "127.0.0.1"
     http_port: Annotated[
@@ -269,6 +269,16 @@ class Settings:
             "let clients in without credentials on any address; credentials that are given are checked all "
             "the same"
         ),
+    ] = False
+    metrics_token_file: Annotated[
+        Path | None, ACCESS, Unit("path"),
+        Reason(
+            "a file whose one line is a token for /metrics alone, sent as Authorization: Bearer, so that Prometheus "
+            "needs no user"
+        ),
+    ] = None
+    metrics_open: Annotated[
+        bool, ACCESS, Reason("let everybody who reaches the HTTP listener read /metrics, without token or credentials")
     ] = False
     password_threads: Annotated[
         int, ACCESS, NeedsRestart(), Ge(1), Le(64), Unit("threads"),

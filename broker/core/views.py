@@ -13,6 +13,7 @@ from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.explain import explain
 from broker.core.flow import CONSUMER
+from broker.core.measures import Family, histogram
 from broker.core.ports import Recorded, View
 from broker.core.rates import Readings, reading
 from broker.core.session import Session
@@ -218,6 +219,13 @@ class Views:
             "standstill_seconds": broker.ledger.standstill,
             "uptime_seconds": self._clock() - self._started,
         }
+
+    def families(self) -> Sequence[Family]:
+        ledger = self._broker.ledger
+        return [histogram(
+            "message_recipients", "Subscriptions that each message from a publisher went to",
+            ledger.messages_by_recipients(), ledger.recipients,
+        )]
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()

@@ -20,6 +20,7 @@ from broker.core.ports import Authenticator
 from broker.net.arrival import Arrival, address_of
 from broker.net.flush import Sink
 from broker.net.tls import name_of
+from broker.net.traffic import Traffic
 from broker.wire.inbox import Inbox, ReceiveBuffer
 from broker.wire.lane import Lane
 from broker.wire.outbox import Outbox
@@ -72,8 +73,9 @@ class Home(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """The transport side of a connection (`ports.WireConnection`)."""
 
-    def __init__(self, home: Home, arrival: Arrival | None = None) -> None:
+    def __init__(self, home: Home, traffic: Traffic, arrival: Arrival | None = None) -> None:
         self.home = home
+        self.traffic = traffic  # of the door that it came in by
         self.arrival = arrival  # how it came in, if not by plain TCP
         self.address = ""
         self.certified = ""  # whom the client's certificate is of

@@ -128,6 +128,7 @@ cdef class Sink:
                 self.transport.abort()
                 return 0
             outbox.ledger.bytes_out += sent
+            outbox.meter.bytes_out += sent
             rest = outbox.consume(sent)
             if rest:
                 self.through_transport(rest)
@@ -161,6 +162,7 @@ cdef class Sink:
             self.abort()
             return 0
         self.outbox.ledger.bytes_out += len(octets)
+        self.outbox.meter.bytes_out += len(octets)
         self.transport.write(octets)
         if self.transport.get_write_buffer_size():
             self.full = self.outbox.stuck = True

@@ -20,6 +20,7 @@ from broker.net.connection import Connection, ProtocolConnection
 from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.tls_door import TlsDoor
+from broker.net.traffic import Traffic
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 
@@ -77,6 +78,7 @@ class Listener:
         self._poller = poller
         self._places = places if places is not None else Places()
         self._doors: list[ListeningDoor] = []
+        self.traffic: list[Traffic] = []  # of each door
         self._timer: asyncio.TimerHandle | None = None
         self._connections: dict[Connection, ProtocolConnection] = {}
         self._arriving: set[Arrival] = set()
@@ -97,35 +99,40 @@ class Listener:
     ) -> tuple[str, int]:
         """Open a door: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
+        traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
         if tls is not None:
             secure = TlsDoor(
-                tls, self, lambda arrival: self._entrance(arrival, upgrade), lambda: self.broker.limits, timed=True
+                tls, self, lambda arrival: self._entrance(traffic, arrival, upgrade), lambda: self.broker.limits,
+                timed=True,
             )
             bound = await secure.start(host, port, BACKLOG)
             self._doors.append(secure)
         elif upgrade is None and self._poller is not None:
             from broker.net.tcp_door import TcpDoor  # compiled for Linux alone
 
-            plain = TcpDoor(self._poller, lambda socket: Connection(self).accepted(socket))
+            plain = TcpDoor(self._poller, lambda socket: Connection(self, traffic).accepted(socket))
             bound = await plain.start(host, port, BACKLOG)
             self._doors.append(plain)
         else:
             server = await loop.create_server(
-                lambda: self._entrance(None if upgrade is None else Arrival(self, "websocket", ""), upgrade),
+                lambda: self._entrance(traffic, None if upgrade is None else Arrival(self, "websocket", ""), upgrade),
                 host, port, backlog=BACKLOG, reuse_address=True,
             )
             self._doors.append(server)
             name = server.sockets[0].getsockname()
             bound = str(name[0]), int(name[1])
+        self.traffic.append(traffic)
         if self._timer is None:
             self._timer = loop.call_later(TICK_SECONDS, self._tick)
         return bound
 
-    def _entrance(self, arrival: Arrival | None, upgrade: Upgrade | None) -> asyncio.BaseProtocol:
+    def _entrance(
+        self, traffic: Traffic, arrival: Arrival | None, upgrade: Upgrade | None
+    ) -> asyncio.BaseProtocol:
         """What has a connection first, once it is accepted or through its TLS handshake."""
         if arrival is None or upgrade is None:
-            return Connection(self, arrival)
-        return upgrade.entrance(arrival, lambda: Connection(self, arrival))
+            return Connection(self, traffic, arrival)
+        return upgrade.entrance(arrival, lambda: Connection(self, traffic, arrival))
 
     @property
     def accepting(self) -> bool:
@@ -208,6 +215,8 @@ class Listener:
         if arrival is not None and arrival not in self._arriving:
             return None
         protocol = self._factory(self.broker, connection, self._shared, now)
+        protocol.inbox.meter = protocol.outbox.meter = connection.traffic.meter
+        connection.traffic.connections += 1
         self._connections[connection] = protocol
         self._empty.clear()
         if arrival is not None:
@@ -233,6 +242,7 @@ class Listener:
         protocol = self._connections.pop(connection, None)
         if protocol is None:
             return
+        connection.traffic.connections -= 1
         self.ended += 1
         self.handshakes_failed += protocol.client is None
         self.protocol_errors += protocol.failed is not None

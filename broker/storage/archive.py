@@ -23,6 +23,7 @@ from broker.core.errors import LimitExceeded
 from broker.core.flow import Flow
 from broker.core.limits import Durability, Limits
 from broker.core.marks import Mark
+from broker.core.measures import Family
 from broker.core.ports import View
 from broker.core.recording import Recording
 from broker.core.replay import Encode, Reading, Wanted
@@ -297,6 +298,9 @@ class Archive:
             "archive_bytes": state.size,
             "archive_segments": state.segments,
         }
+
+    def families(self) -> list[Family]:
+        return [self.scribe.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
 
     def view(self) -> View:
         """All of it, for /archive."""

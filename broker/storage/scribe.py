@@ -20,6 +20,7 @@ import structlog
 from archive import ArchiveError, Writer
 from broker.core.limits import Durability, Limits
 from broker.core.marks import Mark
+from broker.core.measures import Histogram
 from broker.storage.noted import merged, octets_of
 from broker.storage.tables import batch_of
 from broker.wire.tap import Columns
@@ -84,6 +85,7 @@ class Scribe(threading.Thread):
         self.writer = writer
         self.inbox: queue.SimpleQueue[Load | None] = queue.SimpleQueue()
         self._tell = tell
+        self.syncs = Histogram()  # how long syncs took
         self._durability, self._sync_seconds, self._limits = durability, sync_seconds, limits
         self._waiting: deque[Load] = deque()  # to be appended
         self._unsynced: deque[Load] = deque()  # appended
@@ -222,7 +224,9 @@ class Scribe(threading.Thread):
         )
 
     def _sync(self) -> None:
+        began = time.monotonic()
         self.writer.sync()
+        self.syncs.observe(time.monotonic() - began)
         self._sync_at = time.monotonic() + self._sync_seconds
         while self._unsynced:
             self._settle(self._unsynced.popleft())

@@ -15,7 +15,7 @@ from broker.wire.frames cimport MESSAGE
 from broker.wire.fanout cimport Group, Route, Target, fan_out
 from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport SHARED_BODY, Message, Variant, begin, number_into, prepare
-from broker.wire.outbox cimport Outbox
+from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.run cimport RUN_BYTES, Run
 
 cdef enum:
@@ -228,6 +228,7 @@ cdef class Collector(Settler):
         ledger.used += octets
         ledger.payload_out += joined * message.payload_size
         ledger.messages_in += 1
+        count_published(ledger, publisher)
         ledger.payload_in += message.payload_size
         route.hits += 1
         if route.tap is not None:
@@ -240,6 +241,7 @@ cdef class Collector(Settler):
                 ledger.copies += CONVERSION
             message.finish()
         ledger.unkept = False    # those that take part in the run have it
+        ledger.count_recipients(joined, 1)
         return joined
 
     cdef bint write(self, Message message) except -1:

@@ -17,7 +17,7 @@ from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
 from broker.wire.msgpack cimport is_utf8
-from broker.wire.outbox cimport Outbox
+from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.window cimport Flight, Queue, Source, Window
 
 cdef enum:
@@ -377,6 +377,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
         ledger.joining.settle()
     route.hits += 1
     ledger.messages_in += 1
+    count_published(ledger, publisher)
     ledger.payload_in += message.payload_size
     cdef uint64_t turned_away = ledger.turned_away
     begin(message)
@@ -406,6 +407,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     ledger.unkept = ledger.turned_away - turned_away == <uint64_t> routed and routed > 0 and route.tap is None
     if routed == 0:
         ledger.unroutable += 1
+    ledger.count_recipients(routed, 1)
     return routed
 
 
@@ -417,6 +419,8 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
     cdef Py_ssize_t routed = fan_out(route, ledger, publisher, message)
     if own:
         ledger.messages_in -= 1
+        ledger.meter.messages_in -= 1
+        ledger.count_recipients(routed, -1)
         ledger.payload_in -= message.payload_size
         if routed == 0:
             ledger.unroutable -= 1

@@ -11,7 +11,7 @@
 # that needs more than a small rest is given up, `over` says so: the newest that grows has to go, so others get ready.
 # A stranger, who is not let in yet, has a few KiB in that bound; what is above them is in a bound that all strangers share.
 
-from broker.wire.ledger cimport Ledger, Pot
+from broker.wire.ledger cimport Ledger, Meter, Pot
 
 cdef class ReceiveBuffer:
     cdef:
@@ -25,6 +25,7 @@ cdef class Inbox:
         ReceiveBuffer shared
         Ledger ledger
         Pot pot, handshakes               # the ledger's: where its bytes are counted
+        public Meter meter                # of the door that the connection came in by
         char* part                        # the rest of the last parse; NULL if none
         Py_ssize_t part_size, part_capacity
         bint in_shared                    # the bytes to parse now lie in `shared`, not in `part`

@@ -1,6 +1,6 @@
 from typing_extensions import Buffer
 
-from broker.wire.ledger import Ledger
+from broker.wire.ledger import Ledger, Meter
 
 class ReceiveBuffer(Buffer):
     capacity: int
@@ -8,6 +8,7 @@ class ReceiveBuffer(Buffer):
     def __len__(self) -> int: ...
 
 class Inbox:
+    meter: Meter
     wanted: int
     read_max: int
     stranger_max: int

@@ -47,6 +47,7 @@ cdef class Inbox:
         self.ledger = ledger
         self.pot, self.handshakes = ledger.inboxes, ledger.handshakes
         self.stranger_max = -1
+        self.meter = ledger.meter
 
     def __dealloc__(self):
         free(self.part)
@@ -101,6 +102,7 @@ cdef class Inbox:
     cdef int take_in(self, Py_ssize_t octets) noexcept:
         """`octets` bytes, no more than there was space for, have been read."""
         self.ledger.bytes_in += octets
+        self.meter.bytes_in += octets
         if self.in_shared:
             self.data = self.shared.data
             self.end = self.part_size + octets
@@ -120,6 +122,7 @@ cdef class Inbox:
             memcpy(self.part + self.part_size, &octets[0], size)
         self.part_size += size
         self.ledger.bytes_in += size
+        self.meter.bytes_in += size
         self.resume()
 
     def pause(self):

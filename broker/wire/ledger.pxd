@@ -32,6 +32,13 @@ cdef class Pot:
     cdef bint take(self, Py_ssize_t octets) noexcept
     cdef void force(self, Py_ssize_t octets) noexcept
 
+cdef enum:
+    RECIPIENTS = 7    # buckets: messages that nobody got, one, up to 10, 100, 1,000, 10,000 got, and more
+
+cdef class Meter:
+    # What passed through the connections of one door. Their sum is what the ledger has.
+    cdef readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
+
 # What the messages that one principal keeps take: each counted once for it, however many of its sessions keep it.
 @cython.final
 @cython.no_gc
@@ -72,6 +79,9 @@ cdef class Ledger:
         readonly list ended
         readonly list faults
         Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
+        readonly Meter meter              # of connections without a door, and of messages that came by none
+        uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each
+        readonly uint64_t recipients      # of all of them
         object _schedule                  # called once when the first outbox becomes dirty
         # Counters, monotonic.
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
@@ -97,3 +107,13 @@ cdef class Ledger:
             return False
         self.copies = 0
         return self.is_over()
+
+    cdef inline void count_recipients(self, Py_ssize_t count, int messages) noexcept:
+        """`messages`: 1, or -1 to take one back."""
+        cdef int i = 0
+        cdef Py_ssize_t most = 0
+        while i < RECIPIENTS - 1 and count > most:
+            i += 1
+            most = 10 * most if most else 1
+        self.by_recipients[i] += messages
+        self.recipients += messages * count

@@ -15,6 +15,11 @@ class Pot:
     def give(self, octets: int) -> None: ...
     @property
     def full(self) -> bool: ...
+class Meter:
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
 
 class Account:
     stored: int
@@ -22,6 +27,8 @@ class Account:
     def keep(self, octets: int) -> None: ...
 
 class Ledger:
+    meter: Meter
+    recipients: int
     now: float
     standstill: float
     turn_ends: float
@@ -81,3 +88,4 @@ class Ledger:
     def count_in(self, octets: int) -> None: ...
     def count_out(self, octets: int) -> None: ...
     def count_receipt(self) -> None: ...
+    def messages_by_recipients(self) -> list[tuple[float, int]]: ...

@@ -47,6 +47,8 @@ cdef class Pot:
     @property
     def full(self):
         return self.used > self.limit
+cdef class Meter:
+    """Messages and bytes in and out."""
 
 
 @cython.final
@@ -79,6 +81,7 @@ cdef class Ledger:
         self.handshakes = Pot("handshakes")
         self.sessions = Pot("sessions")
         self.subscriptions = Pot("subscriptions")
+        self.meter = Meter()
         self.dirty = []
         self.attention = []
         self.ended = []
@@ -145,3 +148,9 @@ cdef class Ledger:
 
     def count_receipt(self):
         self.receipts += 1
+
+    def messages_by_recipients(self):
+        """(most recipients, messages) of each bucket; the last has no bound."""
+        cdef int i
+        return [(0 if i == 0 else 10.0 ** (i - 1) if i < RECIPIENTS - 1 else float("inf"), self.by_recipients[i])
+                for i in range(RECIPIENTS)]

@@ -7,7 +7,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.frames cimport Frame, Frames
-from broker.wire.ledger cimport Ledger
+from broker.wire.ledger cimport Ledger, Meter
 from broker.wire.run cimport Run
 
 cdef enum Policy:
@@ -28,6 +28,7 @@ cdef enum:
 cdef class Outbox(Frames):
     cdef:
         Ledger ledger
+        public Meter meter                 # of the door that its connection came in by
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
@@ -83,3 +84,10 @@ cdef class Outbox(Frames):
     cdef int notice(self) except -1
     cdef int doom(self) except -1
     cdef int note_fault(self, error) except -1
+
+cdef inline void count_published(Ledger ledger, Outbox publisher) noexcept:
+    """A message at the meter of the door that its publisher came in by."""
+    if publisher is None:
+        ledger.meter.messages_in += 1
+    else:
+        publisher.meter.messages_in += 1

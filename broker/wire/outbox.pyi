@@ -1,12 +1,13 @@
 from typing import Any
 
-from broker.wire.ledger import Ledger
+from broker.wire.ledger import Ledger, Meter
 
 POLICIES: tuple[str, ...]
 BURST: int
 PAUSES: int
 
 class Outbox:
+    meter: Meter
     limit: int
     frame_max: int
     size: int

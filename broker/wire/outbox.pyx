@@ -34,6 +34,7 @@ cdef class Outbox:
 
     def __cinit__(self, Ledger ledger not None, Py_ssize_t limit, str policy, owner=None):
         self.ledger = ledger
+        self.meter = ledger.meter
         self.limit = limit
         self.frame_max = ANY_SIZE
         self.policy = policy
@@ -275,6 +276,7 @@ cdef class Outbox:
             # The common case: everything went.
             self.ledger.used -= self.size
             self.ledger.messages_out += self.messages
+            self.meter.messages_out += self.messages
             self.sent += self.messages
             self.size = self.control_size = self.messages = self.firm = 0
             self.forget_all()
@@ -305,6 +307,7 @@ cdef class Outbox:
                 self.firm -= (frame.flags & FIRM) != 0
                 self.sent += messages
                 self.ledger.messages_out += messages
+                self.meter.messages_out += messages
             else:
                 self.control_size -= size
             if frame.flags & RUN and size < body_size:

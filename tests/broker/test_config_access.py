@@ -93,3 +93,36 @@ def test_a_password_in_a_file_that_others_can_read_is_a_warning(tmp_path: Path) 
     config.chmod(0o644)
     (warning,) = load(Sources(config=config)).warnings
     assert "chmod 600" in warning
+
+
+def test_the_variable_of_the_password_file_may_name_a_bare_password(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    variable = {"FANLIGHT_PASSWORD_FILE": str(secret)}
+    secret.write_text("sesame\n")
+    settings = load(Sources(environment=variable)).settings
+    assert settings.password is not None
+    assert (settings.password.reveal(), settings.password_file) == ("sesame", None)
+    with pytest.raises(SettingsError, match="FANLIGHT_PASSWORD is set as well"):
+        load(Sources(environment={"FANLIGHT_PASSWORD": "x", **variable}))
+
+
+@pytest.mark.parametrize(
+    "text", ["alice:$argon2id$v=19$...", "alice:", ":", "", "\n", "one\ntwo\n", "# comment", "x" * 5000]
+)
+def test_what_could_be_a_damaged_password_file_is_not_taken_for_a_password(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "users"
+    file.write_text(text)
+    settings = load(Sources(environment={"FANLIGHT_PASSWORD_FILE": str(file)})).settings
+    assert (settings.password, settings.password_file) == (None, file)
+
+
+def test_a_password_file_in_a_flag_is_never_a_bare_password(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    file.write_text("sesame\n")
+    settings = load(Sources(flags={"password_file": str(file)})).settings
+    assert (settings.password, settings.password_file) == (None, file)
+
+
+def test_metrics_that_are_open_to_other_machines_are_warned_about() -> None:
+    sources = Sources(flags={"http_host": "0.0.0.0", "metrics_open": True}, environment={"FANLIGHT_PASSWORD": "x"})
+    assert load(sources).warnings == ("everybody who can reach http_host 0.0.0.0 can read /metrics (metrics_open)",)

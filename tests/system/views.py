@@ -23,12 +23,14 @@ MIB = 1024 * KIB
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy that the environment names
 
 
-def ask(url: str, *, user: str | None = None, password: str = "") -> tuple[int, str]:
+def ask(url: str, *, user: str | None = None, password: str = "", bearer: str | None = None) -> tuple[int, str]:
     """Status and text of an answer. Raises OSError if there is none."""
     request = urllib.request.Request(url)
     if user is not None:
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         request.add_header("Authorization", f"Basic {token}")
+    if bearer is not None:
+        request.add_header("Authorization", f"Bearer {bearer}")
     try:
         with _opener.open(request, timeout=WAIT_SECONDS) as answer:
             return answer.status, answer.read().decode()

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.admin.http import _is_local_name
+from broker.admin.gatekeeper import _is_local_name
 from broker.auth import Credentials
 
 from .conftest import Serve, Served
@@ -40,7 +40,7 @@ async def test_the_archive_is_shown_if_there_is_one(served: Served) -> None:
 
 
 async def test_readyz_is_503_while_the_broker_drains(served: Served) -> None:
-    assert await served.get("/readyz") == (200, {"status": "ready"})
+    assert await served.get("/readyz") == (200, {"status": "ready", "version": "1.2.3", "unwell": []})
     served.inspected.ready = False
     status, answer = await served.get("/readyz")
     assert status == 503
@@ -171,7 +171,7 @@ async def test_metrics_are_what_prometheus_reads(served: Served) -> None:
     assert counter.type == "counter"
     assert counter.documentation == "Messages accepted from publishers"
     assert [(sample.name, sample.value) for sample in counter.samples] == [("fanlight_messages_in_total", 41.0)]
-    assert families["fanlight_connections"].type == "gauge"
+    assert families["fanlight_clients"].type == "gauge"
     assert families["fanlight_build_info"].samples[0].labels == {"version": "1.2.3"}
     assert families["fanlight_http_requests"].samples[0].value == 1
 
@@ -204,10 +204,10 @@ async def test_metrics_answer_any_accept_header(served: Served, accept: str) -> 
 # Access.
 
 
-async def test_with_a_password_everything_but_healthz_wants_it(serve: Serve) -> None:
+async def test_with_a_password_everything_but_the_probes_wants_it(serve: Serve) -> None:
     served = await serve(Credentials(password="sesame"))
     assert (await served.get("/healthz"))[0] == 200
-    for path in ("/", "/readyz", "/stats", "/nope", "/explain?topic=a"):
+    for path in ("/", "/stats", "/nope", "/explain?topic=a"):
         async with served.session.get(served.url + path) as response:
             assert response.status == 401
             assert response.headers["WWW-Authenticate"].startswith("Basic ")

@@ -29,7 +29,9 @@ SIZES = (0, 1, 60, 400, 3_000, 16 * 1024)
 COUNTERS = [name for name in dir(Ledger) if not name.startswith(("_", "take", "count", "keep")) and name not in (
     "dirty", "attention", "ended", "faults", "limit", "stored_limit", "awake", "clock", "turn_over", "turn_ends",
     "pots", "inboxes", "handshakes", "sessions", "subscriptions",
+    "meter", "messages_by_recipients",
 )]  # fmt: skip
+METERED = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 
 
 class Socket:
@@ -173,6 +175,8 @@ class World:
             "group": self.group.turn,
             "hits": [route.hits for route in self.routes],
             "ledger": {name: getattr(self.ledger, name) for name in COUNTERS},
+            "meter": [getattr(self.ledger.meter, name) for name in METERED],
+            "recipients": self.ledger.messages_by_recipients(),
             "attention": [self.everybody().index(outbox) for outbox in self.ledger.attention],
             "ended": [self.targets.index(target) for target in self.ledger.ended],
             "is dirty": sorted(self.everybody().index(outbox) for outbox in self.ledger.dirty),
