@@ -92,6 +92,8 @@ def _ids(index: matchcore.FilterIndex, topic: str, syntax: str) -> tuple[int, ..
     if not ids or not topic.startswith(RESERVED):
         return ids
     name = topic.split(SEPARATORS[syntax], 1)[0]
+    if name not in RESERVED:
+        return ids
     return tuple(sorted({id for text, of, id in index.matching(topic, syntax=syntax) if _first(text, of) == name}))
 
 

@@ -13,7 +13,7 @@ import structlog
 
 from broker.core.client import Client, Speaker
 from broker.core.endings import Endings
-from broker.core.errors import LimitExceeded, NoSuchSubscription, NotPermitted, SubscriptionInUse
+from broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from broker.core.flow import Flow, Later, NextTurn
 from broker.core.limits import Limits
 from broker.core.marks import Mark, Marks
@@ -26,7 +26,7 @@ from broker.core.shares import Pot, Share, Shares, principal_of
 from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
 from broker.core.subscription import Options, Subscription, nbytes_of
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_filter, hashes_of, words_of
+from broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, check_publisher, hashes_of, words_of
 from broker.core.turns import Clock, Turns
 from broker.wire.fanout import Route, publish
 from broker.wire.ledger import Ledger
@@ -117,6 +117,7 @@ class Broker:
         client = Client(
             number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
             protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now,
+            inbox=self.new_inbox(),
             verified=verified, label=label, share=share,
         )
         outbox.owner = client
@@ -162,7 +163,7 @@ class Broker:
     def subscribe(self, client: Client, number: int, text: bytes, syntax: str, options: Options) -> Subscription:
         """Put a subscription in force.
 
-        Raises InvalidFilter, SubscriptionInUse, LimitExceeded.
+        Raises InvalidFilter, NotPermitted, SubscriptionInUse, LimitExceeded.
         """
         if client.subscriptions.numbered(number) is not None:
             raise SubscriptionInUse(number)
@@ -178,7 +179,10 @@ class Broker:
         return subscription
 
     def check_subscription(self, client: Client, text: bytes, syntax: str) -> None:
-        """May a client have one more subscription, with this filter? Raises InvalidFilter, LimitExceeded."""
+        """May a client have one more subscription, with this filter?
+
+        Raises InvalidFilter, NotPermitted, LimitExceeded.
+        """
         limits = self.limits
         if len(client.subscriptions) >= limits.subscriptions_per_client_max:
             raise LimitExceeded(
@@ -189,6 +193,7 @@ class Broker:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
         self.shares.check(client.share, Pot.SUBSCRIPTIONS)
         check_filter(text, syntax, limits)
+        check_inbox(text, syntax, client.inbox)
         self._check_hashes(client, hashes_of(text, syntax))
         pot = self.ledger.subscriptions
         if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known when it is in there
@@ -275,8 +280,7 @@ class Broker:
 
     def route(self, topic: bytes, syntax: str) -> Route:
         """The route for a client's message. Raises InvalidTopic, NotPermitted."""
-        if topic.startswith(BROKER_ROOT):
-            raise NotPermitted("topics that begin with $SYS are the broker's own; publish under another name")
+        check_publisher(topic)
         return self.router.route(topic, syntax)
 
     def publish(self, route: Route, message: Message, publisher: Outbox | None, now: float) -> int:

@@ -49,6 +49,7 @@ class Client:
     format: Format  # how its messages are written
     outbox: Outbox
     speaker: Speaker
+    inbox: str  # where replies to it go, in `.` spelling: nobody else may subscribe there
     connected_at: float  # seconds, of the clock that `now` is from everywhere
     verified: bool = False  # is `user` proven to be its own? See identity.py
     label: str = ""  # a user name that nothing was checked against

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import matchcore
 from broker.core.ports import View
 from broker.core.subscription import Subscription, group_name_of
-from broker.core.topics import SYNTAXES, first_word, reserved, sees_reserved, words_of
+from broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
@@ -27,7 +27,7 @@ def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, lim
         "matches": [
             {
                 "client": s.client.name, "connection": s.client.number, "subscription": s.number,
-                "filter": text(s.filter), "syntax": SYNTAXES[s.syntax_number], "group": group_name_of(s),
+                "filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "group": group_name_of(s),
                 "tier": told[s.id].tier, "rows": [str(row) for row in told[s.id].rows], "reason": told[s.id].reason,
             }
             for s in shown
@@ -49,7 +49,7 @@ def explain_client(
         "connected": len(found),
         "matching": sum(s.id in matching for c in found for s in c.subscriptions),
         "why_not": [
-            {"filter": text(s.filter), "syntax": SYNTAXES[s.syntax_number], "reason": why_not(s, topic, syntax)}
+            {"filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "reason": why_not(s, topic, syntax)}
             for s in others[:limit]
         ],
     }
@@ -57,10 +57,16 @@ def explain_client(
 
 def why_not(subscription: Subscription, topic: bytes, syntax: str) -> str:
     filter, filter_syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
-    if reserved(topic) and not sees_reserved(filter, filter_syntax, topic, syntax):
+    if reserved(topic, syntax) and not sees_reserved(filter, filter_syntax, topic, syntax):
         root = text(first_word(topic, syntax))
         return f"the topic begins with {root}, which only filters with that very first word see"
+    if masked(filter, filter_syntax) != filter:
+        return "the filter is of an inbox, and the topic is not below it"  # matchcore would say the inbox's word
     return matchcore.why_not(filter, filter_syntax, topic, syntax) or "it does match"
+
+
+def filter_of(subscription: Subscription) -> str:
+    return text(masked(subscription.filter, SYNTAXES[subscription.syntax_number]))
 
 
 def text(octets: bytes) -> str:

@@ -28,7 +28,7 @@ class Selection:
     def wants(self, topic: bytes, syntax: str) -> bool:
         """Is a valid topic among them? By the rules that subscriptions follow."""
         found = self._index.match(topic, syntax=syntax)
-        if found and reserved(topic):
+        if found and reserved(topic, syntax):
             found = tuple(i for i in found if sees_reserved(*self.filters[i], topic, syntax))
         return bool(found)
 

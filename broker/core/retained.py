@@ -289,7 +289,7 @@ class Cursor:
         syntax = SYNTAXES[message.syntax]
         if matches_everything(subscription.filter) and hidden(message.topic, self._syntax):
             return False
-        return not reserved(message.topic) or sees_reserved(
+        return not reserved(message.topic, syntax) or sees_reserved(
             subscription.filter, self._syntax, message.topic, syntax
         )
 

@@ -286,7 +286,8 @@ class Router:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
             raise invalid_topic(error) from error
-        return gather(self._by_id, ids, first_word(topic, syntax) if reserved(topic) else None, SEPARATOR_OCTETS)
+        root = first_word(topic, syntax) if reserved(topic, syntax) else None
+        return gather(self._by_id, ids, root, SEPARATOR_OCTETS)
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
         targets, groups, sessions = self._gathered(topic, syntax)

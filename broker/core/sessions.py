@@ -156,6 +156,7 @@ class Sessions:
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1
         before, session.client = session.client, client
+        client.inbox = before.inbox  # the session's subscriptions to it are in force
         if before.format is not client.format:
             variants = self.broker.variants
             session.window.rebind(variants, client.format)
@@ -282,7 +283,8 @@ class Sessions:
     ) -> tuple[Subscription, bool]:
         """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
 
-        `variant` is that of the options, for who asks the same for many filters. Raises InvalidFilter, LimitExceeded.
+        `variant` is that of the options, for who asks the same for many filters. Raises InvalidFilter, NotPermitted,
+        LimitExceeded.
         """
         if variant is None:
             variant = self.variant_of(session, options)

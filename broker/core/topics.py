@@ -5,10 +5,11 @@ the broker may publish under or that wildcards must not see, and the spelling of
 (docs/topics.md; both read docs/topics-vectors.json).
 """
 
+from hashlib import blake2b
 from typing import Final
 
 import matchcore
-from broker.core.errors import InvalidFilter, InvalidTopic, Unsupported
+from broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted, Unsupported
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 
 SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
@@ -86,9 +87,35 @@ def told(error: matchcore.TopicError) -> str:
     return str(error).removesuffix(error.advice) + advice
 
 
-def reserved(topic: bytes) -> bool:
-    """Do only filters with its very first word see this topic? In any syntax: the names hold no separator."""
-    return topic.startswith((BROKER_ROOT, INBOX_ROOT))
+def reserved(topic: bytes, syntax: str) -> bool:
+    """Do only filters with its very first word see this topic?"""
+    return topic.startswith(b"$") and first_word(topic, syntax) in (BROKER_ROOT, INBOX_ROOT)
+
+
+def check_publisher(topic: bytes) -> None:
+    """May clients publish here? Raises NotPermitted for the broker's own topics, and what reads as one."""
+    if topic.startswith(BROKER_ROOT) and topic[len(BROKER_ROOT) :][:1] in (b"", *SEPARATORS.values()):
+        raise NotPermitted("topics whose first word is $SYS are the broker's own; publish under another name")
+
+
+def check_inbox(filter: bytes, syntax: str, inbox: str) -> None:
+    """Raises NotPermitted for a filter that sees replies to others: `inbox` is the client's, in `.` spelling."""
+    words = filter.split(SEPARATORS[syntax], 2)
+    if words[0] == INBOX_ROOT and (len(words) < 2 or words[1] != inbox.encode().partition(b".")[2]):
+        raise NotPermitted(
+            "filters under $inbox see replies, which are private: a client may subscribe below the inbox that it "
+            "was given when it connected, and nowhere else under $inbox"
+        )
+
+
+def masked(text: bytes, syntax: str) -> bytes:
+    """A topic or filter as others may see it: who knows the random word of an inbox could publish there."""
+    separator = SEPARATORS[syntax]
+    words = text.split(separator, 2) if text.startswith(INBOX_ROOT) else []
+    if len(words) < 2 or words[0] != INBOX_ROOT:
+        return text
+    words[1] = b"masked-" + blake2b(words[1], digest_size=8).hexdigest().encode()  # the same for the same inbox
+    return separator.join(words)
 
 
 def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) -> bool:

@@ -19,7 +19,7 @@ from broker.core.rates import Readings, reading
 from broker.core.session import Session
 from broker.core.shares import Pot, Share, Shares
 from broker.core.subscription import Subscription, group_name_of
-from broker.core.topics import SYNTAXES
+from broker.core.topics import SYNTAXES, masked
 from broker.wire.routes import RouteCache
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -262,7 +262,10 @@ class Views:
         earlier = self._readings.exchange(self._clock(), counts) if by_rate else None
         seconds, before = earlier or (0.0, {})
         for topic, syntax, messages, subscribers in router.hot_topics(limit, before):
-            view = {"topic": shown(topic), "syntax": syntax, "messages": messages, "subscribers": subscribers}
+            view = {
+                "topic": shown(masked(topic, syntax)), "syntax": syntax, "messages": messages,
+                "subscribers": subscribers,
+            }
             if by_rate:
                 known = before.get(hash(RouteCache.key_of(SYNTAXES.index(syntax), topic)), 0)
                 # null: the first reading has nothing to be measured against.
@@ -347,10 +350,11 @@ def share_view(shares: Shares, share: Share) -> View:
 
 
 def subscription_view(subscription: Subscription) -> View:
+    syntax = SYNTAXES[subscription.syntax_number]
     return {
         "connection": subscription.client.number, "client": subscription.client.name,
-        "subscription": subscription.number, "filter": shown(subscription.filter),
-        "syntax": SYNTAXES[subscription.syntax_number], "group": group_name_of(subscription),
+        "subscription": subscription.number, "filter": shown(masked(subscription.filter, syntax)),
+        "syntax": syntax, "group": group_name_of(subscription),
         "no_echo": subscription.no_echo,
         "qos": subscription.variant.qos,
         "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
@@ -360,12 +364,12 @@ def subscription_view(subscription: Subscription) -> View:
 
 def snapshot_row(subscription: Subscription) -> View:
     """What a snapshot keeps: what decides who gets a message, exactly as it was asked for."""
-    client = subscription.client
+    client, syntax = subscription.client, SYNTAXES[subscription.syntax_number]
     return {
         "id": subscription.id, "client": client.name, "user": client.user,
         # Not as `shown`: a program compares it. What is no UTF-8 becomes lone surrogates, which JSON can spell.
-        "filter": subscription.filter.decode("utf-8", "surrogateescape"),
-        "syntax": SYNTAXES[subscription.syntax_number], "group": group_name_of(subscription),
+        "filter": masked(subscription.filter, syntax).decode("utf-8", "surrogateescape"),
+        "syntax": syntax, "group": group_name_of(subscription),
         "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
         "session": subscription.window is not None,  # then what several of its filters match comes once: overlap.py
     }

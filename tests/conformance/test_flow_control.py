@@ -196,7 +196,7 @@ def test_a_message_too_large_for_one_client_reaches_the_others() -> None:
 @pytest.mark.mqtt("MQTT-3.1.2-24", version=5)
 def test_a_connack_that_the_client_does_not_take_is_not_sent_and_the_connection_closed() -> None:
     world = World()
-    for maximum in (1, 2, 5, 10):
+    for maximum in (1, 2, 4):  # the shortest CONNACK has 5 bytes
         peer = world.open()
         peer.say(connect("s", maximum_packet_size=maximum), PingReq())
         assert peer.gone

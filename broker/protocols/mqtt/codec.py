@@ -5,6 +5,7 @@ The bodies are read in `decoding` and written in `encoding`; the stream is cut i
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, Final
 
 from broker.protocols.mqtt.data_types import Reader
 from broker.protocols.mqtt.decoding import DECODERS
@@ -36,6 +37,14 @@ from broker.protocols.mqtt.version import V5, Version
 Explaining = ConnAck | PubAck | PubRec | PubRel | PubComp | SubAck | UnsubAck | Disconnect | Auth
 
 
+# What else is left out of one that is too large, in this order. Without the last two a client may do what it is then
+# disconnected for; one that takes so little will hardly come near these limits, and else could not be let in.
+EXPENDABLE: Final = (
+    "reason_string", "server_reference", "response_information", "topic_alias_maximum", "maximum_packet_size",
+    "receive_maximum",
+)
+
+
 def decode(first: int, body: bytes, version: Version | None, user_properties_max: int | None = None) -> Packet:
     """A packet from its first byte and what is behind its Remaining Length.
 
@@ -63,9 +72,9 @@ def encode(packet: Packet, version: Version) -> bytes:
 def encode_within(packet: Packet, version: Version, maximum: int | None) -> bytes | None:
     """As `encode`, for a receiver whose Maximum Packet Size is `maximum` (None: it announced none).
 
-    User Properties, and then the Reason String, are left out rather than to send too much (the same rule for each of
-    these packets: [MQTT-3.2.2-19], [MQTT-3.2.2-20], [MQTT-3.4.2-2], ...). None if it does not fit even so: it must not
-    be sent [MQTT-3.1.2-24].
+    User Properties, then the Reason String, then what else a packet may do without (EXPENDABLE) is left out rather than
+    to send too much (for the first two: [MQTT-3.2.2-19], [MQTT-3.2.2-20], [MQTT-3.4.2-2], ...). None if it does not fit
+    even so: it must not be sent [MQTT-3.1.2-24].
     """
     octets = encode(packet, version)
     if maximum is None or len(octets) <= maximum:
@@ -83,8 +92,11 @@ def _shorter(packet: Packet) -> Iterator[Packet]:
     if packet.properties.user_properties:
         packet = replace(packet, properties=replace(packet.properties, user_properties=()))
         yield packet
-    if packet.properties.reason_string is not None:
-        yield replace(packet, properties=replace(packet.properties, reason_string=None))
+    for field in EXPENDABLE:
+        if getattr(packet.properties, field) is not None:
+            without: dict[str, Any] = {field: None}
+            packet = replace(packet, properties=replace(packet.properties, **without))
+            yield packet
 
 
 def without_problem_information(packet: Packet) -> Packet:

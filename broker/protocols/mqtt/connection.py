@@ -20,6 +20,7 @@ from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
+from broker.protocols.mqtt.decoding import maximum_packet_size_of
 from broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, carried, reason_of
 from broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
 from broker.protocols.mqtt.fixed_header import PacketType
@@ -248,7 +249,11 @@ class MqttConnection(Reader):
     def _handle(self, first: int, body: bytes, now: float) -> None:
         if self.version is None and first >> 4 == PacketType.CONNECT:
             self.version = version_of(body)  # a CONNECT that is refused is answered in its own
-            packet = decode(first, body, None, self.options.user_properties_max)
+            try:
+                packet = decode(first, body, None, self.options.user_properties_max)
+            except PacketError:
+                self._packet_max = maximum_packet_size_of(body)  # the refusal must fit as well [MQTT-3.1.2-24]
+                raise
             self._keep_connect(len(body))
         else:
             if self.state is State.CONNECTED:
@@ -340,7 +345,7 @@ class MqttConnection(Reader):
         self.state = State.CONNECTED
         self.lane.hear(now)
         self.keep_alive = accepted.keep_alive
-        inbox = on_connect.inbox_of(broker.new_inbox())
+        inbox = on_connect.inbox_of(client.inbox)
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
         if self.auth is not None:
             connack = self.auth.completed(connack)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.protocols.mqtt.data_types import Reader
-from broker.protocols.mqtt.errors import MalformedPacket, ProtocolError, UnsupportedProtocol
+from broker.protocols.mqtt.errors import MalformedPacket, PacketError, ProtocolError, UnsupportedProtocol
 from broker.protocols.mqtt.fixed_header import DUP, RETAIN, PacketType
 from broker.protocols.mqtt.packets import (
     Acknowledgement,
@@ -104,6 +104,18 @@ def _decode_protocol(reader: Reader) -> Version:
         # Who speaks a later version understands 5.0's CONNACK, who speaks an earlier one 3.1.1's.
         raise UnsupportedProtocol(name, level, V5 if V5 < level < _BRIDGE else V3)
     raise UnsupportedProtocol(name, level, V3 if name == PROTOCOL_NAME_3_1 else None)
+
+
+def maximum_packet_size_of(body: bytes) -> int | None:
+    """The Maximum Packet Size of a CONNECT that cannot be decoded, if its Properties can."""
+    reader = Reader(body, PacketType.CONNECT.name)
+    try:
+        version = _decode_protocol(reader)
+        reader.byte("Connect Flags")
+        reader.two_byte_integer("Keep Alive")
+        return _properties(reader, version, Place.CONNECT).maximum_packet_size
+    except PacketError:
+        return None
 
 
 def _decode_will(reader: Reader, version: Version, qos: int, retain: bool) -> Will:

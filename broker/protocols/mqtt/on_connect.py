@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from broker.core import session
+from broker.core import errors, session
 from broker.core.identity import Identity
 from broker.core.limits import Limits
-from broker.core.topics import BROKER_ROOT, INBOX_ROOT, SYNTAXES, check_topic
+from broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
 from broker.core.will import Will as CoreWill
 from broker.protocols.mqtt.aliases import AliasFormat
 from broker.protocols.mqtt.error_codes import REASON_STRING_MAX
@@ -129,10 +129,10 @@ def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
 def check_will(will: Will, version: Version, options: Options, limits: Limits) -> None:
     """Could the will be published, as far as that is known now? Raises ProtocolError, InvalidTopic."""
     topic = will.topic.encode()
-    if topic.startswith(BROKER_ROOT):
-        raise ProtocolError(
-            "CONNECT: a Will Topic that begins with $SYS, which is the broker's own", ReasonCode.TOPIC_NAME_INVALID
-        )
+    try:
+        check_publisher(topic)
+    except errors.NotPermitted as error:
+        raise ProtocolError(f"CONNECT: the Will Topic: {error.text}", ReasonCode.TOPIC_NAME_INVALID) from error
     check_topic(topic, SYNTAXES[MQTT], limits)
     if will.qos > options.maximum_qos:  # [MQTT-3.2.2-12]
         raise ProtocolError(

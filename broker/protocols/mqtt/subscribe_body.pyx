@@ -57,7 +57,8 @@ cdef inline bint is_shared(const unsigned char* at, Py_ssize_t size) noexcept no
 cdef bint is_sound(const unsigned char* at, Py_ssize_t size, bint shared) noexcept nogil:
     cdef Py_ssize_t slash = SHARE_SIZE
     if not shared:
-        return is_filter(at, size)
+        # $share alone: the codec says what is wrong with it
+        return is_filter(at, size) and not (size == SHARE_SIZE - 1 and memcmp(at, SHARE, SHARE_SIZE - 1) == 0)
     while slash < size and at[slash] != c"/":
         slash += 1
     return slash < size and is_share_name(at + SHARE_SIZE, slash - SHARE_SIZE) \

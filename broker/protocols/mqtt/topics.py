@@ -29,7 +29,8 @@ def check_topic_name(topic: str, where: str) -> None:
 
 def check_topic_filter(filter: str, where: str) -> SharedFilter | None:
     """The parts of a Shared Subscription's filter, None for any other. Raises ProtocolError."""
-    shared = parse_shared(filter, where) if filter.startswith(SHARE) else None
+    # 4.8.2: $share in first place marks the filter as a Shared Subscription's, also with nothing behind it.
+    shared = parse_shared(filter, where) if filter.startswith(SHARE) or filter == SHARE[:-1] else None
     levels = shared.filter if shared else filter
     if not levels:
         raise _invalid(where, filter, "it is empty")  # [MQTT-4.7.3-1]

@@ -309,7 +309,7 @@ class NativeConnection(Reader):
                     "server": f"fanlight/{__version__}",
                     "connection": self.client.number,
                     "client": self.client.name,
-                    "inbox": self.broker.new_inbox(),
+                    "inbox": self.client.inbox,
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
                     "features": ["replay", "marks"] if self.broker.keeper is not None else ["marks"],

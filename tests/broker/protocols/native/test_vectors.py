@@ -92,7 +92,7 @@ def test_what_is_published_is_what_a_subscriber_gets(vector: dict[str, Any], lan
     world = World(plain=lane == "plain")
     subscriber, publisher = world.connect(), world.connect()
     subscriber.say(6, None, 0xFFFF_FFFF, "#")
-    subscriber.say(6, None, 3, b"$inbox.#")
+    subscriber.say(6, None, 3, f"{subscriber.info['inbox']}.#")
     for _ in range(2):  # the second time on a known route
         publisher.send(bytes.fromhex(vector["bytes"]))
     got = subscriber.frames()
