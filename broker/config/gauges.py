@@ -6,11 +6,12 @@ from broker.core.measures import Family
 
 
 def limit_families(limits: Limits) -> list[Family]:
-    """One gauge for each limit that is a number: connections_max is limit_connections."""
-    return [
-        Family(
-            f"limit_{key.name.removesuffix('_max')}", f"The setting {key.name}: {key.reason}", "gauge",
-            [({}, getattr(limits, key.name))],
-        )
-        for key in keys().values() if key.group == LIMITS and key.kind in (int, float)
-    ]  # fmt: skip
+    """A gauge for each limit that is a number; the value of a percentage is a ratio."""
+    families = []
+    for key in keys().values():
+        if key.group == LIMITS and key.kind in (int, float):
+            name, value = key.name.removesuffix("_max"), getattr(limits, key.name)
+            if name.endswith("_percent"):  # Prometheus' base unit is the ratio
+                name, value = f"{name.removesuffix('_percent')}_ratio", value / 100
+            families.append(Family(f"limit_{name}", f"The setting {key.name}: {key.reason}", "gauge", [({}, value)]))
+    return families

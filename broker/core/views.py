@@ -101,7 +101,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "outboxes_blocking": "Outboxes that hold publishers back",
     "publishers_held": "Publishers that are held, and not read from",
     "filter_index_bytes": "Memory of the index of filters",
-    "turn_cpu_seconds_max": "Seconds of CPU of the longest turn of the loop so far",
+    "turn_cpu_max_seconds": "Seconds of CPU of the longest turn of the loop so far",
     "standstill_seconds": "Seconds in which the process or its loop stood still; time-outs do not count them",
     "uptime_seconds": "Seconds since the start",
 }
@@ -215,7 +215,7 @@ class Views:
             "outboxes_blocking": broker.ledger.pausing,
             "publishers_held": broker.flow.publishers_held,
             "filter_index_bytes": broker.router.index_bytes,
-            "turn_cpu_seconds_max": broker.ledger.turn_cpu_max,
+            "turn_cpu_max_seconds": broker.ledger.turn_cpu_max,
             "standstill_seconds": broker.ledger.standstill,
             "uptime_seconds": self._clock() - self._started,
         }

@@ -89,8 +89,8 @@ async def test_off_loopback_http_asks_for_credentials_but_for_its_health(
 ) -> None:
     broker = start_broker(native_host="0.0.0.0", http_host="0.0.0.0", password_file=users)
     url = broker.http_url
-    assert ask(f"{url}/healthz")[0] == 200
-    for path in ("/", "/readyz", "/metrics", "/stats", "/connections", "/subscriptions", "/topics", "/explain?topic=a"):
+    assert ask(f"{url}/healthz")[0] == ask(f"{url}/readyz")[0] == 200
+    for path in ("/", "/metrics", "/stats", "/connections", "/subscriptions", "/topics", "/explain?topic=a"):
         assert ask(url + path)[0] == 401
         assert ask(url + path, user="alice", password="wrong")[0] == 401
         assert ask(url + path, user="alice", password="wonder")[0] == 200

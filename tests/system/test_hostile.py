@@ -179,13 +179,13 @@ async def test_random_octets_end_in_order_or_wait_for_more(broker: TestBroker) -
 async def test_a_truncated_frame_is_waited_for_and_forgotten_with_its_connection(broker: TestBroker) -> None:
     whole = publish("calm.x", bytes(900 * KIB))
     async with calm(broker):
-        before = (await stats(broker))["outbox_bytes"]
+        before = (await stats(broker))["inbox_bytes"]
         async with Peers() as peers:
             for cut in (1, 3, 4, 5, 6, 100, 100_000, len(whole) - 1):
                 peers.append(await Peer.connect(broker.port))
                 await peers[-1].send(whole[:cut])
-            await eventually(broker, lambda now: now["outbox_bytes"] > before + 900 * KIB)
-        await eventually(broker, lambda now: now["outbox_bytes"] < before + 100 * KIB and now["connections"] == 2)
+            await eventually(broker, lambda now: now["inbox_bytes"] > before + 900 * KIB)
+        await eventually(broker, lambda now: now["inbox_bytes"] < before + 100 * KIB and now["connections"] == 2)
 
 
 async def test_an_http_request_to_the_native_port_is_refused(broker: TestBroker) -> None:

@@ -33,7 +33,7 @@ Way = tuple[int, Broker, Listener, type[TlsPeer]]
 async def listener(signed: Certificates, **limits: Any) -> AsyncIterator[Way]:
     """A broker behind a listener with TLS: its port, and the peers for it."""
     loop = asyncio.get_running_loop()
-    broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush))
+    broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush), loop.call_soon)
     flusher = Flusher(broker.ledger, give_up)
     authenticator = PasswordAuthenticator(Credentials())
     serving = Listener("native", broker, NativeConnection, authenticator, clock=monotonic, shared=ReceiveBuffer())

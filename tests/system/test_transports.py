@@ -53,7 +53,7 @@ def give_up(outbox: Outbox, error: Exception) -> None:
 async def listener(way: str, **limits: Any) -> AsyncIterator[tuple[int, Broker]]:
     """A broker behind one listener; its port."""
     loop = asyncio.get_running_loop()
-    broker = Broker(Limits(**limits), lambda: flusher.schedule(loop))
+    broker = Broker(Limits(**limits), lambda: flusher.schedule(loop), loop.call_soon)
     flusher = Flusher(broker.ledger, give_up)
     poller = Poller(loop, flusher) if way == "poller" else None
     authenticator = PasswordAuthenticator(Credentials())

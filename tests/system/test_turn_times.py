@@ -1,60 +1,55 @@
 """Whatever one client asks for, no turn of the loop takes more than 50 ms of CPU.
 
-Times are the broker's CPU, so that a busy machine does not matter: the longest turn as the broker itself says, and what
-it used up between a neighbour's PING and the PONG, which is a turn and more.
+Times are the CPU of the broker, so that a busy machine does not matter: the longest turn, as the broker measures it. A
+slow machine has more, in proportion to what it takes for a piece of work that is always the same.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-
-import pytest
+from time import thread_time
 
 from broker.protocols.mqtt.packets import Disconnect, Publish, Subscribe, Subscription, Unsubscribe
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode
-from tests.conftest import StartBroker, TestBroker
+from tests.conftest import TestBroker
 from tests.system.mqtt_peer import MqttPeer
 from tests.system.views import eventually, stats
 from tests.system.wire import Peer, Type, ping, publish, subscribe
 
 TURN_SECONDS_MAX = 0.050
+WORK_SECONDS = 0.015  # of CPU, for what `slowness` does
 WORDS = [f"w{n}" for n in range(120)]
 
 
-def cpu_seconds(broker: TestBroker) -> float:
-    """Of the broker's main thread."""
-    used = Path(f"/proc/{broker.pid}/task/{broker.pid}/schedstat").read_text().split()[0]
-    return int(used) / 1e9
+def slowness() -> float:
+    """How many times slower than the machine that the bound is meant for (a Xeon of 2.5 GHz), 1 at least."""
+    taken = []
+    for _ in range(3):
+        before = thread_time()
+        sum(n * n for n in range(200_000))
+        taken.append(thread_time() - before)
+    return max(1.0, min(taken) / WORK_SECONDS)
 
 
 @asynccontextmanager
-async def watched(broker: TestBroker, waits_max: float = TURN_SECONDS_MAX) -> AsyncIterator[None]:
-    """A neighbour asks all the while, and is answered in time."""
-    waits = []
+async def watched(broker: TestBroker) -> AsyncIterator[None]:
+    """A neighbour asks all the while and is answered, and no turn is too long."""
+    answers = 0
 
     async def ask(neighbour: Peer) -> None:
         while True:
-            before = cpu_seconds(broker)
+            nonlocal answers
             await neighbour.settle()
-            waits.append(cpu_seconds(broker) - before)
+            answers += 1
 
     async with await Peer.connect(broker.port) as neighbour:
         asking = asyncio.create_task(ask(neighbour))
         yield
         asking.cancel()
-    longest = (await stats(broker))["turn_cpu_seconds_max"]
-    assert longest < TURN_SECONDS_MAX, f"a turn of {1000 * longest:.1f} ms"
-    assert max(waits) < waits_max, f"a neighbour waited for {1000 * max(waits):.1f} ms"
-
-
-@pytest.fixture
-def broker(start_broker: StartBroker) -> TestBroker:
-    if not Path(f"/proc/{os.getpid()}/schedstat").exists():
-        pytest.skip("the CPU time of another process's thread is not to be had here")
-    return start_broker()
+    longest = (await stats(broker))["turn_cpu_max_seconds"]
+    assert 0 < longest < TURN_SECONDS_MAX * slowness(), f"a turn of {1000 * longest:.1f} ms"
+    assert answers, "a neighbour was not answered"
 
 
 def searching(n: int) -> str:
@@ -88,8 +83,7 @@ async def test_a_hundred_connections_with_new_topics_at_once(broker: TestBroker)
     async with AsyncExitStack() as stack:
         peers = [await stack.enter_async_context(await Peer.connect(broker.port)) for _ in range(100)]
         await pour(peers[0], b"".join(subscribe(None, n, "#." + WORDS[n % 120]) for n in range(2_000)))
-        # Its neighbour waits behind a decision of each of them: some turns, and none of them is longer.
-        async with watched(broker, waits_max=0.5):
+        async with watched(broker):
             floods = [b"".join(publish(f"{n}.{m}." + ".".join(WORDS)) for m in range(40)) for n in range(100)]
             await asyncio.gather(*(pour(peer, flood) for peer, flood in zip(peers, floods, strict=True)))
 

@@ -64,7 +64,7 @@ async def listening(way: str, **limits: Any) -> AsyncIterator[tuple[int, Recorde
     def fault(outbox: Outbox, error: Exception) -> None:
         troubles.append(error)
 
-    broker = Broker(Limits(**limits), lambda: flusher.schedule(loop))
+    broker = Broker(Limits(**limits), lambda: flusher.schedule(loop), loop.call_soon)
     flusher = Flusher(broker.ledger, fault)
     poller = Poller(loop, flusher) if way == "poller" else None
     authenticator = PasswordAuthenticator(Credentials())

@@ -90,7 +90,7 @@ async def listener(
     tls: Tls | None = None, credentials: Credentials | None = None, *, options: WebSocket | None = None, **limits: Any
 ) -> AsyncIterator[tuple[int, Broker, Listener]]:
     loop = asyncio.get_running_loop()
-    broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush))
+    broker = Broker(Limits(**limits), lambda: loop.call_soon(flusher.flush), loop.call_soon)
     flusher = Flusher(broker.ledger, give_up)
     authenticator = PasswordAuthenticator(credentials or Credentials())
     serving = Listener("native", broker, NativeConnection, authenticator, clock=monotonic, shared=ReceiveBuffer())
