@@ -96,7 +96,8 @@ cdef class Group:
 cdef class Route:
     cdef:
         readonly bytes key
-        readonly list targets, groups
+        readonly list targets, groups     # not changed any more, nor seen by the garbage collector: see `unseen`
+        readonly Py_ssize_t nbytes        # what it takes, about; what its merged targets stand for counts
         readonly bint is_text             # the topic is UTF-8; not all protocols ask for that
         public uint64_t hits
         public object slot                # the core's number for it

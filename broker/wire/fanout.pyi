@@ -75,6 +75,7 @@ class Route:
     key: bytes
     targets: list[Target]
     groups: list[Group]
+    nbytes: int
     is_text: bool
     hits: int
     slot: Any

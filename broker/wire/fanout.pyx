@@ -20,6 +20,9 @@ from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.window cimport Flight, Queue, Source, Window
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void* thing)
+
 cdef enum:
     UNLIMITED_CREDIT = -1
     HELD_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
@@ -62,7 +65,7 @@ cdef class Target:
         self.credit = credit
         self.remaining = after
         if parts is not None:
-            self.extra().parts = parts
+            self.extra().parts = unseen(parts)
         if credit != UNLIMITED_CREDIT:
             self.extra().waiting = deque()
             self.extras.waiting_max = waiting_max
@@ -295,13 +298,32 @@ cdef class Target:
 include "group.pxi"
 
 
+cdef enum:
+    ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
+    MERGED_BYTES = 256           # of a target made for a route: two objects and a list
+    TOPIC_COPIES = 4             # of a topic: the key, the index and its words
+
+
+cdef inline list unseen(list members):
+    """A list of what the garbage collector does not look at, so that it need not look at the list either: it would
+    go through every route again and again, in one piece, and a route may have as many targets as there are filters.
+    """
+    PyObject_GC_UnTrack(<void*> members)
+    return members
+
+
 cdef class Route:
     """Who gets messages on one topic. Immutable; a change in the subscriptions makes a new one."""
 
     def __cinit__(self, bytes key not None, list targets not None, list groups not None):
+        cdef Target target
         self.key = key
-        self.targets = targets
+        self.targets = unseen(targets)
         self.groups = groups
+        self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))
+        for target in targets:
+            if target.extras is not None and target.extras.parts is not None:
+                self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts) + PyBytes_GET_SIZE(target.variant.identifiers)
         self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     def __len__(self):

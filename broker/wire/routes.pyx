@@ -26,18 +26,11 @@ cdef extern from *:
 
 cdef enum:
     FIRST_SLOTS = 64
-    ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
-    TOPIC_COPIES = 4             # of a topic: the key, the index and its words
 
 
 cdef inline Py_ssize_t hash_of(unsigned char syntax, const char* topic, Py_ssize_t size) noexcept nogil:
     # The same words in two syntaxes are two keys that must not share a chain for ever: the syntax turns the hash.
     return Py_HashBuffer(topic, size) ^ (<Py_ssize_t> syntax * 0x3779FB9)
-
-
-cdef inline Py_ssize_t bytes_of(Route route):
-    """What a route takes, about; never changes, for a route does not."""
-    return ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(route.key) + 8 * (len(route.targets) + len(route.groups))
 
 
 cdef class RouteCache:
@@ -78,7 +71,7 @@ cdef class RouteCache:
         cdef list gone = []
         if route.key in self.kept:
             raise ValueError(f"a route for {route.key!r} is kept already")
-        while self.kept and (len(self.kept) >= self.most or self.nbytes + bytes_of(route) > self.most_bytes):
+        while self.kept and (len(self.kept) >= self.most or self.nbytes + route.nbytes > self.most_bytes):
             oldest = self.kept[next(iter(self.kept))]
             self.discard(oldest)
             self.evicted += 1
@@ -86,7 +79,7 @@ cdef class RouteCache:
         if 2 * (len(self.kept) + 1) > self.mask + 1:
             self.rebuild(2 * (self.mask + 1))
         self.kept[route.key] = route
-        self.nbytes += bytes_of(route)
+        self.nbytes += route.nbytes
         self.place(key_hash(route.key), <void*> route)
         return gone
 
@@ -110,7 +103,7 @@ cdef class RouteCache:
                 hole = at
         self.slots[hole].route = NULL
         del self.kept[route.key]
-        self.nbytes -= bytes_of(route)
+        self.nbytes -= route.nbytes
         if self.collector.last is route:
             self.collector.last = None
         return True

@@ -1,5 +1,6 @@
 """The route cache against a dict: found by topic and syntax, forgotten when told, the oldest when it is full."""
 
+import gc
 from collections import OrderedDict
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.wire.fanout import Route
+from broker.wire.fanout import Route, Target
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
@@ -124,6 +125,29 @@ def test_routes_with_many_targets_are_bounded_in_bytes() -> None:
     assert gone
     cache.add(Route(RouteCache.key_of(0, b"next"), [], []))
     assert len(cache) == 1
+
+
+def test_what_a_merged_target_stands_for_counts_in_bytes() -> None:
+    """20,000 filters of one session that all match are one target on each route, with a list of 20,000."""
+    ledger = Ledger(1, lambda: None)
+    parts = [native_target(Outbox(ledger, 1, "pause"), 1)] * 20_000
+    cache = RouteCache(1_000_000, 1 << 20)
+    for n in range(100):
+        merged = Target(parts[0].outbox, parts[0].variant, 1, parts=list(parts))
+        cache.add(Route(RouteCache.key_of(0, b"%d" % n), [merged], []))
+        assert cache.nbytes <= 1 << 20
+    assert 0 < len(cache) <= (1 << 20) // (8 * len(parts))
+
+
+def test_the_garbage_collector_does_not_walk_the_targets_of_routes() -> None:
+    """2,000 routes of 20,000 targets held the loop for 0.16 s, each time that it did."""
+    target = native_target(Outbox(Ledger(1, lambda: None), 1, "pause"), 1)
+    targets, parts = [target], [target, target]
+    merged = Target(target.outbox, target.variant, 1, parts=parts)
+    route = Route(RouteCache.key_of(0, b"a"), targets, [])
+    assert not gc.is_tracked(route.targets)
+    assert merged.parts is parts
+    assert not gc.is_tracked(parts)
 
 
 def test_a_cache_of_no_routes_is_none() -> None:
