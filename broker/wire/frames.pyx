@@ -15,12 +15,26 @@ from libc.string cimport memcpy, memmove
 from broker.wire.run cimport Run
 
 cdef enum:
-    FIRST_BYTES = 512            # of the buffer; it grows, and is given back when the outbox is empty
+    FIRST_BYTES = 512            # of the buffer, up to twice that; it grows, and is given back when the outbox is empty
     DOUBLES_UPTO = 64 * 1024     # bytes; from there on it grows by half
     FIRST_FRAMES = 16
 
 # In place of a deque, which takes 600 bytes: most connections never have a large body or a run waiting.
 cdef tuple NOTHING = ()
+
+
+cdef uint32_t phase = 0
+
+
+cdef inline Py_ssize_t first_bytes() noexcept:
+    """Each buffer begins with another size, spread evenly (by the golden ratio), and so they grow at different times.
+
+    A hundred clients that read nothing have the same in their outboxes: buffers of one size would all be copied for the
+    same message, a few hundred MB in one turn.
+    """
+    global phase
+    phase += <uint32_t> 2654435769
+    return FIRST_BYTES + (phase >> 23)    # of 32 bits the first 9: below FIRST_BYTES
 
 
 cdef class Frames:
@@ -43,7 +57,7 @@ cdef class Frames:
             memmove(self.data, self.data + self.head, self.tail - self.head)
         else:
             # Never more than twice what is in it, but for small ones.
-            capacity = max(self.capacity, FIRST_BYTES)
+            capacity = self.capacity if self.capacity else first_bytes()
             while 4 * (self.tail - self.head + inline_size) > 3 * capacity:
                 capacity += capacity if capacity < DOUBLES_UPTO else capacity // 2
             data = <char*> malloc(capacity)
