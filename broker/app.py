@@ -31,7 +31,7 @@ from broker.core import views
 from broker.core.broker import Broker
 from broker.core.limits import Limits
 from broker.core.system_topics import SystemTopics
-from broker.doors import CannotListen, Doors, PluginError, listening, opening, reachable
+from broker.doors import CannotListen, Doors, PluginError, opening, reachable
 from broker.net import files, tls
 from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
@@ -98,7 +98,7 @@ class Application:
             connections_max=settings.http_connections_max,
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
-            https=self._https(), metrics=metrics_access_of(settings),
+            https=self._https(), metrics=metrics_access_of(settings), protocol_check=self.doors.port_guide.check,
         )
 
     def _archive_figures(self) -> list[Figures]:
@@ -112,7 +112,8 @@ class Application:
         if self.tls is None:
             return None
         gate = Gate(
-            self.tls, "https", arriving_max=self.settings.http_connections_max, limits=lambda: self.settings.limits
+            self.tls, "https", arriving_max=self.settings.http_connections_max, limits=lambda: self.settings.limits,
+            protocol_check=self.doors.port_guide.check,
         )
         return Https(gate, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
 
@@ -158,11 +159,11 @@ class Application:
             with opening("http_port", settings.http_host, settings.http_port):
                 await self.admin.start()
             url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
-            listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
+            self.doors.listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             if self.tls is not None:
                 host = settings.http_tls_host or settings.http_host
                 url = f"https://{self._placeholder}{reachable(host)}:{self.admin.tls_port}"
-                listening("https", host, self.admin.tls_port, try_it=f"curl --cacert CA.pem {url}/stats")
+                self.doors.listening("https", host, self.admin.tls_port, try_it=f"curl --cacert CA.pem {url}/stats")
 
     @property
     def _placeholder(self) -> str:

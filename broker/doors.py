@@ -36,6 +36,7 @@ from broker.protocols.mqtt.options import COUNTERS as MQTT_COUNTERS
 from broker.protocols.mqtt.options import AuthenticationMethod, Counts, Options
 from broker.protocols.native.connection import NativeConnection
 from broker.wire.inbox import ReceiveBuffer
+from broker.wrong_port import PortGuide
 
 try:
     from broker.net.poller import Poller
@@ -55,17 +56,18 @@ class Doors:
         self._poller = new_poller(settings.tcp, flusher)
         self.mqtt_counts = Counts()
         self._tls = tls
+        self.port_guide = PortGuide()
         places, shared = Places(), ReceiveBuffer()
         self.native = Listener(
             "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places,
-            poller=self._poller,
+            poller=self._poller, protocol_check=self.port_guide.check,
         )
         self.listeners = [self.native]
         if settings.mqtt:
             factory = partial(MqttConnection, mqtt_options(settings), self.mqtt_counts)
             self.mqtt = Listener(
                 "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places,
-                poller=self._poller,
+                poller=self._poller, protocol_check=self.port_guide.check,
             )
             self.listeners.append(self.mqtt)
 
@@ -79,13 +81,13 @@ class Doors:
         with opening("native_port", settings.native_host, settings.native_port):
             host, port = await self.native.start(settings.native_host, settings.native_port)
         url = f"fanlight://{credentials}{reachable(host)}:{port}"
-        listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
+        self.listening("native", host, port, try_it=f"fanlight sub --url {url} 'stock.#'")
         if tls is not None:
             host = settings.native_tls_host or settings.native_host
             with opening("native_tls_port", host, settings.native_tls_port):
                 host, port = await self.native.start(host, settings.native_tls_port, tls=tls)
             url = f"fanlights://{credentials}{reachable(host)}:{port}"
-            listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
+            self.listening("native_tls", host, port, try_it=f"fanlight sub --url {url} --ca CA.pem 'stock.#'")
         if settings.mqtt:
             await self._open_mqtt("-u USER -P PASSWORD " if credentials else "")
 
@@ -93,30 +95,38 @@ class Doors:
         settings, tls = self.settings, self._tls
         plain, secure = settings.mqtt_host, settings.mqtt_tls_host or settings.mqtt_host
         origins = tuple(each.strip() for each in (settings.mqtt_websocket_origins or "").split(",") if each.strip())
-        websocket = WebSocket(subprotocols=("mqtt",), origins=origins)
+        advice = partial(self.port_guide.missing_upgrade, "mqtt_websocket")
+        websocket = WebSocket(subprotocols=("mqtt",), origins=origins, advice=advice)
         with opening("mqtt_port", plain, settings.mqtt_port):
             host, port = await self.mqtt.start(plain, settings.mqtt_port)
-        listening("mqtt", host, port, try_it=f"mosquitto_sub -h {reachable(host)} -p {port} {credentials}-t 'stock/#'")
+        to = f"-h {reachable(host)} -p {port}"
+        self.listening("mqtt", host, port, try_it=f"mosquitto_sub {to} {credentials}-t 'stock/#'")
         if tls is not None:
             with opening("mqtt_tls_port", secure, settings.mqtt_tls_port):
                 host, port = await self.mqtt.start(secure, settings.mqtt_tls_port, tls=tls)
             to = f"-h {reachable(host)} -p {port} --cafile CA.pem"
-            listening("mqtt_tls", host, port, try_it=f"mosquitto_sub {to} {credentials}-t 'stock/#'")
+            self.listening("mqtt_tls", host, port, try_it=f"mosquitto_sub {to} {credentials}-t 'stock/#'")
         if settings.mqtt_websocket:
             with opening("mqtt_websocket_port", plain, settings.mqtt_websocket_port):
                 host, port = await self.mqtt.start(plain, settings.mqtt_websocket_port, upgrade=websocket)
-            listening("mqtt_websocket", host, port, try_it=f"mqtt.connect('ws://{reachable(host)}:{port}') in mqtt.js")
+            url = f"ws://{reachable(host)}:{port}"
+            self.listening("mqtt_websocket", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
             if tls is not None:
                 port = settings.mqtt_websocket_tls_port
                 with opening("mqtt_websocket_tls_port", secure, port):
                     host, port = await self.mqtt.start(secure, port, tls=tls, upgrade=websocket)
                 url = f"wss://{reachable(host)}:{port}"
-                listening("mqtt_websocket_tls", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
+                self.listening("mqtt_websocket_tls", host, port, try_it=f"mqtt.connect('{url}') in mqtt.js")
 
     def recheck(self) -> None:
         """End the connections that would not be let in any more."""
         for listener in self.listeners:
             listener.recheck()
+
+    def listening(self, listener: str, host: str, port: int, try_it: str) -> None:
+        """A door is open: write it to the log, and advise clients that connect to the wrong port."""
+        self.port_guide.opened(listener, port)
+        log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
 
     async def drain(self, seconds: float, text: str) -> int:
         """Say goodbye to all, give them `seconds` to read. Returns how many did not."""
@@ -205,10 +215,6 @@ def methods_of(text: str) -> dict[str, AuthenticationMethod]:
             raise PluginError(f"mqtt_authentication_methods: {part!r} is no class or function")
         found[name] = method
     return found
-
-
-def listening(listener: str, host: str, port: int, try_it: str) -> None:
-    log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
 
 
 def reachable(host: str) -> str:

@@ -27,6 +27,7 @@ class NoSocket:
     """The transport side of a connection that stands still: frames collect in the outbox."""
 
     address = "127.0.0.1"
+    port = 0
     go_on: Callable[[], None] | None = None
 
     def turn(self) -> None:
@@ -34,6 +35,9 @@ class NoSocket:
         while self.go_on is not None:
             go_on, self.go_on = self.go_on, None
             go_on()
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        return None
 
     def now(self) -> float:
         return 0.0

@@ -21,7 +21,7 @@ from broker.admin.metrics import Exposition
 from broker.admin.snapshot import Snapshots
 from broker.admin.views import METRICS, PATHS, BadQuery, Views, place_asked
 from broker.core.errors import AuthenticationFailed, NotPermitted
-from broker.core.ports import Authenticator, Inspection
+from broker.core.ports import Authenticator, Inspection, ProtocolCheck
 
 COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
@@ -80,9 +80,11 @@ class AdminServer:
         requests_per_second_max: float = 50.0,
         https: Https | None = None,
         metrics: MetricsAccess | None = None,
+        protocol_check: ProtocolCheck | None = None,
     ) -> None:
         figures = (*figures, Figures(COUNTERS, counters=self._counters))
         self._https = https
+        self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified)
         self._views = Views(inspection, figures, version)
         self._snapshots = Snapshots(inspection, version)
@@ -106,6 +108,7 @@ class AdminServer:
             self._handle,
             connections_max=self._connections_max,
             connection_seconds_max=self._connection_seconds_max,
+            protocol_check=self._protocol_check,
         )
         self._server = await loop.create_server(self._http, self._host, self._asked_port, backlog=64)
         addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]

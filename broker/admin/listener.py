@@ -14,8 +14,10 @@ from typing import Any, Final, cast
 import structlog
 from aiohttp import web
 
+from broker.core.ports import ProtocolCheck
+
 SERVER: Final = "fanlight"  # the Server header: no versions for strangers
-_log = structlog.stdlib.get_logger("http")
+_log: Final = structlog.stdlib.get_logger("http")
 
 _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
 _NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
@@ -46,13 +48,17 @@ class Pace:
 class BoundedServer(web.Server):
     """aiohttp's server, with a bound on connections and on the life of each."""
 
-    def __init__(self, handler: Handler, *, connections_max: int, connection_seconds_max: float) -> None:
+    def __init__(
+        self, handler: Handler, *, connections_max: int, connection_seconds_max: float,
+        protocol_check: ProtocolCheck | None = None,
+    ) -> None:
         super().__init__(self._busy)
         self.refused = 0
         self.retired = 0
         self.malformed = 0
         self.connection_seconds_max = connection_seconds_max
         self.transports: set[asyncio.Transport] = set()
+        self.protocol_check = protocol_check
         self._handler = handler
         self._connections_max = connections_max
 
@@ -82,7 +88,7 @@ class BoundedServer(web.Server):
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_end", "_server", "_socket", "busy")
+    __slots__ = ("_end", "_met", "_server", "_socket", "busy")
 
     def __init__(self, server: BoundedServer) -> None:
         super().__init__(
@@ -93,6 +99,7 @@ class _Connection(web.RequestHandler):
             lingering_time=1.0,
         )
         self.busy = False
+        self._met = False  # the first bytes have been checked
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -101,6 +108,19 @@ class _Connection(web.RequestHandler):
         self._server.transports.add(self._socket)
         self._end = self._loop.call_later(self._server.connection_seconds_max, self._retire)
         super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._met:
+            self._met = True
+            wrong = self._server.protocol_check("http", data) if self._server.protocol_check is not None else None
+            if wrong is not None:
+                self._server.malformed += 1
+                address, port, *_ = self._socket.get_extra_info("peername")
+                _log.warning("wrong_protocol", listener="http", address=address, port=port, text=wrong.text)
+                self._socket.write(wrong.answer)
+                self.force_close()
+                return
+        super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.transports.discard(self._socket)

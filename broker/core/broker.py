@@ -103,7 +103,7 @@ class Broker:
     def connect(
         self, outbox: Outbox, speaker: Speaker, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
-        format: Format, verified: bool = False, label: str = "", share: Share | None = None,
+        format: Format, port: int = 0, verified: bool = False, label: str = "", share: Share | None = None,
     ) -> Client:
         """A connection is through its handshake.
 
@@ -115,7 +115,7 @@ class Broker:
         self.connects += 1
         number = self.connects
         client = Client(
-            number=number, name=name or f"client-{number}", user=user, agent=agent, address=address,
+            number=number, name=name or f"client-{number}", user=user, agent=agent, address=address, port=port,
             protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now,
             inbox=self.new_inbox(),
             verified=verified, label=label, share=share,
@@ -124,7 +124,8 @@ class Broker:
         self.clients[number] = client
         self.clients_maximum = max(self.clients_maximum, len(self.clients))
         log.info(
-            "client_connected", connection=number, client=client.name, address=address, agent=agent, user=user,
+            "client_connected", connection=number, client=client.name, address=address, port=port, agent=agent,
+            user=user,
             **({"unverified_user": label} if label else {}),
         )
         return client
@@ -141,7 +142,8 @@ class Broker:
         self.shares.leave(client.share)
         client.outbox.discard()
         log.info(
-            "client_disconnected", connection=client.number, client=client.name, reason=reason, lost=client.outbox.lost
+            "client_disconnected", connection=client.number, client=client.name, address=client.address,
+            port=client.port, reason=reason, lost=client.outbox.lost,
         )
         return self.flow.forget(client, now)
 

@@ -45,6 +45,7 @@ class Client:
     user: str  # as authenticated; "" if anonymous
     agent: str
     address: str
+    port: int  # the peer's
     protocol: str
     format: Format  # how its messages are written
     outbox: Outbox
@@ -67,4 +68,4 @@ class Client:
         return found
 
     def __str__(self) -> str:
-        return f"{self.name!r} (connection {self.number}, {self.address})"
+        return f"{self.name!r} (connection {self.number}, {self.address} port {self.port})"

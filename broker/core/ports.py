@@ -4,7 +4,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from broker.core.identity import Identity
 from broker.core.marks import Mark
@@ -32,12 +32,35 @@ class Authenticator(Protocol):
         ...
 
 
+class WrongProtocol(NamedTuple):
+    """A client speaks another protocol than the listener it connected to."""
+
+    text: str  # which protocol it is, and on which port the broker speaks it
+    answer: bytes  # the same text in the client's protocol; empty if that protocol has no answer
+
+
+# Takes the name of the listener and the first bytes of a connection. None: it may be the listener's protocol.
+ProtocolCheck = Callable[[str, bytes], WrongProtocol | None]
+
+
 class WireConnection(Protocol):
     """The transport side of a connection, as its protocol sees it."""
 
     @property
     def address(self) -> str:
         """The peer's address, for logs and limits."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """The peer's port, for logs."""
+        ...
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        """Log it if a connection that begins like this speaks another protocol than its listener.
+
+        Returns the answer to send before it is closed, which may be empty; None if its protocol may be the right one.
+        """
         ...
 
     def now(self) -> float:

@@ -11,7 +11,7 @@ itself as long as the lane is `ready`, and comes here with the event that needs 
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.core.errors import FanlightError, LimitExceeded
 from broker.core.ports import WireConnection
@@ -20,6 +20,9 @@ from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_O
 if TYPE_CHECKING:
     from broker.core.broker import Broker
     from broker.core.client import Client
+
+FIRST_BYTES: Final = 24  # of a connection: they tell its protocol, and the version
+ENOUGH_BYTES: Final = 8  # to tell the protocol; the first frame of each protocol here is at least as long
 
 
 class Reader(ABC):
@@ -41,6 +44,7 @@ class Reader(ABC):
         self.blocked = False
         self.turn_over = False  # the rest of the inbox is for the next turn
         self.refused = 0  # requests answered with an error
+        self.met = False  # the first bytes have been checked
         self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
         lane.hear(now)
         self._complained = False
@@ -70,6 +74,10 @@ class Reader(ABC):
         """The lane can read nothing more: FAULT or TOO_LARGE. Raises the error, or calls `fail` with it."""
 
     @abstractmethod
+    def leave(self, reason: str) -> None:
+        """Close without an error of its own; what is in the outbox is still sent."""
+
+    @abstractmethod
     def fail(self, error: FanlightError) -> None:
         """Tell the peer what was wrong, and close."""
 
@@ -89,11 +97,25 @@ class Reader(ABC):
 
     def receive(self, now: float) -> None:
         """Process what is in the inbox, as far as it goes."""
+        if not self.met:
+            self._meet()
         if not self.closed and (self.blocked or self.turn_over or self.waiting):
             # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
             self.inbox.pause()
         else:
             self.take(None, now)
+
+    def _meet(self) -> None:
+        """Check that the client speaks this protocol at all: an error about its first frame would not say so."""
+        first = self.inbox.first(FIRST_BYTES)
+        self.met = len(first) >= ENOUGH_BYTES
+        answer = self.wire.wrong_protocol(first)
+        if answer is not None:
+            self.met = True
+            self.failed = "wrong_protocol"
+            if answer:
+                self.outbox.write(answer)
+            self.leave("closed by the broker: wrong_protocol")
 
     def take(self, event: int | None, now: float) -> None:
         """Go on from an event of the lane's; None: from where it stands."""

@@ -37,6 +37,7 @@ class Connect:
     verified: bool = False
     label: str = ""
     agent: str = ""
+    port: int = 0  # of the peer
     clean_start: bool = True
     expiry: float = 0.0  # seconds the session outlives its connection; inf: for ever
     receive_max: int = 65_535

@@ -90,7 +90,8 @@ class Sessions:
         share = found.share if found is not None else self._place_for(wanted, now)
         client = self.broker.connect(
             outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
-            agent=wanted.agent, address=wanted.address, protocol=wanted.protocol, format=wanted.format, share=share,
+            agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
+            format=wanted.format, share=share,
         )
         present = found is not None
         if found is None:

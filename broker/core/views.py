@@ -320,7 +320,8 @@ def connection_view(client: Client, now: float, *, held: bool) -> View:
     outbox = client.outbox
     return {
         "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
-        "unverified_user": client.label, "agent": client.agent, "address": client.address, "protocol": client.protocol,
+        "unverified_user": client.label, "agent": client.agent, "address": client.address, "port": client.port,
+        "protocol": client.protocol,
         "connected_seconds": round(now - client.connected_at, 3),
         "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.core.ports import WrongProtocol
+
 
 class Hall(Protocol):
     """Where those who arrive are counted: a listener."""
@@ -23,6 +25,10 @@ class Hall(Protocol):
         """A protocol has it. Either this or `failed` is called, once, for each that had a place."""
         ...
 
+    def check(self, door: str, first: bytes) -> WrongProtocol | None:
+        """Does a connection that begins like this speak another protocol than the door's?"""
+        ...
+
     def failed(self, arrival: "Arrival", reason: str) -> None:
         """It is gone before a protocol had it."""
         ...
@@ -32,15 +38,18 @@ class Arrival:
     """One connection on its way in.
 
     stage  what it is at: "tls" or "websocket"
+    door   that it came in by, by the name of its listener
     give_up  closes it, for as long as it is at it
     """
 
-    __slots__ = ("_expected", "_reason", "address", "give_up", "hall", "stage")
+    __slots__ = ("_expected", "_reason", "address", "door", "give_up", "hall", "port", "stage")
 
-    def __init__(self, hall: Hall, stage: str, address: str) -> None:
+    def __init__(self, hall: Hall, stage: str, address: str, port: int, door: str) -> None:
         self.hall = hall
         self.stage = stage
         self.address = address
+        self.port = port
+        self.door = door
         self.give_up: Callable[[], object] = lambda: None
         self._expected = False  # the hall waits for it
         self._reason = ""
@@ -49,6 +58,10 @@ class Arrival:
         """Ask for a place. False if there is none."""
         self._expected = self.hall.arrived(self)
         return self._expected
+
+    def wrong_protocol(self, first: bytes) -> WrongProtocol | None:
+        """Does it begin with another protocol than the one expected at this stage?"""
+        return self.hall.check(self.door if self.stage == "tls" else self.door.removesuffix("_tls"), first)
 
     def through(self) -> None:
         """A protocol has it."""
@@ -68,7 +81,7 @@ class Arrival:
         self.give_up()
 
 
-def address_of(transport: asyncio.BaseTransport) -> str:
-    """The peer's address, without its port."""
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """The peer's address and port."""
     peer = transport.get_extra_info("peername")
-    return peer[0] if isinstance(peer, tuple) else str(peer)
+    return (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else (str(peer), 0)

@@ -17,7 +17,7 @@ from broker.core.client import Client
 from broker.core.errors import FanlightError
 from broker.core.identity import Identity
 from broker.core.ports import Authenticator
-from broker.net.arrival import Arrival, address_of
+from broker.net.arrival import Arrival, peer_of
 from broker.net.flush import Sink
 from broker.net.tls import name_of
 from broker.net.traffic import Traffic
@@ -65,6 +65,7 @@ class Home(Protocol):
     direct: bool
 
     def opened(self, connection: "Connection") -> ProtocolConnection | None: ...
+    def wrong_protocol(self, connection: "Connection", first: bytes) -> bytes | None: ...
     def closed(self, connection: "Connection") -> None: ...
     def closing(self, connection: "Connection") -> bool: ...
     def drained(self, outbox: Outbox) -> None: ...
@@ -78,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self.traffic = traffic  # of the door that it came in by
         self.arrival = arrival  # how it came in, if not by plain TCP
         self.address = ""
+        self.port = 0
         self.certified = ""  # whom the client's certificate is of
         self.identity: Identity | None = None  # once the authenticator has let it in
         self.close_reason = "closed by the client"
@@ -99,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._secured = transport.get_extra_info("sslcontext") is not None
         # So that we hear at once when the socket is full; asyncio's TLS takes 0 for full when there is nothing in it.
         transport.set_write_buffer_limits(high=1 if self._secured else 0)
-        self.address = address_of(transport)
+        self.address, self.port = peer_of(transport)
         self.certified = name_of(transport.get_extra_info("peercert"))
         plain = transport.get_extra_info("socket")
         fd = -1
@@ -113,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
     def accepted(self, socket: "Socket") -> None:
         """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
         self._transport = cast(asyncio.Transport, socket)
-        self.address = socket.address
+        self.address, self.port = socket.address, socket.port
         self._open(self._transport, socket.fd, waits=True)
         if self._protocol is not None:
             self._socket = socket
@@ -146,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def fault(self) -> None:
         # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
-        log.exception("internal_error", address=self.address, client=str(self.protocol.client or ""))
+        log.exception("internal_error", address=self.address, port=self.port, client=str(self.protocol.client or ""))
         self.abort("internal error")
 
     def take(self, octets: bytes | bytearray) -> None:
@@ -204,6 +206,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def now(self) -> float:
         return self.home.clock()
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        return self.home.wrong_protocol(self, first)
 
     def authenticate(self, user: str | None, password: str | None) -> None:
         self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))

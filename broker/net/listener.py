@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import structlog
 
 from broker.core.broker import Broker
-from broker.core.ports import Authenticator, WireConnection
+from broker.core.ports import Authenticator, ProtocolCheck, WireConnection, WrongProtocol
 from broker.net.arrival import Arrival
 from broker.net.connection import Connection, ProtocolConnection
 from broker.net.places import Places
@@ -58,12 +58,13 @@ class Listener:
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
     places shared by the listeners of a broker, whose limits are for all connections together
     poller what plain TCP connections are read and written by; without one, the loop's transports
+    protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
     """
 
     def __init__(
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, places: Places | None = None,
-        poller: "Poller | None" = None,
+        poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -74,6 +75,7 @@ class Listener:
         self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
         self.arrivals_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
         self._factory = factory
+        self._protocol_check = protocol_check
         self._shared = shared
         self._poller = poller
         self._places = places if places is not None else Places()
@@ -103,7 +105,7 @@ class Listener:
         if tls is not None:
             secure = TlsDoor(
                 tls, self, lambda arrival: self._entrance(traffic, arrival, upgrade), lambda: self.broker.limits,
-                timed=True,
+                traffic.name, timed=True,
             )
             bound = await secure.start(host, port, BACKLOG)
             self._doors.append(secure)
@@ -115,7 +117,9 @@ class Listener:
             self._doors.append(plain)
         else:
             server = await loop.create_server(
-                lambda: self._entrance(traffic, None if upgrade is None else Arrival(self, "websocket", ""), upgrade),
+                lambda: self._entrance(
+                    traffic, None if upgrade is None else Arrival(self, "websocket", "", 0, traffic.name), upgrade
+                ),
                 host, port, backlog=BACKLOG, reuse_address=True,
             )
             self._doors.append(server)
@@ -175,7 +179,7 @@ class Listener:
         limits = self.broker.limits
         refusal = self._places.refusal(arrival.address, limits)
         if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
-            self._note_refusal(arrival.address, refusal)
+            self._note_refusal(arrival.address, arrival.port, refusal)
             self.refused += 1
             return False
         self._places.take(arrival.address)
@@ -195,12 +199,19 @@ class Listener:
         self.ended += 1
         self.handshakes_failed += 1
         self.arrivals_failed[arrival.stage] += 1
-        log.info("handshake_failed", listener=self.name, stage=arrival.stage, address=arrival.address, reason=reason)
+        log.info(
+            "handshake_failed", listener=self.name, stage=arrival.stage, address=arrival.address, port=arrival.port,
+            reason=reason,
+        )
         self._look_whether_empty()
 
-    def _note_refusal(self, address: str, refusal: str) -> None:
+    def check(self, door: str, first: bytes) -> WrongProtocol | None:
+        """Does a connection that begins like this speak another protocol than the door's?"""
+        return self._protocol_check(door, first) if self._protocol_check is not None else None
+
+    def _note_refusal(self, address: str, port: int, refusal: str) -> None:
         if self.refused % 1000 == 0:
-            log.warning("connection_refused", listener=self.name, address=address, limit=refusal)
+            log.warning("connection_refused", listener=self.name, address=address, port=port, limit=refusal)
 
     def _look_whether_empty(self) -> None:
         if not self._connections and not self._arriving:
@@ -230,13 +241,24 @@ class Listener:
         if refusal is None:
             self._handshakes[connection] = self._awake()
         else:
-            self._note_refusal(connection.address, refusal)
+            self._note_refusal(connection.address, connection.port, refusal)
             self.refused += 1
             self._refusing.add(connection)
             asyncio.get_running_loop().call_soon(
                 protocol.say_goodbye, "too_many_connections", f"this broker has {refusal}; try later"
             )
         return protocol
+
+    def wrong_protocol(self, connection: Connection, first: bytes) -> bytes | None:
+        """Log it if a connection speaks another protocol. Returns the answer to it; None if it may be the right one."""
+        wrong = self.check(self.name, first)
+        if wrong is None:
+            return None
+        log.warning(
+            "wrong_protocol", listener=self.name, address=connection.address, port=connection.port,
+            text=wrong.text,
+        )
+        return wrong.answer
 
     def closed(self, connection: Connection) -> None:
         protocol = self._connections.pop(connection, None)

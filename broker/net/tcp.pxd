@@ -22,6 +22,7 @@ cdef class Socket(Watched):
         bytes rest                    # written, and not taken by the kernel yet, from `rest_at` on; None if there is none
         Py_ssize_t rest_at
         readonly object address       # the peer's, as text
+        readonly int port             # the peer's
         bint full                     # it waits for room, for `rest` or for its owner's outbox
         bint paused                   # its owner wants to read nothing
         bint direct                   # bytes may go to the lane

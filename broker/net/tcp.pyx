@@ -10,6 +10,7 @@ import os
 
 from libc.errno cimport EAGAIN, ECONNABORTED, EINTR, errno
 from libc.stdint cimport uint32_t
+from libc.stdlib cimport atoi
 from libc.string cimport memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -39,7 +40,7 @@ cdef extern from "<netinet/tcp.h>" nogil:
 cdef extern from "<netdb.h>" nogil:
     int getnameinfo(const sockaddr* address, socklen_t size, char* host, socklen_t host_size, char* service,
                     socklen_t service_size, int flags)
-    int NI_NUMERICHOST
+    int NI_NUMERICHOST, NI_NUMERICSERV
 
 cdef extern from "<unistd.h>" nogil:
     int close(int fd)
@@ -51,10 +52,11 @@ cdef enum:
 cdef class Socket(Watched):
     """One connection. It has a file descriptor of its own and closes it."""
 
-    def __cinit__(self, Poller poller not None, int fd, str address not None):
+    def __cinit__(self, Poller poller not None, int fd, str address not None, int port):
         self.poller = poller
         self.fd = fd
         self.address = address
+        self.port = port
 
     def __dealloc__(self):
         if self.fd >= 0:
@@ -173,7 +175,7 @@ cdef class Socket(Watched):
     # -- a transport's face -----------------------------------------------------------------------------------------
 
     def get_extra_info(self, name, default=None):
-        return (self.address,) if name == "peername" else default
+        return (self.address, self.port) if name == "peername" else default
 
     def write(self, bytes octets not None):
         """Send this when there is room: who calls has tried. One such at a time."""
@@ -254,6 +256,7 @@ cdef class Door(Watched):
         cdef sockaddr_storage address
         cdef socklen_t size
         cdef char[64] host
+        cdef char[8] service
         cdef int i, fd, on = 1
         for i in range(ACCEPTED_AT_ONCE):
             if self.fd < 0:
@@ -271,9 +274,11 @@ cdef class Door(Watched):
                 return 0
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on))
             setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on))
-            if getnameinfo(<sockaddr*> &address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0:
+            if getnameinfo(<sockaddr*> &address, size, host, sizeof(host), service, sizeof(service),
+                           NI_NUMERICHOST | NI_NUMERICSERV) != 0:
                 host[0] = 0
-            self.on_accept(Socket(self.poller, fd, (<bytes> host).decode("ascii", "replace")))
+                service[0] = 0
+            self.on_accept(Socket(self.poller, fd, (<bytes> host).decode("ascii", "replace"), atoi(service)))
         return 0
 
     cdef int fault(self) except -1:

@@ -15,6 +15,8 @@ from typing import Final
 import structlog
 
 from broker.core.limits import Limits
+from broker.core.ports import ProtocolCheck, WrongProtocol
+from broker.core.reader import FIRST_BYTES
 from broker.net.arrival import Arrival, Hall
 from broker.net.bound import bind
 from broker.net.bound import name_of as bound_to
@@ -25,6 +27,7 @@ log: Final = structlog.stdlib.get_logger("net")
 ACCEPTED_PER_TURN: Final = 64  # handshakes begun before the others have their turn: some 60 ms of a core, later
 LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
 REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
+UNREAD_BYTES: Final = 4_096  # read before the close of a client that does not speak TLS: its first write, most likely
 
 
 class TlsDoor:
@@ -33,18 +36,20 @@ class TlsDoor:
     hall      who counts those that are at their handshake
     protocol  makes what has a connection afterwards, given its arrival; an asyncio protocol
     limits    those in force: of the handshake, and of the closing one
+    name      of the listener, for those who do not speak TLS
     timed     the hall gives up those whose handshake takes too long; by a clock that stands still when the loop does,
               which the loop's own timers do not
     """
 
     def __init__(
         self, tls: Tls, hall: Hall, protocol: Callable[[Arrival], asyncio.BaseProtocol], limits: Callable[[], Limits],
-        *, timed: bool = False,
+        name: str, *, timed: bool = False,
     ) -> None:
         self._tls = tls
         self._hall = hall
         self._protocol = protocol
         self._limits = limits
+        self._name = name
         self._timed = timed
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,7 +92,7 @@ class TlsDoor:
                 if self._rest is None:
                     self._rest = loop.call_later(REST_SECONDS, self._accept_again)
                 return
-            arrival = Arrival(self._hall, "tls", str(address[0]))
+            arrival = Arrival(self._hall, "tls", str(address[0]), int(address[1]), self._name)
             if not arrival.enter():
                 accepted.close()
                 continue
@@ -105,6 +110,11 @@ class TlsDoor:
         secured = False
         try:
             with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
+                wrong = arrival.wrong_protocol(await first_bytes(accepted, seconds))
+                if wrong is not None:
+                    reason = wrong.text
+                    answer_and_close(accepted, wrong.answer)
+                    return
                 transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: self._protocol(arrival), accepted, ssl=self._tls.context,
                     ssl_handshake_timeout=seconds, ssl_shutdown_timeout=limits.linger_seconds_max,
@@ -121,25 +131,56 @@ class TlsDoor:
                     arrival.fail(reason)
 
 
+async def first_bytes(accepted: socket.socket, seconds: float) -> bytes:
+    """What a connection begins with, as far as it has come; it stays to be read. The socket is closed if that fails.
+
+    Raises TimeoutError if nothing comes, OSError.
+    """
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(accepted, readable.set)
+    try:
+        try:
+            async with asyncio.timeout(seconds):
+                await readable.wait()
+        finally:
+            loop.remove_reader(accepted)
+        return accepted.recv(FIRST_BYTES, socket.MSG_PEEK)
+    except BaseException:
+        accepted.close()
+        raise
+
+
+def answer_and_close(accepted: socket.socket, answer: bytes) -> None:
+    """Say something to a client that does not speak TLS. What cannot be sent at once is not sent: the log has it."""
+    with suppress(OSError):
+        accepted.recv(UNREAD_BYTES)  # a close with bytes unread is a reset, which could overtake the answer
+        accepted.send(answer)
+    accepted.close()
+
+
 class Gate:
     """TLS in front of a server that is no Listener and counts its own connections.
 
     arriving_max  handshakes at once; further connections are closed and counted
     """
 
-    def __init__(self, tls: Tls, name: str, *, arriving_max: int, limits: Callable[[], Limits]) -> None:
+    def __init__(
+        self, tls: Tls, name: str, *, arriving_max: int, limits: Callable[[], Limits],
+        protocol_check: ProtocolCheck | None = None,
+    ) -> None:
         self.failures = 0
         self.refused = 0
         self._tls = tls
         self._name = name
         self._arriving_max = arriving_max
+        self._protocol_check = protocol_check
         self._limits = limits
         self._arriving: set[Arrival] = set()
         self._door: TlsDoor | None = None
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
         """Listen, and hand what is through its handshake to what `factory` makes. Raises OSError."""
-        self._door = TlsDoor(self._tls, self, lambda arrival: factory(), self._limits)
+        self._door = TlsDoor(self._tls, self, lambda arrival: factory(), self._limits, self._name)
         return await self._door.start(host, port, backlog=64)
 
     def stop(self) -> None:
@@ -163,10 +204,16 @@ class Gate:
         self._arriving.add(arrival)
         return True
 
+    def check(self, door: str, first: bytes) -> WrongProtocol | None:
+        return self._protocol_check(door, first) if self._protocol_check is not None else None
+
     def entered(self, arrival: Arrival) -> None:
         self._arriving.discard(arrival)
 
     def failed(self, arrival: Arrival, reason: str) -> None:
         self._arriving.discard(arrival)
         self.failures += 1
-        log.info("handshake_failed", listener=self._name, stage="tls", address=arrival.address, reason=reason)
+        log.info(
+            "handshake_failed", listener=self._name, stage="tls", address=arrival.address, port=arrival.port,
+            reason=reason,
+        )

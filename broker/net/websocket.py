@@ -34,7 +34,7 @@ from wsproto.events import (
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from broker.net.arrival import Arrival, address_of
+from broker.net.arrival import Arrival, peer_of
 from broker.net.connection import Connection
 from broker.net.origins import may_connect
 
@@ -50,11 +50,13 @@ class WebSocket:
 
     subprotocols  ours; a client must offer one of them, and gets the first that it names
     origins       pages that may connect, such as "https://example.com"; "*" for all
+    advice        for who asks for something else: what this port is, and where that may be
     """
 
     subprotocols: Sequence[str]
     origins: Sequence[str] = ()
     message_bytes_max: int = MESSAGE_BYTES_MAX
+    advice: Callable[[], str] = str
 
     def entrance(self, arrival: Arrival, connection: Callable[[], Connection]) -> "WebSocketProtocol":
         """What a connection begins with that has just been accepted, or is through its TLS handshake."""
@@ -92,6 +94,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._pumping = False
         self._scheduled = False
         self._ended = False  # no frame is taken any more
+        self._met = False  # the first bytes have been checked
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -105,7 +108,7 @@ class WebSocketProtocol(asyncio.Protocol):
         if self._arrival.stage != "websocket":  # it has its place since before its TLS handshake
             self._arrival.stage = "websocket"
         else:
-            self._arrival.address = address_of(transport)
+            self._arrival.address, self._arrival.port = peer_of(transport)
             if not self._arrival.enter():
                 self._transport.abort()
                 return
@@ -114,14 +117,29 @@ class WebSocketProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._ended:
             return  # what comes behind a Close
+        if not self._met and self._is_wrong(data):
+            return
         try:
             self._ws.receive_data(data)
         except RemoteProtocolError as error:
-            self._reject(error.event_hint, str(error))
+            advice = self._options.advice() if self._connection is None else ""
+            self._reject(error.event_hint, f"{error}; {advice}" if advice else str(error))
         except UnicodeError as error:  # in a header, where there may be none
             self._reject(RejectConnection(), str(error))
         else:
             self._pump()
+
+    def _is_wrong(self, first: bytes) -> bool:
+        """Does the peer speak something else than HTTP? Then it is told so, and closed."""
+        self._met = True
+        wrong = self._arrival.wrong_protocol(first)
+        if wrong is None:
+            return False
+        self._ended = True
+        self.transport.write(wrong.answer)
+        self._arrival.fail(wrong.text)
+        self.transport.close()
+        return True
 
     def eof_received(self) -> bool:
         return False
@@ -165,7 +183,7 @@ class WebSocketProtocol(asyncio.Protocol):
                     break
                 self._handle(event)
         except Exception:
-            log.exception("internal_error", address=self._arrival.address)
+            log.exception("internal_error", address=self._arrival.address, port=self._arrival.port)
             self.transport.abort()
         finally:
             self._pumping = False
@@ -244,7 +262,10 @@ class WebSocketProtocol(asyncio.Protocol):
         assert connection is not None
         if connection.protocol.failed is None:
             connection.protocol.failed = "websocket"
-        log.warning("connection_failed", address=connection.address, code=f"websocket {int(code)}", text=text)
+        log.warning(
+            "connection_failed", address=connection.address, port=connection.port, code=f"websocket {int(code)}",
+            text=text,
+        )
         self.close(code, text)
         connection.close(f"WebSocket: {text}")
 

@@ -6,6 +6,7 @@ parser moves `pos` over data[pos:end], and `keep_rest` puts the rest aside until
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
@@ -124,6 +125,10 @@ cdef class Inbox:
         self.ledger.bytes_in += size
         self.meter.bytes_in += size
         self.resume()
+
+    def first(self, Py_ssize_t size):
+        """The first of the bytes that can be parsed now, at most `size`; they stay."""
+        return PyBytes_FromStringAndSize(self.data + self.pos, min(size, self.end - self.pos)) if self.data else b""
 
     def pause(self):
         """Put the unparsed bytes aside: something has to happen before they can be parsed. `resume` goes on."""

@@ -32,13 +32,16 @@ class Wire:
     """The transport side: there is no socket, everybody may log in, and the other side reads at once."""
 
     def __init__(self, broker: Broker, shared: ReceiveBuffer) -> None:
-        self.address = "fuzz"
+        self.address, self.port = "fuzz", 0
         self.closed = False
         self.said = b""
         self._reading = True
         self._login = False
         self._go_on: Callable[[], None] | None = None
         self.protocol = NativeConnection(broker, self, shared, now=0.0)
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        return None
 
     def now(self) -> float:
         return 0.0

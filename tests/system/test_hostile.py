@@ -188,21 +188,25 @@ async def test_a_truncated_frame_is_waited_for_and_forgotten_with_its_connection
         await eventually(broker, lambda now: now["inbox_bytes"] < before + 100 * KIB and now["connections"] == 2)
 
 
-async def test_an_http_request_to_the_native_port_is_refused(broker: TestBroker) -> None:
+async def test_an_http_request_to_the_native_port_is_answered_in_http(broker: TestBroker) -> None:
     async with calm(broker), await Peer.open(broker.port) as lost:
         await lost.send(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert (await lost.rest())[-1][:2] == [Type.GOODBYE, "frame_too_large"]
+        answer = b""
+        while octets := await lost._receive():
+            answer += octets
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"this is HTTP; the broker speaks it on port" in answer
 
 
-async def test_native_frames_to_the_http_port_are_refused(broker: TestBroker) -> None:
+async def test_native_frames_to_the_http_port_are_answered_in_the_native_protocol(broker: TestBroker) -> None:
     reader, writer = await asyncio.open_connection(*broker.addresses["http"])
     async with calm(broker):
         writer.write(hello() + publish("a", bytes(100_000)))
         async with asyncio.timeout(WAIT_SECONDS):
             answer = await reader.read()
         writer.close()
-    assert answer.startswith(b"HTTP/1.")
-    assert b" 400 " in answer.splitlines()[0]
+    assert b"protocol_error" in answer
+    assert b"this is Fanlight's native protocol; the broker speaks it on port %d" % broker.port in answer
 
 
 async def test_a_slow_loris_is_gone_when_its_handshake_time_is_over(broker: TestBroker) -> None:

@@ -339,7 +339,7 @@ class MqttConnection(Reader):
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(identity, self.wire.address, self.options, broker.ledger.inboxes)
+        wanted = accepted.wanted(identity, self.wire, self.options, broker.ledger.inboxes)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED
@@ -407,9 +407,12 @@ class MqttConnection(Reader):
         """A request is answered with an error: counted, and told in the log once in a connection's life."""
         if self.complains():
             log.info(
-                "request_refused", address=self.wire.address, client=self.who, code=reason_of(error).name,
-                text=error.text,
+                "request_refused", address=self.wire.address, port=self.wire.port, client=self.who,
+                code=reason_of(error).name, text=error.text,
             )
+
+    def leave(self, reason: str) -> None:
+        self._close(reason)
 
     def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
@@ -418,7 +421,8 @@ class MqttConnection(Reader):
         reason = reason_of(error)
         self.failed = reason.name.lower()
         log.warning(
-            "connection_failed", address=self.wire.address, client=self.who, code=reason.name, text=error.text,
+            "connection_failed", address=self.wire.address, port=self.wire.port, client=self.who,
+            code=reason.name, text=error.text,
             **_shown(error),
         )
         if isinstance(error, UnsupportedProtocol):

@@ -291,7 +291,7 @@ class NativeConnection(Reader):
         self.client = self.broker.connect(
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
-            agent=hello.agent, address=self.wire.address, protocol=self.protocol, format=FORMAT,
+            agent=hello.agent, address=self.wire.address, port=self.wire.port, protocol=self.protocol, format=FORMAT,
         )
         self.state = State.CONNECTED
         self._hello = None  # a password is kept no longer than needed
@@ -386,9 +386,14 @@ class NativeConnection(Reader):
             return
         if self.complains():
             log.info(
-                "request_refused", address=self.wire.address, client=self.who, code=code.name, text=error.text
+                "request_refused", address=self.wire.address, port=self.wire.port, client=self.who, code=code.name,
+                text=error.text,
             )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
+
+    def leave(self, reason: str) -> None:
+        self.state = State.CLOSED
+        self.wire.close(reason)
 
     def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
         """Tell the peer what was wrong and close; logged once, for there is only one such error in a connection."""
@@ -397,7 +402,8 @@ class NativeConnection(Reader):
         code = CODES[type(error)]
         self.failed = code.name
         log.warning(
-            "connection_failed", address=self.wire.address, client=self.who, code=code.name, text=error.text
+            "connection_failed", address=self.wire.address, port=self.wire.port, client=self.who, code=code.name,
+            text=error.text,
         )
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
         self.say_goodbye(code.name, error.text)

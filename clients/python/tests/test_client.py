@@ -70,10 +70,31 @@ async def test_something_that_is_no_broker_is_called_so() -> None:
     async def script(peer: Peer) -> None:
         connection = await peer.connection()
         await connection.frame()
-        await connection.say(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await connection.say(b"220 mail.example ESMTP\r\n")
 
     async with listening() as peer, conversing(peer, script):
         with pytest.raises(fanlight.ConnectionLost, match=f"what answers at {peer.url} is not a Fanlight broker"):
+            await connect(peer.url)
+
+
+@pytest.mark.parametrize(
+    ("answer", "server"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server"), (b"\x20\x02\x00\x01", "an MQTT server"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "a server that speaks TLS"), (b"AMQP\x00\x00\x09\x01", "an AMQP server"),
+        (b"INFO {}\r\n", "a NATS server"), (b"-ERR unknown command\r\n", "a Redis server"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"),
+    ],
+)  # fmt: skip
+async def test_a_server_of_another_protocol_is_named_with_the_ports_of_ours(answer: bytes, server: str) -> None:
+    async def script(peer: Peer) -> None:
+        connection = await peer.connection()
+        await connection.frame()
+        await connection.say(answer)
+
+    async with listening() as peer, conversing(peer, script):
+        text = f"{peer.url} is {server}, .* on port 7420, by TLS on port 7423"
+        with pytest.raises(fanlight.ConnectionLost, match=text):
             await connect(peer.url)
 
 

@@ -102,7 +102,7 @@ def test_names_numbers_and_inboxes() -> None:
     broker = broker_with()
     clients = [connect(broker)[0] for _ in range(3)]
     assert [client.number for client in clients] == [1, 2, 3]
-    assert str(clients[0]) == "'client-1' (connection 1, 192.0.2.1)"
+    assert str(clients[0]) == "'client-1' (connection 1, 192.0.2.1 port 0)"
     inboxes = {broker.new_inbox() for _ in range(50)}
     assert len(inboxes) == 50
     assert all(len(inbox) == len("$inbox.") + 32 for inbox in inboxes)

@@ -68,7 +68,7 @@ class Peer:
     def __init__(self, world: World) -> None:
         self.world = world
         world.peers.append(self)
-        self.address = "192.0.2.1"
+        self.address, self.port = "192.0.2.1", 40_000
         self.received = b""  # octets, not yet taken by the test
         self.reads = True  # does this end read what it gets?
         self.gone = False
@@ -107,6 +107,9 @@ class Peer:
 
     def now(self) -> float:
         return self.world.now
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        return None
 
     def authenticate(self, user: str | None, password: str | None) -> None:
         self.credentials.append((user, password))

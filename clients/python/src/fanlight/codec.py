@@ -154,6 +154,10 @@ class Decoder:
         """Bytes received and not decoded."""
         return self._end - self._start
 
+    def peek(self, size: int) -> bytes:
+        """The first bytes that are not decoded, at most so many."""
+        return bytes(self._buffer[self._start : min(self._start + size, self._end)])
+
     def get_buffer(self) -> memoryview:
         """Room to receive into; never empty."""
         if self._start == self._end:

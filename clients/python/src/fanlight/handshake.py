@@ -22,6 +22,7 @@ from .errors import (
 )
 from .frames import VERSION, Error, Frame, Goodbye, Ping, Welcome
 from .options import Options
+from .other_servers import NATIVE_PORTS, who_answers
 from .url import Address
 from .wire import Wire, WireOwner
 
@@ -76,10 +77,9 @@ class Handshake:
         if self._opened:
             self._successor.wire_lost(wire, error)
         elif isinstance(error, ProtocolError):
-            text = f"what answers at {self._address} is not a Fanlight broker: {error}"
-            self._fail(ConnectionLost(text, code=error.code))
+            self._fail(ConnectionLost(not_a_broker(self._address, wire.peek(8), error), code=error.code))
         else:
-            why = f": {reasons.of(error)}" if error else ""
+            why = f": {reasons.of(error)}" if error else f". Does that port speak another protocol? {NATIVE_PORTS}"
             text = f"the connection to {self._address} was closed during the handshake{why}"
             self._fail(self._refusal or ConnectionLost(text))
 
@@ -135,6 +135,14 @@ async def open_wire(address: Address, options: Options, encoder: Encoder, succes
     finally:
         if handshake.wire is not None and not welcomed:
             handshake.wire.abort(ConnectionLost("the handshake was given up"))
+
+
+def not_a_broker(address: Address, first: bytes, error: ProtocolError) -> str:
+    """What to say of a server whose answer begins like this: it does not speak our protocol."""
+    who = who_answers(first)
+    if who is None:
+        return f"what answers at {address} is not a Fanlight broker: {error}"
+    return f"what answers at {address} is {who}, not the native port of a Fanlight broker. {NATIVE_PORTS}"
 
 
 def from_goodbye(frame: Goodbye) -> ConnectionLost:

@@ -74,6 +74,10 @@ class Wire(asyncio.BufferedProtocol):
 
     # Called by the owner.
 
+    def peek(self, size: int) -> bytes:
+        """The first bytes that were received and are not decoded, at most so many."""
+        return self._decoder.peek(size)
+
     def write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
