@@ -54,7 +54,7 @@ def reached(filter: Spelled, topic: Spelled) -> bool:
 class RouterMachine(RuleBasedStateMachine):
     @initialize(most=st.sampled_from([16, 1_000]))
     def begin(self, most: int) -> None:
-        self.broker = broker_with(routes_max=most)
+        self.broker = broker_with(routes_max=most, filter_hashes_max=4)  # as many as `filters` draws
         self.client, _ = connect(self.broker)
         self.held: dict[int, tuple[Spelled, str | None, Subscription]] = {}
         self.numbers = iter(range(1_000_000))
