@@ -32,8 +32,8 @@ class Cut:
     at: int  # in the file, in bytes
     size: int
     first: int  # offset of the first message that was cut
-    end: int  # behind the last one that is known: of a whole batch; `first` if there is none
-    batches: int  # whole ones
+    end: int  # behind the last message of a whole batch; `first` if no batch is whole
+    batches: int  # whole batches
     torn: bool  # it looks like a batch that was not written to its end
     kept: str  # the file's name; "" if it was not kept: nothing but zeros
 

@@ -25,9 +25,9 @@ def advance(marks: Marks, rows: Iterable[Row]) -> None:
 
 
 def trim(marks: Marks, most: int) -> None:
-    """Forget those that moved up longest ago, of the users that have most, until there are so many.
+    """Forget those that moved up longest ago, of the users that have most, until `most` are left.
 
-    So one user's many producers push out none of another's. Some ms for 10,000.
+    So a user with many producers does not push out those of others. Takes some ms for 10,000.
     """
     excess = len(marks) - most
     if excess <= 0:
@@ -44,7 +44,7 @@ def trim(marks: Marks, most: int) -> None:
 
 
 def level(counts: Iterable[int], most: int) -> int:
-    """What each may keep, so that all keep `most` at most and those below it keep everything."""
+    """How many each may keep, so that all together keep at most `most`, and whoever has fewer keeps all."""
     left = sorted(counts)
     for number, count in enumerate(left):
         fair = most // (len(left) - number)

@@ -106,7 +106,7 @@ class Archive:
                     with closing(self._segment(span)) as segment:
                         found = _first_at(segment, time)
                 except Corrupt:
-                    found = span.first  # who reads it is told
+                    found = span.first  # reading it reports the damage
                 if found is not None:
                     return found
         found = _first_at(self._tail, time) if self._tail is not None else None
@@ -174,7 +174,7 @@ class Archive:
                     with closing(self._segment(span)) as segment:
                         found += [(place.first, place.end) for place in segment.after(start)]
                 except (Gone, Corrupt):
-                    found.append((span.first, span.end))  # who reads it is told
+                    found.append((span.first, span.end))  # reading it reports the loss
         if self._tail is not None:
             found += [(place.first, place.end) for place in self._tail.after(start)]
         return [(max(first, start), min(last, end)) for first, last in found if first < end]
@@ -295,7 +295,7 @@ def _missing(first: int, end: int) -> Loss:
 
 
 def _first_at(segment: Segment, time: int) -> int | None:
-    unread: int | None = None  # where damaged batches begin: the message may be among them, and who reads is told
+    unread: int | None = None  # where damaged batches begin: the message may be among them; reading reports it
     for place in segment.places:
         try:
             times = _times(segment.batch(place))

@@ -1,4 +1,4 @@
-"""Many subscribers that read nothing, and one that reads: what the many cost it, by slow policy.
+"""Many subscribers that read nothing, and one that reads: what the others cost it, by slow policy.
 
     python -m bench.late [--policy drop_oldest] [--subscribers 200] [--rate 2000] [--payload-bytes 1000] [--seconds 10]
 

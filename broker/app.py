@@ -122,7 +122,7 @@ class Application:
         return self.doors.accepting and not self._draining
 
     async def run(self) -> int:
-        """Serve until told to stop. Returns the exit code. Raises CannotListen."""
+        """Serve until a stop is requested. Returns the exit code. Raises CannotListen."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop_signal, signal.Signals(number).name)

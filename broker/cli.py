@@ -76,7 +76,7 @@ def serve(arguments: argparse.Namespace) -> int:
             logs.get("config").warning("settings", reason=warning)
         return app.run(settings)
     except app.CannotStart as error:
-        print(f"fanlightd: {error}", file=sys.stderr)  # where wrong settings are told, too, and once
+        print(f"fanlightd: {error}", file=sys.stderr)  # as for wrong settings; not in the log as well
         return error.code
     finally:
         logs.close()

@@ -14,7 +14,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         words = sys.argv[1:] if args is None else list(args)
-        self._check_flags(words)  # first: what else is wrong follows from a flag that is none
+        self._check_flags(words)  # first: an unknown flag causes the other errors
         found, extras = super().parse_known_args(words, namespace)
         if extras:  # here, and not in the root parser, whose help would not have the flag
             self.error(f"not understood: {' '.join(extras)}")

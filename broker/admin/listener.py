@@ -130,7 +130,7 @@ class _Connection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """What came is not HTTP: a stranger can send it at will, so it is a line for who looks for it, and no error."""
+        """What came is not HTTP: anybody can send it, so it is a debug line and not an error."""
         if status >= 500 or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
         self._server.malformed += 1

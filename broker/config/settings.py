@@ -172,7 +172,7 @@ class Settings:
     ] = 8084
     mqtt_keep_alive_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
-        Reason("longest keep alive of MQTT 5 clients, told to those that want a longer one or none; 0: theirs to say"),
+        Reason("longest keep alive of MQTT 5 clients, announced to those that ask for more or none; 0: no bound"),
     ] = 0
     mqtt_maximum_qos: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
@@ -189,7 +189,7 @@ class Settings:
     ] = 64 * KIB
     mqtt_user_properties_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
-        Reason("User Properties of one packet, at some us each; a MiB holds 130,000, which would take half a second"),
+        Reason("User Properties of one packet, some us each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
     ] = 1_000
     mqtt_connect_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),

@@ -198,14 +198,14 @@ class Broker:
         check_inbox(text, syntax, client.inbox)
         self._check_hashes(client, hashes_of(text, syntax))
         pot = self.ledger.subscriptions
-        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known when it is in there
+        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known once it is inserted
             raise LimitExceeded(
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
             )
 
     def _check_hashes(self, client: Client, hashes: int) -> None:
-        """What lies between two `#` is searched for in each new topic, filter by filter: there may be so many."""
+        """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
         limits = self.limits
         if hashes < 2:
             return
@@ -258,7 +258,7 @@ class Broker:
 
     def _close_faulty(self) -> None:
         """Close the connections that a message could not be written for, each with one line in the log."""
-        while self.ledger.faults:  # the will of one that is closed may be another one's fault
+        while self.ledger.faults:  # publishing the will of a closed connection may fail for another one
             for outbox in self.ledger.take_faults():
                 client: Client | None = outbox.owner
                 if client is None or outbox.closed:

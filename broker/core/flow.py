@@ -122,7 +122,7 @@ class Flow:
         self._waiting.setdefault(blocker, {})[publisher] = None
         consumer: Client | None = blocker.owner
         if consumer is publisher and blocker.choked:
-            # It is not told: its outbox is full of what it does not read.
+            # It gets no notice: its outbox is full of answers that it does not read.
             self._holds[publisher] = Hold(blocker, ANSWERS)
             self._choked.setdefault(blocker, now)
             self._ring_in(self.limits.pause_seconds_max, now)

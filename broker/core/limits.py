@@ -71,8 +71,8 @@ class Limits:
     ] = 4 * KIB
     handshakes_bytes_max: Annotated[
         int, Ge(64 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what all clients that are not let in yet may have sent above that; 256 of the largest CONNECT. Past it "
-               "a client whose CONNECT is larger is refused"),
+        Reason("bytes of all clients that are not let in yet, above handshake_frame_bytes_max each; 256 of the largest "
+               "CONNECT. Past it a client that needs more than that is refused"),
     ] = 16 * MIB
     inboxes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
@@ -92,11 +92,11 @@ class Limits:
     ] = 3
     searching_filters_per_client_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("subscriptions"),
-        Reason("those of one connection whose filter has several #; real clients have a few"),
+        Reason("subscriptions of one connection whose filter has several #; real clients have a few"),
     ] = 1_000
     searching_filters_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("subscriptions"),
-        Reason("all of those together: up to 3.5 us each for a new topic of 120 words, in one piece"),
+        Reason("all subscriptions whose filter has several #: each takes up to 3.5 us of a new topic of 120 words"),
     ] = 5_000
 
     # Who may connect, and for how long in silence.
@@ -163,7 +163,7 @@ class Limits:
     ] = 10.0
     pause_allowed: Annotated[
         bool, Unit("switch"),
-        Reason("whether clients may ask for the policy pause; else they get slow_policy, and are told so"),
+        Reason("whether clients may ask for the policy pause; else they get slow_policy, and WELCOME says so"),
     ] = False
     pause_seconds_max: Annotated[
         float, Ge(0.05), Le(3600), Unit("seconds"),

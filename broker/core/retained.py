@@ -34,13 +34,13 @@ from broker.wire.ledger import Ledger
 from broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
-PART = 8_192  # topics in one index: one that a hostile filter is looked up in takes 20 ms of long topics at most
+PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
 SLICE = 256  # messages in one turn of the loop
 SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
 WORD_BYTES = 30  # of a word of a topic, in the index of topics
 PLACE_BYTES = 32  # of a topic there, beside its words
 LOOK = 16  # that have expired, between two looks at the clock
-LOOK_UP = 32  # of which a part that is looked up counts as so many
+LOOK_UP = 32  # what looking up one part counts as, in messages of a SLICE
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class Retained:
                 self.shares.give_back(entry.share, Pot.RETAINED_MESSAGES)
 
     def _keep(self, entry: Entry, octets: int) -> None:
-        """Its place in the index takes so many more."""
+        """Count the bytes of its place in the index."""
         self.ledger.keep(octets)
         if entry.share is not None:
             entry.share.account.keep(octets)

@@ -42,7 +42,7 @@ from broker.wire.routes import RouteCache
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one
-PART: Final = 4_096  # slots in one index of topics: to ask it with a hostile filter takes 10 ms at most
+PART: Final = 4_096  # slots in one index of topics: looking up a hostile filter takes 10 ms at most
 GIVEN_BACK_FOR_A_NEW_ONE: Final = 2  # routes
 REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
 

@@ -174,13 +174,13 @@ class Shares:
             raise LimitExceeded(text, pot.setting, self.most(share, pot))
 
     def take(self, share: Share, pot: Pot, count: int = 1) -> None:
-        """A principal holds so many more."""
+        """Count what a principal holds in addition."""
         self._known[share.principal] = share
         share.held[pot] += count
         self.totals[pot] += count
 
     def give_back(self, share: Share, pot: Pot, count: int = 1) -> None:
-        """A principal holds so many less."""
+        """Count what a principal holds no longer."""
         share.held[pot] -= count
         self.totals[pot] -= count
         self._forget_if_empty(share)
@@ -191,7 +191,7 @@ class Shares:
         share.clients += 1
 
     def leave(self, share: Share) -> None:
-        """It is no more."""
+        """A client of this principal has disconnected."""
         share.clients -= 1
         self._forget_if_empty(share)
 

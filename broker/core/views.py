@@ -54,7 +54,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "sessions_resumed": "Sessions whose client came back to them",
     "sessions_taken_over": "Sessions taken over from a connection that still stood",
     "sessions_expired": "Sessions whose client stayed away for too long",
-    "sessions_made_room": "Sessions ended because their principal's share was full and it began another one",
+    "sessions_made_room": "Sessions ended because their user or address began another one and its share was full",
     "wills_published": "Wills published",
     "slow_consumers": "Connections whose outbox, or whose session's queue, was full at least once",
     "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
@@ -73,7 +73,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "marks_forgotten": "Producers whose mark was forgotten because there were too many",
     "marks_refused": "Messages refused because another client that is connected uses their producer",
     **{
-        f"share_refused_{pot}": f"Times a principal's share of {pot.limit} had no room ({pot.setting}, share_percent)"
+        f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
         for pot in Pot
     },
     "subscribes": "Subscriptions made",
@@ -91,11 +91,11 @@ GAUGES: Final[Mapping[str, str]] = {
     "subscription_bytes": "What subscriptions take, with their filters and the index of these, about",
     "route_bytes": "What the routes in the cache take, about",
     "sessions": "Sessions with acknowledged delivery, of clients that are there and that are away",
-    "sessions_away": "Those whose client is away",
+    "sessions_away": "Sessions whose client is away",
     "retained_messages": "Retained messages",
-    "retained_bytes": "What they take, with the index of their topics",
+    "retained_bytes": "Bytes of retained messages, with the index of their topics",
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
-    "stored_bytes": "What they take",
+    "stored_bytes": "Bytes of messages in queues, in flight and retained, each counted once",
     "marks": "Producers whose mark is kept",
     "principals": "Users and addresses that hold anything (see /shares)",
     "outboxes_blocking": "Outboxes that hold publishers back",

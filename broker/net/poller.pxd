@@ -6,7 +6,7 @@
 #
 # What is watched (tcp.pxd) is kept in a list by its descriptor. What was reported and not attended to when the time of a
 # turn is over is attended to first in the next, so that those at the end of the list have their turn, too. Meanwhile a
-# descriptor may be closed and be another socket's: it is told of something that is not there, and finds nothing.
+# descriptor may be closed and be another socket's: it then looks for something that is not there, and finds nothing.
 
 from libc.stdint cimport uint32_t
 

@@ -36,7 +36,7 @@ cdef class Inbox:
         Py_ssize_t outside                # bytes kept elsewhere for this connection, on the way to here or from here
         Py_ssize_t counted                # bytes entered in `pot`
         Py_ssize_t excess                 # bytes entered in `handshakes`
-        readonly Py_ssize_t stranger_max  # bytes that a stranger has for itself; -1: it is none
+        readonly Py_ssize_t stranger_max  # bytes that a stranger has for itself; -1: no stranger
 
     cdef int open_space(self) except -1
     cdef int take_in(self, Py_ssize_t octets) noexcept

@@ -205,7 +205,7 @@ cdef class Inbox:
         return self.over()
 
     def stranger(self, Py_ssize_t octets_max):
-        """It is of a client that is not let in yet, and has so many bytes for itself."""
+        """Its client is not let in yet, and has this many bytes for itself."""
         self.stranger_max = octets_max
         self.count()
 
@@ -215,7 +215,7 @@ cdef class Inbox:
         self.count()
 
     def keep_outside(self, Py_ssize_t octets):
-        """So many bytes more are kept elsewhere, before they came here or after; less than 0: fewer."""
+        """Count bytes kept elsewhere, before they came here or after; less than 0: fewer."""
         self.outside += octets
         self.count()
 

@@ -101,7 +101,7 @@ cdef class Ledger:
     cdef bint is_over(self) except -1
 
     cdef inline bint worked(self, Py_ssize_t copies) except -1:
-        """So many copies were made: is the turn over? The clock is looked at now and then."""
+        """Is the turn over, after this many more copies? Looks at the clock now and then."""
         self.copies += copies
         if self.copies < COPIES_PER_LOOK:
             return False

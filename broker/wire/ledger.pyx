@@ -59,7 +59,7 @@ cdef class Account:
         return self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     def keep(self, Py_ssize_t octets):
-        """What is kept beside messages takes so many bytes more; less than 0 for what is gone."""
+        """Count bytes kept beside messages; less than 0 for what is gone."""
         self.stored += octets
 
 

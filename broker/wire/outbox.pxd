@@ -49,7 +49,7 @@ cdef class Outbox(Frames):
         public bint stuck                  # the socket is known to be full: sending now would be in vain
         readonly bint noticed              # the core has been told that it is slow
         Py_ssize_t resume_at
-        readonly bint doomed                        # the core has been told to end it: policy disconnect
+        readonly bint doomed                        # noticed by the core, which ends it: policy disconnect
         bint given_up                      # what was unsent has been discarded
         readonly uint64_t sent, dropped, overflows    # messages
         readonly uint64_t lost             # messages that were unsent when it was given up

@@ -94,7 +94,7 @@ cdef class Queue:
         return None
 
     cdef bint over(self, int quarters) noexcept:
-        """Is it so many quarters full, or more?"""
+        """Is it filled to this many quarters, or more?"""
         return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
 
     def filled(self, int quarters):

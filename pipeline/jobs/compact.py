@@ -127,7 +127,7 @@ def compact(
             write(partitioned(messages, roots), aside)
             made = filesets.counted(aside, made)
             before = [loss for loss in lost if loss.first < at]
-            # Read once more to find what is damaged: only where there is something, or that cannot be told.
+            # Read once more to find what is damaged: only where something is missing, or that is unknown.
             again = allow_loss and (filter is not None or made.messages != stop - at)
             within = losses(archive, at, stop, bounds) if again else []
             missing = sum(loss.end - loss.first for loss in within)

@@ -37,8 +37,8 @@ from broker.protocols.mqtt.version import V5, Version
 Explaining = ConnAck | PubAck | PubRec | PubRel | PubComp | SubAck | UnsubAck | Disconnect | Auth
 
 
-# What else is left out of one that is too large, in this order. Without the last two a client may do what it is then
-# disconnected for; one that takes so little will hardly come near these limits, and else could not be let in.
+# What else is left out of one that is too large, in this order. A client that does not know the last two may exceed
+# them and be disconnected; one that takes such small packets hardly will, and could not be let in otherwise.
 EXPENDABLE: Final = (
     "reason_string", "server_reference", "response_information", "topic_alias_maximum", "maximum_packet_size",
     "receive_maximum",

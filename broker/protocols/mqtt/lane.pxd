@@ -32,7 +32,7 @@ cdef class Lane(AnyLane):
         bint has_properties               # 5.0
         object version
         # Topics by the Topic Alias that the client has given them (3.3.2.3.4): alias_max + 1, once there is one.
-        int maximum_qos                   # what the client was told
+        int maximum_qos                   # as announced in CONNACK
         readonly int alias_max
         Pot alias_pot
         Py_ssize_t alias_bytes_max        # that they may take

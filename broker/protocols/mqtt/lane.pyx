@@ -93,7 +93,7 @@ cdef class Lane(AnyLane):
         """CONNECT is accepted.
 
         format       of the messages that come: FORMATS[version]
-        alias_max    the Topic Alias Maximum that the client was told
+        alias_max    the Topic Alias Maximum of CONNACK
         alias_bytes_max  what its topics may take
         maximum_qos  its Maximum QoS
         """
@@ -161,7 +161,7 @@ cdef class Lane(AnyLane):
         """Send the PUBLISH at hand on this route, and PUBACK if its QoS is 1. PUBREC is the caller's.
 
         Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then. If that
-        is None, no queue has room for it. 5.0 can tell its client, and `unkept` says that it is to be told.
+        is None, no queue has room for it. `unkept` says that a 5.0 client is to be answered with an error.
         """
         self.blocker = None
         return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message))

@@ -47,7 +47,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
         raise ProtocolError(
             "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
             ReasonCode.RETAIN_NOT_SUPPORTED,
-        )  # 3.2.2.3.5; 3.1.1 cannot be told before: such a message is delivered, and counted as not retained
+        )  # 3.2.2.3.5; 3.1.1 has no way to announce it: such a message is delivered, and counted as not retained
     if qos == 2 and packet_id is not None:
         session.expect(packet_id)  # before it is published: it must be remembered then
     try:
@@ -143,7 +143,7 @@ def completed(connection: "MqttConnection", packet: PubComp, now: float) -> None
 def _check_kind(connection: "MqttConnection", packet: PubAck | PubRec | PubComp) -> None:
     """Raises ProtocolError if the message in flight with this identifier waits for another acknowledgement.
 
-    To ignore it would leave the identifier in use for ever: the client takes the handshake for done, or for failed.
+    To ignore it would leave the identifier in use until the session ends: the client regards the exchange as over.
     """
     kind, awaited = packet.type.name, connection.session.window.awaited(packet.packet_id)
     if awaited is None or awaited == kind:

@@ -43,7 +43,7 @@ from broker.wire.inbox import Inbox, ReceiveBuffer
 
 log: Final = structlog.stdlib.get_logger("native")
 
-NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread is told of no hold
+NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
 
 REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
 
@@ -204,7 +204,7 @@ class NativeConnection(Reader):
             self.unblock(self.wire.now())
 
     def held(self, held: bool, seconds: float) -> None:
-        # Who publishes and reads nothing must not be choked by what it was told unasked.
+        # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
         if self.state is State.CONNECTED and (self._told_held if not held else self.outbox.size < NOTICE_ROOM):
             self._told_held = held
             self.outbox.write(frames.held(held, seconds))

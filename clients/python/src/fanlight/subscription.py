@@ -181,7 +181,7 @@ class Subscription:
         return self._take()
 
     async def next(self, timeout: float | None = None) -> Message:
-        """The next message; waits without an end with `timeout` None, else so many seconds.
+        """The next message; waits `timeout` seconds for it, or without a bound if that is None.
 
         Raises MessageTimeout, SubscriptionEnded, SubscriptionOverflow, ConnectionLost.
         """

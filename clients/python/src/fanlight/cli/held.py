@@ -1,4 +1,4 @@
-"""On a terminal, says once for each hold that the broker reads nothing more: what it waits for is a slow subscriber."""
+"""Holds on a terminal: one line each time the broker stops reading from us because a subscriber is slow."""
 
 import asyncio
 import sys
@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 from ..client import Client
 
-LOOK_SECONDS = 0.2  # a hold that is shorter is a burst that is smoothed, and nothing to be told of
+LOOK_SECONDS = 0.2  # a shorter hold smooths a burst, and is not reported
 
 
 @asynccontextmanager
-async def told(client: Client, command: str) -> AsyncIterator[None]:
-    """While this lasts, holds are told of on standard error, if that is a terminal."""
+async def reported(client: Client, command: str) -> AsyncIterator[None]:
+    """Report holds on standard error while this lasts, if that is a terminal."""
     watching = asyncio.create_task(_watch(client, command)) if sys.stderr.isatty() else None
     try:
         yield

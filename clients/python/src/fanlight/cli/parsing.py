@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from . import exits
 
 _ADDRESS = "the broker's address goes into --url, as in --url fanlight://user:password@host:7420"
-# Flags of mosquitto_pub and mosquitto_sub, for hands that know them.
+# Flags of mosquitto_pub and mosquitto_sub, and what to write instead.
 MOSQUITTO = {
     "-h": f"-h is for help; {_ADDRESS}",
     "-p": _ADDRESS,
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         words = sys.argv[1:] if args is None else list(args)
-        self._check_flags(words)  # first: what else is wrong follows from a flag that is none
+        self._check_flags(words)  # first: an unknown flag causes the other errors
         found, extras = super().parse_known_args(words, namespace)
         if len(extras) == 1 and extras[0][:1] != "-" and getattr(found, "payload", "") is None:
             found.payload = extras.pop()  # `pub TOPIC --receipt PAYLOAD`: argparse gives an optional word up too soon

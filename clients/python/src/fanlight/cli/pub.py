@@ -28,7 +28,7 @@ async def run(options: argparse.Namespace) -> int:
             options.url, name=options.name, ca=options.ca, certificate=options.cert, key=options.key,
             reconnect=source is not None, timeout=options.timeout, on_error=note,
         ) as client:
-            async with held.told(client, "pub"):
+            async with held.reported(client, "pub"):
                 unheard = await _publish_all(client, options, syntax, source)
                 await client.flush()
             if refused:
@@ -55,7 +55,7 @@ def _source(options: argparse.Namespace, stack: contextlib.ExitStack) -> int | N
 
 
 async def _publish_all(client: Client, options: argparse.Namespace, syntax: Syntax, source: int | None) -> bool:
-    """Publish what there is; True when a receipt said that nobody was there."""
+    """Publish the payload, or each line; True when a receipt said that nobody was subscribed."""
     longest = int(client.info.get("limits", {}).get("frame_bytes", 2**20))
     if source is None:
         return await _publish(client, options, syntax, [text.octets(options.payload)])

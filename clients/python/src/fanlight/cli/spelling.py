@@ -20,9 +20,9 @@ HELP = (
     "amqp (or native): a.b, * and #; mqtt: a/b, + and #"
 )
 
-# What is no wildcard in a filter of this syntax, and what one who writes it most likely means.
+# Words that are no wildcards in a filter of this syntax, and the wildcard that is most likely meant.
 MEANT: dict[SyntaxName, dict[str, str]] = {"amqp": {">": "#"}, "mqtt": {">": "#", "*": "+"}}
-# What is an ordinary word in a topic, and a wildcard in somebody's mind. In MQTT's, + and # are errors of the broker's.
+# Words that are ordinary in a topic and look like wildcards. In MQTT's spelling, the broker refuses + and #.
 LITERAL: dict[SyntaxName, tuple[str, ...]] = {"amqp": ("*", "#", ">"), "mqtt": ("*", ">")}
 
 
