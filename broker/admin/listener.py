@@ -23,6 +23,7 @@ _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
 _NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
+LINGER_SECONDS: Final = 1.0  # for a client of another protocol to read its answer; as aiohttp's lingering_time
 FORCE_SECONDS: Final = 5.0  # for an answer that is being sent when its connection's time is over
 
 _REFUSAL: Final = (
@@ -88,7 +89,7 @@ class BoundedServer(web.Server):
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_end", "_met", "_server", "_socket", "busy")
+    __slots__ = ("_end", "_met", "_server", "_socket", "_wrong", "busy")
 
     def __init__(self, server: BoundedServer) -> None:
         super().__init__(
@@ -100,6 +101,7 @@ class _Connection(web.RequestHandler):
         )
         self.busy = False
         self._met = False  # the first bytes have been checked
+        self._wrong = False  # they are of another protocol
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -110,6 +112,8 @@ class _Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._wrong:
+            return  # read so that the close is no reset, which could overtake the answer
         if not self._met:
             self._met = True
             wrong = self._server.protocol_check("http", data) if self._server.protocol_check is not None else None
@@ -117,10 +121,17 @@ class _Connection(web.RequestHandler):
                 self._server.malformed += 1
                 address, port, *_ = self._socket.get_extra_info("peername")
                 _log.warning("wrong_protocol", listener="http", address=address, port=port, text=wrong.text)
-                self._socket.write(wrong.answer)
-                self.force_close()
+                self._answer_and_close(wrong.answer)
                 return
         super().data_received(data)
+
+    def _answer_and_close(self, answer: bytes) -> None:
+        self._wrong = True
+        self._socket.write(answer)
+        if self._socket.can_write_eof():
+            self._socket.write_eof()  # the peer's own close ends it; or this timer
+        self._end.cancel()
+        self._end = self._loop.call_later(LINGER_SECONDS, self.force_close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.transports.discard(self._socket)
