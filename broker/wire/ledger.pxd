@@ -48,6 +48,7 @@ cdef class Account:
         readonly uint64_t refused         # messages that found its share full
 
     cdef bint over(self, Ledger ledger) noexcept
+    cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept
 
 cdef class Ledger:
     cdef:

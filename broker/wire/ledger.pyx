@@ -58,6 +58,10 @@ cdef class Account:
         """Does it take more than its share?"""
         return self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
+    cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
+        """Would it still not take more than its share, with so many bytes more?"""
+        return self.stored + octets <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
+
     def keep(self, Py_ssize_t octets):
         """Count bytes kept beside messages; less than 0 for what is gone."""
         self.stored += octets

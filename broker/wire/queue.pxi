@@ -44,8 +44,10 @@ cdef class Queue:
         cdef Ledger ledger = self.ledger
         if self.drop_oldest and len(self.flights) and size <= self.bytes_max:
             return True
+        # `put` asks when the message is entered already.
         return len(self.flights) < self.messages_max and self.nbytes + size <= self.bytes_max \
-            and ledger.stored <= ledger.stored_limit and (self.account is None or not self.account.over(ledger))
+            and ledger.stored + size + HOLDER <= ledger.stored_limit \
+            and (self.account is None or self.account.admits(size + HOLDER, ledger))
 
     cdef bint over_share(self) except -1:
         """Does what its principal keeps take more than the share of it? Counted if so."""

@@ -159,6 +159,20 @@ def test_a_publisher_of_3_1_1_goes_on_when_the_full_session_is_no_more() -> None
     assert isinstance(peer.next(), PubAck)
 
 
+@pytest.mark.parametrize("share", [75, 100])
+def test_a_publisher_of_3_1_1_is_disconnected_where_the_store_has_less_room_than_its_message(share: int) -> None:
+    """What was left of the store seemed room enough: it was asked again and again, and waited without end."""
+    world = World(stored_bytes_max=1024 * KIB, share_percent=share)
+    stay_away(world, "away", "t")
+    peer = world.connect("publisher", V3)
+    while peer.publish("t", bytes(60_000), 1):
+        pass
+    assert peer.held_back
+    for _ in range(11):
+        world.pass_time(1)
+    assert peer.gone
+
+
 @pytest.mark.parametrize("version", [V3, V5])
 def test_a_client_that_has_used_up_the_sessions_leaves_room_for_the_next(version: Version) -> None:
     world = World(sessions_max=2000)
