@@ -25,7 +25,7 @@ from broker.core.sessions import Sessions
 from broker.core.shares import Pot, Share, Shares, principal_of
 from broker.core.standstill import Standstills
 from broker.core.store import MemoryStore
-from broker.core.subscription import Options, Subscription, nbytes_of
+from broker.core.subscription import Options, Subscription, group_name_of, nbytes_of, share_bytes
 from broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, check_publisher, hashes_of, words_of
 from broker.core.turns import Clock, Turns
 from broker.wire.fanout import Route, publish
@@ -169,7 +169,7 @@ class Broker:
         """
         if client.subscriptions.numbered(number) is not None:
             raise SubscriptionInUse(number)
-        self.check_subscription(client, text, syntax)
+        self.check_subscription(client, text, syntax, options.group)
         waiting = self.limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
@@ -180,7 +180,7 @@ class Broker:
         self.begin_subscription(client, subscription, options.group)
         return subscription
 
-    def check_subscription(self, client: Client, text: bytes, syntax: str) -> None:
+    def check_subscription(self, client: Client, text: bytes, syntax: str, group: str | None = None) -> None:
         """May a client have one more subscription, with this filter?
 
         Raises InvalidFilter, NotPermitted, LimitExceeded.
@@ -203,6 +203,7 @@ class Broker:
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
             )
+        self.shares.check(client.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
 
     def _check_hashes(self, client: Client, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
@@ -220,14 +221,25 @@ class Broker:
             raise LimitExceeded(
                 "too many filters with several #", "searching_filters_max", limits.searching_filters_max
             )
+        self.shares.check(client.share, Pot.SEARCHING_FILTERS)
 
     def begin_subscription(self, client: Client, subscription: Subscription, group: str | None) -> None:
         """Raises InvalidFilter, and has changed nothing then."""
         self.router.add(subscription, group, client.share.account)
-        self.shares.take(client.share, Pot.SUBSCRIPTIONS)
         client.subscriptions.add(subscription)
-        client.searching += hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
+        self._count_subscription(subscription, group, 1)
         self.subscribes += 1
+
+    def _count_subscription(self, subscription: Subscription, group: str | None, sign: int) -> None:
+        """It is in force now, or not any more (sign -1)."""
+        client: Client = subscription.client
+        searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
+        client.searching += sign * searching
+        enter = self.shares.take if sign > 0 else self.shares.give_back
+        if searching:
+            enter(client.share, Pot.SEARCHING_FILTERS)
+        enter(client.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
+        enter(client.share, Pot.SUBSCRIPTIONS)
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
         """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
@@ -272,10 +284,10 @@ class Broker:
     def end_subscription(self, subscription: Subscription) -> None:
         """Take it out of force; it gets nothing more."""
         subscription.cancel()
+        group = group_name_of(subscription)
         subscription.client.subscriptions.remove(subscription)  # which looks for it by its group
         self.router.remove(subscription)
-        subscription.client.searching -= hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
-        self.shares.give_back(subscription.client.share, Pot.SUBSCRIPTIONS)
+        self._count_subscription(subscription, group, -1)
         self.unsubscribes += 1
 
     # -- publishing -------------------------------------------------------------------------------------------------

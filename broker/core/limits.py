@@ -256,11 +256,17 @@ class Limits:
     ] = 75
     sessions_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
-        Reason("share of sessions_max; its oldest session whose client is away makes room. 0: as share_percent"),
+        Reason(
+            "share of sessions_max and sessions_bytes_max; its oldest sessions whose clients are away make room. "
+            "0: as share_percent"
+        ),
     ] = 0
     subscriptions_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
-        Reason("share of subscriptions_max, for all its clients together; one more is refused. 0: as share_percent"),
+        Reason(
+            "share of subscriptions_max, subscriptions_bytes_max and searching_filters_max, for all its clients "
+            "together; one more is refused. 0: as share_percent"
+        ),
     ] = 0
     retained_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),

@@ -16,7 +16,7 @@ from broker.core.retained import Cursor
 from broker.core.shares import Share
 from broker.core.will import Will
 from broker.wire.identifiers import Identifiers
-from broker.wire.ledger import Pot
+from broker.wire.ledger import Part
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
@@ -71,7 +71,7 @@ class Session:
     user: str
     client: Client  # of the present connection, or of the last
     window: Window
-    pot: Pot  # that counts what it takes: the ledger's for sessions
+    pot: Part  # that counts what it takes: its share's for sessions
     share: Share  # of the principal that made it, wherever its client connects from later
     expiry: float = 0.0
     connected: bool = False
@@ -98,8 +98,9 @@ class Session:
         """A PUBLISH with QoS 2 may come: make room to remember its identifier. Raises LimitExceeded."""
         if not self.unreleased.reserve(identifier):
             raise LimitExceeded(
-                f"sessions hold {self.pot.used} bytes, and there is no room for a packet identifier",
-                "sessions_bytes_max", self.pot.limit,
+                f"sessions of {self.share.principal} hold {self.pot.used} bytes, those of all {self.pot.whole.used}: "
+                "there is no room for a packet identifier (see also sessions_share_percent)",
+                "sessions_bytes_max", self.pot.whole.limit,
             )
 
     def receive(self, identifier: int) -> bool:

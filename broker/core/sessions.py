@@ -95,10 +95,9 @@ class Sessions:
         )
         present = found is not None
         if found is None:
-            window = Window(outbox, new_queue(self.broker.ledger, limits, share.account))
+            window = Window(outbox, new_queue(self.broker.ledger, limits, share.account), share.sessions)
             session = Session(
-                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=self.broker.ledger.sessions,
-                share=share,
+                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=share.sessions, share=share,
             )
             self._by_name[session.name] = session
             self.broker.shares.take(share, Pot.SESSIONS)
@@ -130,28 +129,35 @@ class Sessions:
                 f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
                 limits.sessions_bytes_max,
             )
+        if found is not None and not wanted.clean_start and more > 0:
+            self.broker.shares.check(found.share, Pot.SESSIONS_BYTES, more)
 
     def _place_for(self, wanted: Connect, now: float) -> Share:
-        """The share that a new session is counted in. Where it has no room, the principal's session whose client has
-        been away for the longest time ends. Raises LimitExceeded if there is none.
+        """The share that a new session is counted in. Where it has no room, the principal's sessions whose clients
+        have been away for the longest time end, one by one. Raises LimitExceeded if that is not enough.
         """
         shares, limits = self.broker.shares, self.broker.limits
         share = shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
-        full = len(self._by_name) >= limits.sessions_max
-        if not full and shares.fits(share, Pot.SESSIONS):
-            return share
-        idlest = next(iter(share.away), None)
-        if idlest is not None:
+        nbytes = wanted.nbytes
+        while True:
+            full = len(self._by_name) >= limits.sessions_max
+            many = full or not shares.fits(share, Pot.SESSIONS)
+            if not many and shares.fits(share, Pot.SESSIONS_BYTES, nbytes):
+                return share
+            idlest = next(iter(share.away), None)
+            if idlest is None:
+                break
+            pot = Pot.SESSIONS if many else Pot.SESSIONS_BYTES
             self.made_room += 1
             log.warning(
                 "session_made_room", client=idlest.name, principal=share.principal, for_client=wanted.client_id,
-                held=share.holds(Pot.SESSIONS), most=shares.most(share, Pot.SESSIONS),
+                pot=pot.value, held=share.holds(pot), most=shares.most(share, pot),
             )
             self.end(idlest, now)
-            return share
         if full:
             raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
         shares.check(share, Pot.SESSIONS)
+        shares.check(share, Pot.SESSIONS_BYTES, nbytes)
         return share
 
     def _rejoin(self, session: Session, client: Client) -> None:
@@ -293,7 +299,7 @@ class Sessions:
         if found is not None:
             self.broker.router.rebind(found, variant, no_echo=options.no_local)
             return found, False
-        self.broker.check_subscription(session.client, filter, syntax)
+        self.broker.check_subscription(session.client, filter, syntax, options.group)
         subscription = Subscription(
             session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
         )

@@ -5,14 +5,18 @@ everybody) it is the address, of IPv6 the /64 network. All clients and sessions 
 
     pot (limits.py)                      counted here
     sessions_max                         sessions, of clients that are there and that are away
+    sessions_bytes_max                   `wire.Part`: names, wills, QoS 2 identifiers and tables of its sessions
     subscriptions_max                    subscriptions of all its clients
+    subscriptions_bytes_max              their filters and groups, and about what these take in the index
+    searching_filters_max                those of its subscriptions whose filter has several `#`
     retained_messages_max, ..bytes_max   retained messages that it published last
     stored_bytes_max                     `wire.Account`: messages in its queues, in flight to it, and retained
     marks_max                            producers that it moved up last
 
 Of what the others leave of a pot, a principal may take a part (`share_percent`). So one alone cannot empty a pot, and
-several who try together still leave a part of the rest to whoever comes next. A Share lasts as long as anything is
-counted in it.
+several who try together still leave a part of the rest to whoever comes next. What is counted for nobody, such as the
+inner tables of an index, counts as held by others: it makes every share smaller, and never larger. A Share lasts as
+long as anything is counted in it.
 """
 
 from collections.abc import Iterator
@@ -26,7 +30,7 @@ import structlog
 
 from broker.core.errors import LimitExceeded
 from broker.core.limits import Limits
-from broker.wire.ledger import Account, Ledger
+from broker.wire.ledger import Account, Ledger, Part
 
 if TYPE_CHECKING:
     from broker.core.session import Session
@@ -40,7 +44,10 @@ class Pot(StrEnum):
     """What principals share."""
 
     SESSIONS = "sessions"
+    SESSIONS_BYTES = "sessions_bytes"
     SUBSCRIPTIONS = "subscriptions"
+    SUBSCRIPTIONS_BYTES = "subscriptions_bytes"
+    SEARCHING_FILTERS = "searching_filters"
     RETAINED_MESSAGES = "retained_messages"
     RETAINED_BYTES = "retained_bytes"
     STORED_BYTES = "stored_bytes"
@@ -54,7 +61,8 @@ class Pot(StrEnum):
     @property
     def setting(self) -> str:
         """The setting that bounds it for one principal, if it is not 0."""
-        return "retained_share_percent" if self.startswith("retained") else f"{self.split('_')[0]}_share_percent"
+        kind = "subscriptions" if self is Pot.SEARCHING_FILTERS else self.split("_")[0]
+        return f"{kind}_share_percent"
 
 
 def principal_of(user: str, address: str, *, verified: bool) -> str:
@@ -78,23 +86,28 @@ def percent_of(limits: Limits, pot: Pot) -> int:
 class Share:
     """What one principal holds."""
 
-    __slots__ = ("account", "away", "clients", "held", "principal", "producers", "refused")
+    __slots__ = ("account", "away", "clients", "held", "principal", "producers", "refused", "sessions")
 
-    def __init__(self, principal: str) -> None:
+    def __init__(self, principal: str, ledger: Ledger) -> None:
         self.principal = principal
         self.account = Account()
+        self.sessions = Part(ledger.sessions)
         self.clients = 0  # connected
-        self.held = dict.fromkeys(Pot, 0)  # stored bytes are the account's
+        self.held = dict.fromkeys(Pot, 0)  # stored bytes are the account's, bytes of sessions the part's
         self.refused = dict.fromkeys(Pot, 0)
         self.away: dict[Session, None] = {}  # sessions whose client is away, for the longest time first
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
 
     def holds(self, pot: Pot) -> int:
-        return self.account.stored if pot is Pot.STORED_BYTES else self.held[pot]
+        if pot is Pot.STORED_BYTES:
+            return self.account.stored
+        return self.sessions.used if pot is Pot.SESSIONS_BYTES else self.held[pot]
 
     def refusals(self, pot: Pot) -> int:
         """How often its share had no room."""
-        return self.refused[pot] + (self.account.refused if pot is Pot.STORED_BYTES else 0)
+        if pot is Pot.STORED_BYTES:
+            return self.account.refused
+        return self.refused[pot] + (self.sessions.refused if pot is Pot.SESSIONS_BYTES else 0)
 
     @property
     def empty(self) -> bool:
@@ -115,6 +128,7 @@ class Shares:
         """Apply new limits. What is held stays."""
         self.limits = limits
         self.ledger.stored_share = percent_of(limits, Pot.STORED_BYTES) / 100
+        self.ledger.sessions.share = percent_of(limits, Pot.SESSIONS_BYTES) / 100
 
     def __len__(self) -> int:
         return len(self._known)
@@ -124,14 +138,20 @@ class Shares:
 
     def of(self, principal: str) -> Share:
         """A principal's share; a new one is kept once something is counted in it."""
-        return self._known.get(principal) or Share(principal)
+        return self._known.get(principal) or Share(principal, self.ledger)
 
     def total(self, pot: Pot) -> int:
-        return self.ledger.stored if pot is Pot.STORED_BYTES else self.totals[pot]
+        if pot is Pot.STORED_BYTES:
+            return self.ledger.stored
+        if pot is Pot.SESSIONS_BYTES:
+            return self.ledger.sessions.used
+        return self.ledger.subscriptions.used if pot is Pot.SUBSCRIPTIONS_BYTES else self.totals[pot]
 
     def refusals(self, pot: Pot) -> int:
         """How often any principal's share had no room."""
-        return self.refused[pot] + (self.ledger.dropped_share if pot is Pot.STORED_BYTES else 0)
+        if pot is Pot.STORED_BYTES:
+            return self.ledger.dropped_share
+        return self.refused[pot] + (self.ledger.sessions.refused_parts if pot is Pot.SESSIONS_BYTES else 0)
 
     def limit(self, pot: Pot) -> int:
         """What all principals may hold together."""
@@ -140,11 +160,10 @@ class Shares:
 
     def largest(self, count: int) -> list[Share]:
         """Those that hold the largest part of any pot, the largest first."""
-        weights = [(pot, 1 / max(1, self.limit(pot))) for pot in Pot if pot is not Pot.STORED_BYTES]
-        stored = 1 / self.limit(Pot.STORED_BYTES)
+        weights = [(pot, 1 / max(1, self.limit(pot))) for pot in Pot]
 
         def part(share: Share) -> float:
-            return max(share.account.stored * stored, *(share.held[pot] * weight for pot, weight in weights))
+            return max(share.holds(pot) * weight for pot, weight in weights)
 
         return nlargest(count, self, key=part)
 
@@ -167,9 +186,9 @@ class Shares:
             self._tell(share, pot)
         return False
 
-    def check(self, share: Share, pot: Pot) -> None:
-        """Raises LimitExceeded if a principal's share has no room for one more."""
-        if not self.admits(share, pot):
+    def check(self, share: Share, pot: Pot, more: int = 1) -> None:
+        """Raises LimitExceeded if a principal's share has no room for more."""
+        if not self.admits(share, pot, more):
             text = f"too many {pot} of {share.principal}"
             raise LimitExceeded(text, pot.setting, self.most(share, pot))
 

@@ -14,6 +14,7 @@ Subscription: TypeAlias = Target
 SUBSCRIPTION_BYTES: Final = 160  # of one without its filter: the object, and its places in two tables
 VARIANT_BYTES: Final = 1_300  # of a way to write messages that only this subscription has: it has an identifier
 GROUP_BYTES: Final = 360  # of a queue group, its queue included
+INDEX_BYTES: Final = 120  # of a filter of few words in the index, without its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ def nbytes_held(subscription: Subscription) -> int:
     if subscription.group is not None:
         nbytes += GROUP_BYTES + len(subscription.group.name)
     return nbytes
+
+
+def share_bytes(filter: bytes, group: str | None) -> int:
+    """What it counts in its principal's share while it is in force: with about what its filter takes in the index."""
+    nbytes = nbytes_of(filter) + INDEX_BYTES + len(filter)
+    return nbytes if group is None else nbytes + GROUP_BYTES + len(group)
 
 
 def group_name_of(subscription: Subscription) -> str | None:

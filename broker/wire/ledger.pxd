@@ -25,6 +25,8 @@ cdef class Pot:
         readonly Py_ssize_t used
         public Py_ssize_t limit
         readonly uint64_t refused         # times that there was no room
+        public double share               # of what others leave of it, what one Part may take: 0 to 1
+        readonly uint64_t refused_parts   # times that a Part had no room
 
     cdef inline bint admits(self, Py_ssize_t octets) noexcept:
         return self.used + octets <= self.limit
@@ -38,6 +40,14 @@ cdef enum:
 cdef class Meter:
     # What passed through the connections of one door. Their sum is what the ledger has.
     cdef readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
+
+# What one principal takes of a pot; it counts in both.
+@cython.final
+@cython.no_gc    # whoever lets go of it does so in its __dealloc__
+cdef class Part(Pot):
+    cdef readonly Pot whole
+
+    cdef bint fits(self, Py_ssize_t octets) noexcept
 
 # What the messages that one principal keeps take: each counted once for it, however many of its sessions keep it.
 @cython.final

@@ -9,6 +9,8 @@ class Pot:
     used: int
     limit: int
     refused: int
+    share: float
+    refused_parts: int
     def __init__(self, name: str, limit: int = ...) -> None: ...
     def reserve(self, octets: int) -> bool: ...
     def add(self, octets: int) -> None: ...
@@ -20,6 +22,10 @@ class Meter:
     messages_out: int
     bytes_in: int
     bytes_out: int
+
+class Part(Pot):
+    whole: Pot
+    def __init__(self, whole: Pot) -> None: ...
 
 class Account:
     stored: int

@@ -15,12 +15,13 @@ cdef class Pot:
 
     An owner calls `take` before it keeps something and refuses what it cannot keep. It calls `give` when it lets go.
     `force` is for what is there already, such as bytes that have been read: the owner looks at `full` afterwards.
-    Shares of single users are not here: whoever splits a pot counts beside it.
+    What one user may take of it is bounded by a Part.
     """
 
-    def __cinit__(self, str name not None, Py_ssize_t limit=1 << 62):
+    def __init__(self, str name not None, Py_ssize_t limit=1 << 62):
         self.name = name
         self.limit = limit
+        self.share = 1
 
     cdef bint take(self, Py_ssize_t octets) noexcept:
         if self.used + octets > self.limit and octets > 0:
@@ -42,13 +43,40 @@ cdef class Pot:
 
     def give(self, Py_ssize_t octets):
         """They are not kept any more."""
-        self.used -= octets
+        self.force(-octets)
 
     @property
     def full(self):
         return self.used > self.limit
 cdef class Meter:
     """Messages and bytes in and out."""
+
+
+@cython.final
+@cython.no_gc
+cdef class Part(Pot):
+    """What one principal takes of a pot: at most a share of what the others leave."""
+
+    def __init__(self, Pot whole not None):
+        Pot.__init__(self, whole.name)
+        self.whole = whole
+
+    cdef bint fits(self, Py_ssize_t octets) noexcept:
+        return self.used + octets <= self.whole.share * (self.whole.limit - self.whole.used + self.used)
+
+    cdef bint take(self, Py_ssize_t octets) noexcept:
+        if octets > 0 and not self.fits(octets):
+            self.refused += 1
+            self.whole.refused_parts += 1
+            return False
+        if not self.whole.take(octets):
+            return False
+        self.used += octets
+        return True
+
+    cdef void force(self, Py_ssize_t octets) noexcept:
+        self.used += octets
+        self.whole.force(octets)
 
 
 @cython.final

@@ -59,11 +59,11 @@ cdef class Source:
 cdef class Window:
     """What is on its way to one session. It is closed until `resume`."""
 
-    def __cinit__(self, Outbox outbox not None, Queue queue not None):
+    def __cinit__(self, Outbox outbox not None, Queue queue not None, Pot pot=None):
         self.outbox = outbox
         self.queue = queue
         self.ledger = outbox.ledger
-        self.pot = self.ledger.sessions
+        self.pot = pot if pot is not None else self.ledger.sessions
         self.again = NOTHING
         self.sources = []
         self.slots = [None] * FIRST_SLOTS

@@ -56,7 +56,7 @@ def test_a_will_that_changes_with_the_connection_is_counted_once() -> None:
 
 
 def test_the_session_that_would_be_above_the_bound_is_refused_and_nothing_changes() -> None:
-    world = World()
+    world = World(share_percent=100)
     wanted = replace(WANTED, will=will(world, 1_000))
     pot = world.broker.ledger.sessions
     for below in (1, 0, -1):
@@ -76,7 +76,7 @@ def test_the_session_that_would_be_above_the_bound_is_refused_and_nothing_change
 
 
 def test_the_identifiers_of_qos_2_have_the_same_bound() -> None:
-    world = World()
+    world = World(share_percent=100)
     session = peer(world, WANTED).session
     pot = world.broker.ledger.sessions
     assert session.receive(7)
@@ -164,7 +164,7 @@ def test_a_subscription_is_counted_with_its_filter_and_group_until_it_ends() -> 
 
 @pytest.mark.parametrize("over", [0, 1])
 def test_the_subscription_that_would_be_above_the_bound_is_refused(over: int) -> None:
-    broker = parts.broker_with()
+    broker = parts.broker_with(share_percent=100)
     filled(broker, 1_000)
     pot = broker.ledger.subscriptions
     pot.limit = pot.used + nbytes_of(b"f" * 1_000) - over
@@ -179,7 +179,7 @@ def test_the_subscription_that_would_be_above_the_bound_is_refused(over: int) ->
 
 def test_filters_of_64_kb_have_a_bound() -> None:
     """A client may have 250,000 of them: 16 GB."""
-    broker = parts.broker_with(subscriptions_bytes_max=2 * 1024 * 1024)
+    broker = parts.broker_with(subscriptions_bytes_max=2 * 1024 * 1024, share_percent=100)
     client, _ = parts.connect(broker)
     subscribe = partial(parts.subscribe, broker, client)
     with pytest.raises(LimitExceeded, match="subscriptions_bytes_max"):

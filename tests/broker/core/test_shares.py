@@ -1,6 +1,7 @@
 """Shares of the pots: what one principal holds leaves room for others (core/shares.py)."""
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from broker.core.errors import LimitExceeded
 from broker.core.retained import Entry, nbytes_of, place_bytes
 from broker.core.shares import Pot, principal_of
+from broker.core.subscription import group_name_of, share_bytes
 from broker.wire.message import HOLDER_BYTES, Message
+from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import Peer, World
 
 ATTACKER, VICTIM = {"address": "192.0.2.66"}, {"address": "192.0.2.1"}
 KIB, MIB = 1024, 1024 * 1024
 FOR_EVER = 1e9
+COUNTED = [pot for pot in Pot if pot is not Pot.STORED_BYTES]
 
 
 def away(world: World, name: str, filter: str = "", **wanted: Any) -> Peer:
@@ -27,6 +31,16 @@ def away(world: World, name: str, filter: str = "", **wanted: Any) -> Peer:
         peer.subscribe(filter, 1)
     peer.leave()
     return peer
+
+
+def until_refused(attempt: Callable[[int], Any], most: int) -> LimitExceeded:
+    """The error that ends the attempts."""
+    for number in range(most):
+        try:
+            attempt(number)
+        except LimitExceeded as error:
+            return error
+    raise AssertionError(f"none of {most} was refused")
 
 
 # -- who a principal is ----------------------------------------------------------------------------------------------
@@ -122,6 +136,49 @@ def test_with_a_share_of_100_percent_one_user_has_the_whole_pot() -> None:
     assert raised.value.details["limit"] == "sessions_max"
 
 
+def test_large_wills_of_one_principal_leave_room_for_those_of_another() -> None:
+    world = World(sessions_bytes_max=2 * MIB)
+    refused = until_refused(
+        lambda number: world.connect(f"a{number}", will=world.will("will", "w" * 60_000), **ATTACKER), 100
+    )
+    assert refused.details["limit"] == "sessions_share_percent"
+    assert 1.4 * MIB < world.broker.ledger.sessions.used < 1.5 * MIB
+    for number in range(5):
+        world.connect(f"v{number}", will=world.will("will", "w" * 60_000), **VICTIM)
+
+
+def test_the_identifiers_of_a_principal_count_in_its_share() -> None:
+    world = World(sessions_bytes_max=2 * MIB)
+    peers = [world.connect(f"a{number}", **ATTACKER) for number in range(300)]
+    refused = until_refused(lambda number: peers[number // 32].session.receive(1 + number % 32 * 2_048), 300 * 32)
+    assert "sessions_share_percent" in refused.text
+    share = world.broker.shares.of("address 192.0.2.66")
+    assert share.holds(Pot.SESSIONS_BYTES) == world.broker.ledger.sessions.used <= 1.5 * MIB
+    assert share.refusals(Pot.SESSIONS_BYTES) == world.broker.shares.refusals(Pot.SESSIONS_BYTES) == 1
+    world.connect("v", will=world.will("will", "w" * 60_000), **VICTIM).session.receive(7)
+
+
+def test_sessions_that_are_away_make_room_for_a_large_one_of_their_principal() -> None:
+    world = World(sessions_bytes_max=MIB)
+    for number in range(12):
+        away(world, f"a{number}" + "n" * 1_000, user="u" * 1_000, **ATTACKER)
+    for number in range(12):
+        world.connect(f"b{number}", will=world.will("will", "w" * 60_000), **ATTACKER)
+    assert 0 < world.broker.sessions.made_room <= 12
+    assert world.connect("v", **VICTIM).session.connected
+
+
+def test_a_larger_will_of_a_session_that_goes_on_must_fit_into_its_share() -> None:
+    world = World(sessions_bytes_max=MIB)
+    for number in range(11):
+        world.connect(f"a{number}", will=world.will("will", "w" * 60_000), **ATTACKER)
+    world.connect("small", expiry=FOR_EVER, **ATTACKER)
+    refused = until_refused(
+        lambda n: world.connect("small", clean_start=False, will=world.will("will", "w" * 60_000 * n), **ATTACKER), 9
+    )
+    assert refused.details["limit"] == "sessions_share_percent"
+
+
 # -- subscriptions ---------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +196,48 @@ def test_subscriptions_are_shared_over_all_clients_of_a_principal() -> None:
     mine = len(peer.session.subscriptions)
     peer.leave(expiry=0)
     assert world.broker.shares.of("address 192.0.2.66").holds(Pot.SUBSCRIPTIONS) == 75 - mine < 75
+
+
+def test_large_filters_of_one_principal_leave_room_for_those_of_another() -> None:
+    world = World(subscriptions_bytes_max=2 * MIB)
+    peers = [world.connect(f"a{number}", **ATTACKER) for number in range(4)]
+    refused = until_refused(
+        lambda number: peers[number % 4].subscribe(f"{number}" + "f" * 10_000, group="g" if number % 2 else None), 1_000
+    )
+    assert refused.details["limit"] == "subscriptions_share_percent"
+    pot = world.broker.ledger.subscriptions
+    assert MIB < pot.used < 2 * MIB
+    world.connect("v", **VICTIM).subscribe("v" * 10_000)
+    for peer in peers:
+        peer.leave(expiry=0)
+    assert world.broker.shares.of("address 192.0.2.66").holds(Pot.SUBSCRIPTIONS_BYTES) == 0
+
+
+def test_filters_of_many_words_leave_room_although_the_index_takes_more_for_them() -> None:
+    world = World(subscriptions_bytes_max=4 * MIB)
+    attacker = world.connect("a", **ATTACKER)
+    refused = until_refused(lambda number: attacker.subscribe("/".join([f"{number}", *"abcdefghij" * 10])), 100_000)
+    assert refused.details["limit"] == "subscriptions_share_percent"
+    victim = world.connect("v", **VICTIM)
+    for number in range(20):
+        victim.subscribe(f"v/{number}")
+
+
+def test_filters_with_several_hashes_are_shared() -> None:
+    broker = broker_with(searching_filters_max=100)
+    (*attackers, victim) = [connect(broker)[0] for _ in range(6)]
+    for attacker in attackers:
+        attacker.share = broker.shares.of(f"address {ATTACKER['address']}")
+        broker.shares.join(attacker.share)
+    for number in range(75):
+        subscribe(broker, attackers[number % 5], number, b"#.%d.#" % number)
+    with pytest.raises(LimitExceeded) as raised:
+        subscribe(broker, attackers[0], 99, b"#.more.#")
+    assert raised.value.details == {"limit": "subscriptions_share_percent", "value": 75}
+    subscribe(broker, attackers[0], 99, b"more.#")
+    subscribe(broker, victim, 1, b"#.x.#")
+    broker.disconnect(attackers[0], "test", 0.0)
+    assert broker.shares.of("address 192.0.2.66").holds(Pot.SEARCHING_FILTERS) == 60
 
 
 # -- stored bytes ----------------------------------------------------------------------------------------------------
@@ -248,10 +347,14 @@ def held(world: World) -> dict[str, Counter[str]]:
     broker = world.broker
     for session in broker.sessions:
         found.setdefault(session.share.principal, Counter())["sessions"] += 1
+        found[session.share.principal]["sessions_bytes"] += session.nbytes
     for client in broker.clients.values():
         found.setdefault(client.share.principal, Counter())["clients"] += 1
     for subscription in broker.router.subscriptions():
-        found.setdefault(subscription.client.share.principal, Counter())["subscriptions"] += 1
+        count = found.setdefault(subscription.client.share.principal, Counter())
+        count["subscriptions"] += 1
+        count["subscriptions_bytes"] += share_bytes(subscription.filter, group_name_of(subscription))
+        count["searching_filters"] += subscription.filter.count(b"#") > 1
     for entry in retained(world):
         if entry.share is not None:
             count = found.setdefault(entry.share.principal, Counter())
@@ -328,10 +431,11 @@ def test_what_is_counted_in_the_shares_is_what_is_there_and_in_the_end_nothing(
     for operation, who, what in operations:
         do(world, peers, operation, who, what)
         counted = {share.principal: share for share in world.broker.shares}
-        assert {principal: +Counter({"clients": share.clients} | {pot.value: share.held[pot] for pot in Pot})
+        assert {principal: +Counter({"clients": share.clients} | {pot.value: share.holds(pot) for pot in COUNTED})
                 for principal, share in counted.items()} == held(world)
         assert {p: s.account.stored for p, s in counted.items() if s.account.stored} == stored(world)
         assert {pot: sum(share.held[pot] for share in counted.values()) for pot in Pot} == world.broker.shares.totals
+        assert world.broker.ledger.sessions.used == sum(share.sessions.used for share in counted.values())
     for peer in peers.values():
         peer.leave()
     for session in list(world.broker.sessions):
