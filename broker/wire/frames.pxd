@@ -39,7 +39,7 @@ cdef class Frames:
         Py_ssize_t first, count, frames_capacity    # a ring; capacity is a power of two
         Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest: kept, or dead
         Py_ssize_t passed                  # `bodies` of those of them that are kept
-        Py_ssize_t passed_bytes            # what those take that are kept, as in `dead`
+        readonly Py_ssize_t passed_bytes   # what those take that are kept, as in `dead`
         Py_ssize_t pinned                  # leading frames that may not be dropped: their counts have been reported
         object bodies                      # deque of bytes and runs
         readonly Py_ssize_t dead           # inline bytes of dead frames, or the place of those that have none

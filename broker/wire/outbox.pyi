@@ -15,6 +15,7 @@ class Outbox:
     control_size: int
     messages: int
     dead: int
+    passed_bytes: int
     capacity: int
     dirty: bool
     closed: bool
