@@ -49,7 +49,9 @@ cdef class Outbox(Frames):
         public bint stuck                  # the socket is known to be full: sending now would be in vain
         readonly bint noticed              # the core has been told that it is slow
         Py_ssize_t resume_at
-        readonly bint doomed                        # noticed by the core, which ends it: policy disconnect
+        Py_ssize_t small                   # bytes that it may hold whatever the others hold
+        Py_ssize_t let_in                  # bytes past the common limit since it began to hold publishers back
+        readonly bint doomed               # noticed by the core, which ends it: policy disconnect
         bint given_up                      # what was unsent has been discarded
         readonly uint64_t sent, dropped, overflows    # messages
         readonly uint64_t lost             # messages that were unsent when it was given up
@@ -64,7 +66,7 @@ cdef class Outbox(Frames):
         cdef Py_ssize_t after = self.size + self.held + size
         if after > self.limit:
             return False
-        return self.ledger.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
+        return self.ledger.used + size <= self.ledger.limit or after <= self.small
 
     cdef bint holds_back(self, Outbox publisher) noexcept
     cdef bint make_room(self, Py_ssize_t size) except -1
@@ -74,6 +76,7 @@ cdef class Outbox(Frames):
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
                         uint32_t flags) except -1
     cdef int put_run(self, Run run, uint32_t number) except -1
+    cdef bint lets_in(self, Py_ssize_t size) noexcept
     cdef bint fits_without_dead(self, Py_ssize_t size) noexcept
     cdef bint evict_next(self) except -1
     cdef int mark_dirty(self) except -1

@@ -17,6 +17,7 @@ from broker.wire.run cimport Run
 cdef enum:
     KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
     COPIES_LET_IN = 16           # of one message to one connection under policy pause, however large they are
+    LET_IN = 32 * 1024           # bytes past the common limit, of messages whose publisher was not held in time
 
 cdef Py_ssize_t ANY_SIZE = <Py_ssize_t> ((<size_t> -1) >> 1)
 
@@ -51,6 +52,7 @@ cdef class Outbox:
         if policy not in POLICIES:
             raise ValueError(f"slow policy {policy!r}; it is one of {', '.join(POLICIES)}")
         self.policy_code = <Policy> <int> POLICIES.index(policy)
+        self.small = SMALL_OUTBOX - LET_IN if self.policy_code == PAUSE else SMALL_OUTBOX
         self.patient = self.policy_code == PAUSE    # the core may allow it to others, too
 
     # -- putting in -------------------------------------------------------------------------------------------------
@@ -79,6 +81,7 @@ cdef class Outbox:
     cdef void begin_pause(self) noexcept:
         if not self.pausing:
             self.pausing = True
+            self.let_in = 0
             self.ledger.pausing += 1
             self.resume_at = min(self.limit, self.size) // 2
 
@@ -108,10 +111,9 @@ cdef class Outbox:
         if self.patient and (self.policy_code == PAUSE or not self.pausing):
             # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. Who is
             # not held any more meets the policy. Under pause more may come: the copies of one message for all
-            # subscriptions of a connection, and from those who are not held any more. That is bounded.
+            # subscriptions of a connection, and from those who are not held any more. That is bounded, see `lets_in`.
             self.begin_pause()
-            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size) and (
-                    self.policy_code == PAUSE or self.ledger.used + size <= self.ledger.limit):
+            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size) and self.lets_in(size):
                 return True
         if self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
             while self.scanned < self.count:
@@ -125,10 +127,19 @@ cdef class Outbox:
         self.dropped += 1
         return False
 
+    cdef bint lets_in(self, Py_ssize_t size) noexcept:
+        """Does the common limit allow a message past this outbox's own? Under pause little is let in past that, too."""
+        if self.ledger.used + size <= self.ledger.limit or self.size + self.held + size <= self.small:
+            return True
+        if self.policy_code != PAUSE or self.let_in + size > LET_IN:
+            return False
+        self.let_in += size
+        return True
+
     cdef bint fits_without_dead(self, Py_ssize_t size) noexcept:
         """`admits`, what is dead not counted: it is taken out before it is much."""
         cdef Py_ssize_t after = self.size + self.held + size
-        return after <= self.limit and (self.ledger.used - self.dead + size <= self.ledger.limit or after <= SMALL_OUTBOX)
+        return after <= self.limit and (self.ledger.used - self.dead + size <= self.ledger.limit or after <= self.small)
 
     cdef bint evict_next(self) except -1:
         """Drop the oldest message that may be dropped, of a run its first; False if the frame at hand is to be kept.

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.wire.ledger import Ledger
-from broker.wire.outbox import BURST, Outbox
+from broker.wire.outbox import BURST, PAUSES, Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
 
 
@@ -95,3 +95,43 @@ def test_outboxes_that_fill_together_grow_one_after_the_other() -> None:
             most = max(most, sum(a != b for a, b in zip(now, before, strict=True)))
         before = now
     assert 0 < most <= len(outboxes) // 8
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 30_000, 100_000])
+@pytest.mark.parametrize("subscriptions", [1, 5])
+def test_many_that_pause_stay_within_the_common_limit_and_64_kib_each(size: int, subscriptions: int) -> None:
+    """Each by itself has room for megabytes."""
+    common, count = 1 << 20, 100
+    ledger = Ledger(common, lambda: None)
+    outboxes = [Outbox(ledger, 1 << 20, "pause") for _ in range(count)]
+    publisher = Publisher(ledger)
+    for n, outbox in enumerate(outboxes):
+        publisher.route(b"%d" % n, [native_target(outbox, number) for number in range(subscriptions)])
+    publisher.route(b"all", [native_target(outbox, 9) for outbox in outboxes])
+    for exempt in (0, PAUSES):
+        publisher.outbox.exempt = exempt
+        for n in range(5_000_000 // size):
+            publisher.publish(b"all" if n % 3 == 0 else b"%d" % (n % count), bytes(size))
+            if n % 50 == 0:
+                outboxes[n % 7].take(100_000)
+                outboxes[n % 7].drained()
+        assert all(outbox.pausing for outbox in outboxes if outbox.overflows and outbox.size > 64 * 1024)
+        assert common // 2 < ledger.used <= common + 64 * 1024 * count
+
+
+def test_who_pauses_loses_nothing_at_the_common_limit_while_publishers_may_be_held() -> None:
+    ledger = Ledger(1 << 20, lambda: None)
+    outboxes = [Outbox(ledger, 1 << 20, "pause") for _ in range(20)]
+    publisher = Publisher(ledger)
+    publisher.route(b"t", [native_target(outbox, 1) for outbox in outboxes])
+    taken = held = 0
+    for n in range(2_000):
+        while not publisher.publish(b"t", n.to_bytes(2, "big") + bytes(5_000)):
+            held += 1
+            for outbox in outboxes:
+                taken += len(outbox.take(20_000))
+                outbox.drained()
+        assert ledger.used <= ledger.limit + 20 * 64 * 1024
+    assert held
+    assert [outbox.dropped for outbox in outboxes] == [0] * 20
+    assert taken + sum(outbox.size for outbox in outboxes) == 2_000 * 20 * len(message(1, b"t", bytes(5_002)))

@@ -56,6 +56,7 @@ class OutboxMachine(RuleBasedStateMachine):
         self.frames: list[Frame] = []
         self.other_size = 0
         self.pausing = False
+        self.let_in = 0
         self.resume_at = 0
         self.sent = self.dropped = 0
         self.evicted: dict[int, int] = {}
@@ -73,7 +74,7 @@ class OutboxMachine(RuleBasedStateMachine):
         after = self.size + size
         if after > self.outbox.limit:
             return False
-        return self.used + size <= self.ledger.limit or after <= SMALL_OUTBOX
+        return self.used + size <= self.ledger.limit or after <= self.small
 
     @property
     def used(self) -> int:
@@ -82,7 +83,20 @@ class OutboxMachine(RuleBasedStateMachine):
     def pause(self) -> None:
         if not self.pausing:
             self.pausing = True
+            self.let_in = 0
             self.resume_at = min(self.outbox.limit, self.size) // 2
+
+    @property
+    def small(self) -> int:
+        return SMALL_OUTBOX // 2 if self.outbox.policy == "pause" else SMALL_OUTBOX
+
+    def lets_in(self, size: int) -> bool:
+        if self.used + size <= self.ledger.limit or self.size + size <= self.small:
+            return True
+        if self.let_in + size > SMALL_OUTBOX // 2:
+            return False
+        self.let_in += size
+        return True
 
     def blocks(self) -> bool:
         if self.outbox.policy != "pause":
@@ -97,7 +111,7 @@ class OutboxMachine(RuleBasedStateMachine):
             fits = False
             if self.outbox.policy == "pause":
                 self.pause()
-                fits = self.size + size <= max(2 * self.outbox.limit, 16 * size)
+                fits = self.size + size <= max(2 * self.outbox.limit, 16 * size) and self.lets_in(size)
             elif self.outbox.policy == "drop_oldest" and self.control + size <= self.outbox.limit:
                 for frame in [frame for frame in self.frames if frame.number is not None and not frame.pinned]:
                     self.frames.remove(frame)
