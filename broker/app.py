@@ -10,6 +10,7 @@ import asyncio
 import gc
 import signal
 import ssl
+from collections.abc import Callable
 from typing import Final
 
 import uvloop
@@ -36,6 +37,7 @@ from broker.net import files, tls
 from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
 from broker.net.lag import LoopLag
+from broker.net.listener import TICK_SECONDS
 from broker.net.tls import Tls, TlsError, TlsFiles
 from broker.net.tls_door import Gate
 from broker.wire.outbox import Outbox
@@ -62,7 +64,7 @@ class Application:
         loop = asyncio.get_running_loop()
         self.broker = Broker(
             settings.limits, lambda: self._flusher.schedule(loop), loop.call_soon,
-            lambda seconds, then: loop.call_later(seconds, lambda: then(monotonic())), clock=monotonic, cpu=thread_cpu,
+            lambda seconds, then: loop.call_later(seconds, self._call_back, then), clock=monotonic, cpu=thread_cpu,
         )
         self._flusher = Flusher(self.broker.ledger, flush_fault)
         self.authenticator = PasswordAuthenticator(
@@ -100,6 +102,12 @@ class Application:
             requests_per_second_max=settings.http_requests_per_second_max,
             https=self._https(), metrics=metrics_access_of(settings), protocol_check=self.doors.port_guide.check,
         )
+
+    def _call_back(self, then: Callable[[float], None]) -> None:
+        """Call with the time. A standstill that is just over is noted before: the tick may come after this."""
+        now = monotonic()
+        self.broker.standstills.note(now, TICK_SECONDS)
+        then(now)
 
     def _archive_figures(self) -> list[Figures]:
         archive = self.archive

@@ -8,6 +8,9 @@ Two budgets of time bound this: a small one for bursts, of every consumer, and a
 `pause`, which are cut off when it is used up. A publisher has both budgets too, so that many slow consumers, or one
 that connects again and again, cost it no more than one does.
 
+A standstill of the broker (core/standstill.py) takes nothing of a budget: nobody could read meanwhile. So times here
+are those of `Ledger.awake`, but for when the call back comes.
+
 Dropping itself happens in the outbox, per message and compiled; here is what happens once per hold.
 """
 
@@ -118,23 +121,24 @@ class Flow:
 
     def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
         """A publisher waits until `blocker` has drained, or until the time for that is used up."""
+        awake = self.ledger.awake(now)
         self.publishers_paused += 1
         self._waiting.setdefault(blocker, {})[publisher] = None
         consumer: Client | None = blocker.owner
         if consumer is publisher and blocker.choked:
             # It gets no notice: its outbox is full of answers that it does not read.
             self._holds[publisher] = Hold(blocker, ANSWERS)
-            self._choked.setdefault(blocker, now)
+            self._choked.setdefault(blocker, awake)
             self._ring_in(self.limits.pause_seconds_max, now)
             return
         kind = kind_of(blocker) if consumer is not None else STORE
         self._holds[publisher] = Hold(blocker, kind)
         budget = self._budget(kind)
-        publisher.account(kind).begin(now, budget.window)
+        publisher.account(kind).begin(awake, budget.window)
         publisher.speaker.held(True, 0.0)
         if consumer is not None:
-            consumer.account(CONSUMER).begin(now, budget.window)
-            self._ring_in(self._left(publisher, now), now)
+            consumer.account(CONSUMER).begin(awake, budget.window)
+            self._ring_in(self._left(publisher, awake), now)
 
     def _left(self, publisher: Client, now: float) -> float:
         """Seconds that a publisher may still be held: until its time or its consumer's is used up."""
@@ -153,7 +157,8 @@ class Flow:
         if outbox.pausing:
             return refilled
         self._choked.pop(outbox, None)
-        return refilled + [self._free(client, now) for client in list(self._waiting.get(outbox, ()))]
+        awake = self.ledger.awake(now)
+        return refilled + [self._free(client, awake) for client in list(self._waiting.get(outbox, ()))]
 
     def refill(self, outbox: Outbox) -> None:
         """Let an outbox's own client hear when everything in it is out: there is more to come."""
@@ -163,7 +168,7 @@ class Flow:
     def forget(self, client: Client, now: float) -> list[Client]:
         """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
         if client in self._holds:
-            self._free(client, now)
+            self._free(client, self.ledger.awake(now))
         self._used_up.pop(client, None)
         self._refilling.discard(client.outbox)
         client.outbox.drained()  # lowers the ledger's count if it was blocking
@@ -188,6 +193,7 @@ class Flow:
 
     def sweep(self, now: float) -> None:
         """Now and then: let go who was held for long enough, and renew the budgets whose window is over."""
+        now = self.ledger.awake(now)
         self._do_what_is_due(now)
         for client in list(islice(self._used_up, LOOKED_AT_PER_SWEEP)):
             del self._used_up[client]
@@ -195,6 +201,7 @@ class Flow:
                 self._used_up[client] = None  # behind the others
 
     def _ring_in(self, seconds: float, now: float) -> None:
+        """`now` is the clock's: so much later it is time to look, and a standstill until then shows there."""
         at = now + max(seconds, 0.0)
         if self._later is not None and (self._rings_at is None or at < self._rings_at):
             self._rings_at = at
@@ -204,9 +211,10 @@ class Flow:
         if self._rings_at is not None and now < self._rings_at - AT_ONCE:
             return  # it was asked for before a shorter one, which has been here
         self._rings_at = None
-        self._do_what_is_due(now)
-        remaining = [self._left(each, now) for each, hold in self._holds.items() if hold.kind in (BURST, PAUSES)]
-        remaining += [self.limits.pause_seconds_max - (now - since) for since in self._choked.values()]
+        awake = self.ledger.awake(now)
+        self._do_what_is_due(awake)
+        remaining = [self._left(each, awake) for each, hold in self._holds.items() if hold.kind in (BURST, PAUSES)]
+        remaining += [self.limits.pause_seconds_max - (awake - since) for since in self._choked.values()]
         if remaining:
             self._ring_in(min(remaining), now)
 
@@ -277,6 +285,7 @@ class Flow:
 
     def held_seconds(self, now: float) -> float:
         """How long publishers were held, all together."""
+        now = self.ledger.awake(now)
         running = (each.account(hold.kind).since for each, hold in self._holds.items() if hold.kind != ANSWERS)
         return self._held_before + sum(now - since for since in running if since is not None)
 

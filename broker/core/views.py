@@ -230,7 +230,8 @@ class Views:
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
         flow, clients = self._broker.flow, self._broker.clients.values()
-        return [connection_view(c, now, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
+        awake = self._broker.ledger.awake(now)
+        return [connection_view(c, now, awake, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
@@ -275,7 +276,7 @@ class Views:
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""
-        views, now = [], self._clock()
+        views, awake = [], self._broker.ledger.awake(self._clock())
         for client in self._broker.clients.values():
             reason = slowness(client)
             if reason is not None:
@@ -284,7 +285,7 @@ class Views:
                         "connection": client.number, "client": client.name, "address": client.address,
                         "policy": client.outbox.policy, "outbox_bytes": client.outbox.size + client.outbox.held,
                         "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
-                        "held_publishers_seconds": seconds_held(client, CONSUMER, now),
+                        "held_publishers_seconds": seconds_held(client, CONSUMER, awake),
                     }
                 )
         return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
@@ -316,7 +317,7 @@ def seconds_held(client: Client, kind: int, now: float) -> float:
     return round(client.accounts[kind].total(now), 3) if kind in client.accounts else 0.0
 
 
-def connection_view(client: Client, now: float, *, held: bool) -> View:
+def connection_view(client: Client, now: float, awake: float, *, held: bool) -> View:
     outbox = client.outbox
     return {
         "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
@@ -326,7 +327,9 @@ def connection_view(client: Client, now: float, *, held: bool) -> View:
         "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
         "blocking": outbox.pausing, "held": held,
-        "held_seconds": round(sum(seconds_held(client, kind, now) for kind in client.accounts if kind != CONSUMER), 3),
+        "held_seconds": round(
+            sum(seconds_held(client, kind, awake) for kind in client.accounts if kind != CONSUMER), 3
+        ),
     }
 
 

@@ -298,7 +298,9 @@ class Listener:
 
     def drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
-        for client in self.broker.flow.drained(outbox, self.clock()):
+        now = self.clock()
+        self.broker.standstills.note(now, TICK_SECONDS)  # of a hold that ends with a standstill, only the rest counts
+        for client in self.broker.flow.drained(outbox, now):
             self.broker.turns.later(client.speaker.unblocked)
 
     # -- the clock --------------------------------------------------------------------------------------------------

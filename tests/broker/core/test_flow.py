@@ -242,3 +242,36 @@ def test_a_blocking_outbox_that_goes_is_not_counted_as_blocking_any_more() -> No
     assert broker.ledger.pausing == 0
     assert broker.ledger.used == 0
     assert not slow.outbox.hold_back()
+
+
+@pytest.mark.parametrize(("policy", "budget"), [("pause", 10.0), ("drop_newest", 0.1)])
+def test_a_standstill_of_the_broker_takes_nothing_of_a_budget(policy: str, budget: float) -> None:
+    """As with SIGSTOP: nobody could read, and nobody could be let go."""
+    broker = broker_with(pause_seconds_max=10, burst_seconds_max=0.1)
+    slow, speaker = connect(broker, policy)
+    broker.standstills.note(100.0, 0.25)
+    ((publisher, _),) = waiting(broker, slow.outbox, 100.0, 1)
+    broker.standstills.note(120.25, 0.25)
+    broker.sweep(120.0 + 0.9 * budget)
+    assert broker.flow.holds(publisher)
+    assert speaker.told == []
+    assert broker.flow.held_seconds(120.0 + 0.9 * budget) == pytest.approx(0.9 * budget)
+    broker.sweep(120.0 + budget)
+    assert not broker.flow.holds(publisher)
+    assert speaker.told == ([("cut off", "slow_consumer")] if policy == "pause" else [])
+
+
+def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and_asks_for_another() -> None:
+    calls: list[tuple[float, Callable[[float], None]]] = []
+    limits = Limits(burst_seconds_max=0.1, burst_window_seconds=10)
+    broker = Broker(limits, lambda: None, None, lambda seconds, then: calls.append((seconds, then)))
+    (slow, _), (publisher, _) = connect(broker), connect(broker)
+    broker.standstills.note(5.0, 0.25)
+    broker.flow.hold(publisher, slow.outbox, 5.0)
+    broker.standstills.note(12.29, 0.25)  # it stood still for 7.04 s
+    calls.pop()[1](12.1)
+    assert broker.flow.holds(publisher)
+    ((seconds, ring),) = calls
+    assert seconds == pytest.approx(0.04)
+    ring(12.14)
+    assert not broker.flow.holds(publisher)
