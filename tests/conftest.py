@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import structlog
 
 from bench.launch import Broker
 from tests.certificates import Certificates
@@ -83,3 +84,10 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def certificates(tmp_path: Path) -> Certificates:
     """A CA and its certificates for this test, which may change the files."""
     return Certificates(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def logs_are_nobody_elses() -> Iterator[None]:
+    """A test that sets up logging does so for itself: the next one in this process finds it as it was."""
+    yield
+    structlog.reset_defaults()

@@ -237,7 +237,7 @@ def test_a_client_identifier_above_the_limit_is_refused_by_code(version: Version
 
 @pytest.mark.parametrize(("version", "code"), [(V3, 3), (V5, R.QUOTA_EXCEEDED)])
 def test_a_session_above_the_bound_of_all_is_refused_by_code(version: Version, code: int) -> None:
-    world = World(sessions_bytes_max=MIB)
+    world = World(sessions_bytes_max=MIB, share_percent=100)
     refused = None
     for number in range(100):
         peer = world.open(version)
