@@ -119,7 +119,7 @@ def test_a_wrong_address_of_the_http_listener_is_one_line_too(shell: Shell) -> N
     for address, code, words in (
         ("http://127.0.0.1:port", 2, "cannot read the address"),
         ("127.0.0.1:7421", 2, "must look like http://"),
-        (f"http://{native}", 1, "a port of its own"),
+        (f"http://{native}", 1, "this is HTTP; the broker speaks it on port "),
     ):
         status, out, said = shell("top", "--once", "--http", address)
         assert (status, out, said.count("\n")) == (code, b"", 1)

@@ -13,6 +13,7 @@ from ..errors import BrokerError, ConnectError, InvalidURL
 from ..url import check_credentials, shown, split
 
 TIMEOUT_SECONDS = 5.0
+READ_BYTES_MAX = 4_096  # of an answer that is an error
 DEFAULT_URL = "http://127.0.0.1:7421"
 
 
@@ -68,9 +69,16 @@ class Views:
 
 
 def _reason(error: HTTPError) -> str:
-    """What the broker says, where it does."""
+    """What the broker says, where it does: as JSON, or as a line of text on a port that is not for HTTP."""
+    status = f"HTTP {error.code} {error.reason}"
     try:
-        said = json.load(error).get("error")
-    except (ValueError, AttributeError, OSError):
-        said = None
-    return str(said or f"HTTP {error.code} {error.reason}")
+        body = error.read(READ_BYTES_MAX)
+    except (HTTPException, OSError):
+        return status
+    if error.headers.get_content_type() == "text/plain":
+        line = body.decode(errors="replace").partition("\n")[0]
+        return f"{status}: {line}" if line else status
+    try:
+        return str(json.loads(body).get("error") or status)
+    except (ValueError, AttributeError):
+        return status
