@@ -27,7 +27,7 @@ def real_topics() -> list[Spelled]:
 def filters_for(topics: list[Spelled]) -> list[Spelled]:
     """Filters as people write them: exact, with words left open at either end and in the middle, and for everything."""
     found = [("#", "amqp"), ("#", "mqtt"), ("*.*.*", "amqp"), ("#.BRK.B", "amqp")]
-    found += [("$SYS/#", "mqtt"), ("$inbox.*", "amqp")]
+    found += [("$SYS/#", "mqtt")]
     for number, (topic, syntax) in enumerate(topics):
         separator, one = (".", "*") if syntax == "amqp" else ("/", "+")
         words = topic.split(separator)
