@@ -12,6 +12,7 @@ import pytest
 
 import matchcore
 from broker.core.broker import Broker
+from broker.core.errors import NotPermitted
 from broker.core.limits import Limits
 from broker.core.subscription import Options, Subscription
 from broker.core.topics import Unspellable, respell
@@ -89,6 +90,17 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
     found = broker.router.matching(octets(topic), topic_syntax)
     assert [subscription.number for subscription in found] == ([7] if reached else []), why
     assert len(broker.router.route(octets(topic), topic_syntax)) == reached, why
+
+
+@pytest.mark.parametrize(("filter", "syntax", "why"), rows("private"))
+def test_in_the_broker_an_inbox_is_open_to_its_own_client_alone(filter: Any, syntax: str, why: str) -> None:
+    broker = Broker(Limits(), schedule=lambda: None)
+    client = broker.connect(
+        broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
+    )
+    with pytest.raises(NotPermitted):
+        broker.subscribe(client, 7, octets(filter), syntax, Options())
+    assert len(broker.router) == 0, why
 
 
 @pytest.mark.parametrize(("filter", "syntax", "position", "why"), rows("invalid_filters"))

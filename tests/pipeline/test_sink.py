@@ -103,7 +103,7 @@ def test_the_option_topic_is_for_all_rows() -> None:
         ({"marks": "false", "producer": "p"}, "topic string, value binary", "leave it out, or leave out marks=false"),
         ({"producer": "p" * 241}, "topic string, value binary", "give a name of 1 to 240 bytes"),
         ({"maxUnacknowledged": 0}, "topic string, value binary", "maxUnacknowledged='0': give a number"),
-        ({"url": "mqtt://127.0.0.1"}, "topic string, value binary", "must begin with fanlight://"),
+        ({"url": "mqtt://127.0.0.1"}, "topic string, value binary", "this client speaks the native protocol, as in fanlight://"),
     ],
 )
 def test_what_cannot_be_published_is_said_before_anything_is(options: dict[str, Any], columns: str, text: str) -> None:
