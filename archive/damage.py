@@ -9,14 +9,13 @@ this is read again by itself; the file is there for whoever wants to look at it.
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from archive import frames
-from archive.files import Files
+from archive.files import Files, write_whole
 from archive.segment import Segment
 
 KEPT_MAX: Final = 8  # files, each a segment at most: what one bad disk does again and again must not fill it
@@ -88,16 +87,8 @@ def _keep(folder: Path, files: Files, first: int, at: int, data: bytes) -> str:
         if path.read_bytes() == data:
             return path.name  # a crash came between keeping and cutting
         name = f"{stem}-{number}"
-    with suppress(FileNotFoundError):
-        files.remove(ASIDE)
-    aside = files.create(ASIDE)
-    try:
-        aside.write([data])
-        aside.sync()
-    finally:
-        aside.close()
     kept = f"{name}.damaged"
-    files.rename(ASIDE, kept)
+    write_whole(files, kept, data, ASIDE)
     others = sorted(each for each in os.listdir(folder) if _NAME.fullmatch(each) and each != kept)
     for old in others[: 1 - KEPT_MAX]:
         files.remove(old)

@@ -5,6 +5,7 @@ Reading does not go through it: what is read has been written by these.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -99,3 +100,19 @@ class Disk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def write_whole(files: Files, name: str, data: bytes, aside: str) -> None:
+    """Write a file so that a crash leaves all of it or what was there before, once `sync_names` has returned.
+
+    aside: the name that it has meanwhile; one that a crash has left is removed.
+    """
+    with suppress(FileNotFoundError):
+        files.remove(aside)
+    file = files.create(aside)
+    try:
+        file.write([data])
+        file.sync()
+    finally:
+        file.close()
+    files.rename(aside, name)

@@ -18,7 +18,6 @@ part have are not given again at all: a reader finds them missing.
 
 import os
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -26,7 +25,7 @@ from typing import Final
 from archive import frames
 from archive.damage import Cut, cut_of
 from archive.errors import Corrupt
-from archive.files import Files
+from archive.files import Files, write_whole
 from archive.manifest import ASIDE, NAME, Manifest, Span, parse
 from archive.marks import advance, trim
 from archive.segment import Segment, first_of, name_of
@@ -118,15 +117,7 @@ def _begin_epoch(done: Recovered, first: int, known: int = 0) -> None:
 def write(manifest: Manifest, files: Files) -> None:
     """The manifest, written anew: whichever of the two a crash leaves, it is whole."""
     text = manifest.text()
-    with suppress(FileNotFoundError):
-        files.remove(ASIDE)
-    aside = files.create(ASIDE)
-    try:
-        aside.write([text])
-        aside.sync()
-    finally:
-        aside.close()
-    files.rename(ASIDE, NAME)
+    write_whole(files, NAME, text, ASIDE)
     files.sync_names()
     manifest.lines = text.count(b"\n") + len(manifest.marks)
 
