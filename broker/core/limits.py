@@ -96,7 +96,7 @@ class Limits:
     ] = 1_000
     searching_filters_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("subscriptions"),
-        Reason("all subscriptions whose filter has several #: each takes up to 3.5 us of a new topic of 120 words"),
+        Reason("all subscriptions whose filter has several #: each takes up to 3.5 µs of a new topic of 120 words"),
     ] = 5_000
 
     # Who may connect, and for how long in silence.

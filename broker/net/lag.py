@@ -5,7 +5,7 @@ from typing import Final
 
 from broker.core.measures import Family, Histogram
 
-PERIOD: Final = 0.1  # seconds: some 20 us each
+PERIOD: Final = 0.1  # seconds: some 20 µs each
 
 
 class LoopLag:

@@ -31,7 +31,7 @@ log: Final = structlog.stdlib.get_logger("net")
 
 TICK_SECONDS: Final = 0.25  # how exact the time limits are
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one tick: bounds its length to some ms
-RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 us each
+RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 µs each
 LOOK: Final = 32  # connections between two looks at the clock
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 

@@ -3,7 +3,7 @@
     body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
       '-- codec, if there is anything special about it ---------'
 
-A packet may hold 100,000 filters and more, at some 3 us each: it yields when the turn is over, and the client's
+A packet may hold 100,000 filters and more, at some 3 µs each: it yields when the turn is over, and the client's
 next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
 them.
 """
