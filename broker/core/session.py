@@ -94,6 +94,11 @@ class Session:
         self.pot.add(nbytes - self.nbytes)
         self.nbytes = nbytes
 
+    @property
+    def held(self) -> int:
+        """Bytes of the pot that its end gives back."""
+        return self.nbytes + self.unreleased.nbytes + self.window.nbytes
+
     def expect(self, identifier: int) -> None:
         """A PUBLISH with QoS 2 may come: make room to remember its identifier. Raises LimitExceeded."""
         if not self.unreleased.reserve(identifier):

@@ -8,7 +8,7 @@ A connection calls in the order connect, resume, ..., leave. When another one ha
 without effect.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -16,11 +16,12 @@ import structlog
 
 from broker.core.client import Client, Speaker
 from broker.core.deadlines import Deadlines
-from broker.core.errors import FanlightError, LimitExceeded, NoSuchSubscription, NotPermitted
+from broker.core.errors import FanlightError, NoSuchSubscription, NotPermitted
 from broker.core.queues import new_queue
 from broker.core.retained import SLICE, Cursor
+from broker.core.room import check_growth, room_for
 from broker.core.session import Connect, Session, SessionOptions
-from broker.core.shares import Pot, Share, principal_of
+from broker.core.shares import Pot, principal_of
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.core.will import Wills
@@ -76,18 +77,30 @@ class Sessions:
         found = self._by_name.get(wanted.client_id)
         if found is not None and found.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
-        self._check_room(wanted, found)
+        self.broker.check_names(wanted.client_id, wanted.user or wanted.label)
+        overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
+        ending: Sequence[Session] = ()
+        # With expiry 0 a session ends with its connection, which is taken over here.
+        goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
+        if found is not None and goes_on:
+            share = found.share
+            check_growth(self.broker, found, wanted)
+        else:
+            share = self.broker.shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+            ending = room_for(self.broker, share, wanted, found)
+        # Nothing is refused from here on.
         if found is not None and found.connected:
             self.taken_over += 1
             old = found.client
             self._part(found, now)
             old.speaker.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
-        overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
-        if found is not None and (wanted.clean_start or overdue or found.ended or found.expiry <= 0):
+        if found is not None and not goes_on:
             self.expired += overdue
-            self.end(found, now)  # with expiry 0 it ended with its connection, which has just been taken over
+            self.end(found, now)
             found = None
-        share = found.share if found is not None else self._place_for(wanted, now)
+        for session in ending:
+            self.made_room += 1
+            self.end(session, now)
         client = self.broker.connect(
             outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
             agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
@@ -118,47 +131,6 @@ class Sessions:
         share.away.pop(session, None)
         self.wills.cancel(session)
         return client, session, present
-
-    def _check_room(self, wanted: Connect, found: Session | None) -> None:
-        """May a session take what this one wants? Raises LimitExceeded."""
-        limits, pot = self.broker.limits, self.broker.ledger.sessions
-        self.broker.check_names(wanted.client_id, wanted.user or wanted.label)
-        more = wanted.nbytes - (found.nbytes if found is not None else 0)
-        if more > 0 and pot.used + more > pot.limit:
-            raise LimitExceeded(
-                f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
-                limits.sessions_bytes_max,
-            )
-        if found is not None and not wanted.clean_start and more > 0:
-            self.broker.shares.check(found.share, Pot.SESSIONS_BYTES, more)
-
-    def _place_for(self, wanted: Connect, now: float) -> Share:
-        """The share that a new session is counted in. Where it has no room, the principal's sessions whose clients
-        have been away for the longest time end, one by one. Raises LimitExceeded if that is not enough.
-        """
-        shares, limits = self.broker.shares, self.broker.limits
-        share = shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
-        nbytes = wanted.nbytes
-        while True:
-            full = len(self._by_name) >= limits.sessions_max
-            many = full or not shares.fits(share, Pot.SESSIONS)
-            if not many and shares.fits(share, Pot.SESSIONS_BYTES, nbytes):
-                return share
-            idlest = next(iter(share.away), None)
-            if idlest is None:
-                break
-            pot = Pot.SESSIONS if many else Pot.SESSIONS_BYTES
-            self.made_room += 1
-            log.warning(
-                "session_made_room", client=idlest.name, principal=share.principal, for_client=wanted.client_id,
-                pot=pot.value, held=share.holds(pot), most=shares.most(share, pot),
-            )
-            self.end(idlest, now)
-        if full:
-            raise LimitExceeded("too many sessions", "sessions_max", limits.sessions_max)
-        shares.check(share, Pot.SESSIONS)
-        shares.check(share, Pot.SESSIONS_BYTES, nbytes)
-        return share
 
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1

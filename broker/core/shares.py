@@ -167,30 +167,41 @@ class Shares:
 
         return nlargest(count, self, key=part)
 
-    def most(self, share: Share, pot: Pot) -> int:
-        """What a principal may hold of a pot now: a part of what the others leave."""
-        left = self.limit(pot) - (self.total(pot) - share.holds(pot))
+    def most(self, share: Share, pot: Pot, leaving: int = 0) -> int:
+        """What a principal may hold of a pot now: a part of what the others leave, or will have left.
+
+        leaving  what others are about to give back
+        """
+        left = self.limit(pot) - (self.total(pot) - share.holds(pot) - leaving)
         return max(0, ceil(percent_of(self.limits, pot) * left / 100))
 
-    def fits(self, share: Share, pot: Pot, more: int = 1) -> bool:
+    def fits(self, share: Share, pot: Pot, more: int = 1, leaving: int = 0) -> bool:
         """Has a principal's share room for more?"""
-        return share.holds(pot) + more <= self.most(share, pot)
+        return share.holds(pot) + more <= self.most(share, pot, leaving)
 
     def admits(self, share: Share, pot: Pot, more: int = 1) -> bool:
         """The same, and counted if not: something is refused for it."""
         if self.fits(share, pot, more):
             return True
-        self.refused[pot] += 1
-        share.refused[pot] += 1
-        if share.refused[pot] == 1:
-            self._tell(share, pot)
+        self._count_refusal(share, pot)
         return False
 
     def check(self, share: Share, pot: Pot, more: int = 1) -> None:
         """Raises LimitExceeded if a principal's share has no room for more."""
-        if not self.admits(share, pot, more):
-            text = f"too many {pot} of {share.principal}"
-            raise LimitExceeded(text, pot.setting, self.most(share, pot))
+        if not self.fits(share, pot, more):
+            raise self.refusal(share, pot)
+
+    def refusal(self, share: Share, pot: Pot) -> LimitExceeded:
+        """The error for a principal whose share has no room, which is counted."""
+        self._count_refusal(share, pot)
+        text = f"{share.principal} has used up its share of {pot.limit}"
+        return LimitExceeded(text, pot.setting, self.most(share, pot))
+
+    def _count_refusal(self, share: Share, pot: Pot) -> None:
+        self.refused[pot] += 1
+        share.refused[pot] += 1
+        if share.refused[pot] == 1:
+            self._tell(share, pot)
 
     def take(self, share: Share, pot: Pot, count: int = 1) -> None:
         """Count what a principal holds in addition."""

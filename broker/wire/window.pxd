@@ -88,6 +88,7 @@ cdef class Window:
     cdef int launch(self, Flight flight) except -1
     cdef int assign(self, Flight flight) except -1
     cdef int grow(self) except -1
+    cdef Py_ssize_t grown(self) noexcept
     cdef Flight find(self, int identifier)
     cdef int remove(self, Flight flight) except -1
     cdef int keep(self, Py_ssize_t octets) noexcept

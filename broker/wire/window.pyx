@@ -71,7 +71,15 @@ cdef class Window:
 
     def __dealloc__(self):
         if self.pot is not None:
-            self.pot.force(-8 * (self.mask + 1 - FIRST_SLOTS))
+            self.pot.force(-self.grown())
+
+    @property
+    def nbytes(self):
+        """What it is charged for: its slots, those of its first table not counted."""
+        return self.grown()
+
+    cdef Py_ssize_t grown(self) noexcept:
+        return 8 * (self.mask + 1 - FIRST_SLOTS)
 
     # -- a message comes --------------------------------------------------------------------------------------------
 
@@ -393,6 +401,9 @@ cdef class Window:
         for flight in self.flights():
             lost += flight.message is not None
             self.remove(flight)
+        self.pot.force(-self.grown())
+        self.slots = [None] * FIRST_SLOTS
+        self.mask = FIRST_SLOTS - 1
         self.ledger.dropped_session += lost
         self.sources.clear()
         return lost + self.queue.clear()
