@@ -4,14 +4,17 @@
                   '-------------------------'-- did not get through: the Hall is told
 
 A connection has its place from the moment it is accepted, so that strangers who stall a handshake are bounded by the
-same limits as everybody.
+same limits as everybody. One that is refused keeps it until its peer has closed, or its time is over: whoever closes a
+socket while there is something to read in it resets the connection, and the peer may lose the answer.
 """
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker.core.ports import WrongProtocol
+
+UNREAD_BYTES_MAX: Final = 1024 * 1024  # that a refused peer may still send; beyond, its connection is reset
 
 
 class Hall(Protocol):
@@ -68,6 +71,10 @@ class Arrival:
         if self._expected:
             self._expected = False
             self.hall.entered(self)
+
+    def refuse(self, reason: str) -> None:
+        """It will not get through, for this reason, whatever ends it. Whoever is at it calls `fail` at its end."""
+        self._reason = self._reason or reason
 
     def fail(self, reason: str) -> None:
         """It did not get through; nothing if it did."""

@@ -17,7 +17,7 @@ import structlog
 from broker.core.limits import Limits
 from broker.core.ports import ProtocolCheck, WrongProtocol
 from broker.core.reader import FIRST_BYTES
-from broker.net.arrival import Arrival, Hall
+from broker.net.arrival import UNREAD_BYTES_MAX, Arrival, Hall
 from broker.net.bound import bind
 from broker.net.bound import name_of as bound_to
 from broker.net.tls import Tls, name_of
@@ -26,8 +26,8 @@ log: Final = structlog.stdlib.get_logger("net")
 
 ACCEPTED_PER_TURN: Final = 64  # handshakes begun before the others have their turn: some 60 ms of a core, later
 LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
+THROWN_AWAY_AT_ONCE: Final = 4_096  # bytes
 REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
-UNREAD_BYTES: Final = 4_096  # read before the close of a client that does not speak TLS: its first write, most likely
 
 
 class TlsDoor:
@@ -112,8 +112,8 @@ class TlsDoor:
             with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
                 wrong = arrival.wrong_protocol(await first_bytes(accepted, seconds))
                 if wrong is not None:
-                    reason = wrong.text
-                    answer_and_close(accepted, wrong.answer)
+                    arrival.refuse(wrong.text)
+                    await answer_and_close(accepted, wrong.answer, limits.linger_seconds_max)
                     return
                 transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: self._protocol(arrival), accepted, ssl=self._tls.context,
@@ -150,12 +150,22 @@ async def first_bytes(accepted: socket.socket, seconds: float) -> bytes:
         raise
 
 
-def answer_and_close(accepted: socket.socket, answer: bytes) -> None:
-    """Say something to a client that does not speak TLS. What cannot be sent at once is not sent: the log has it."""
-    with suppress(OSError):
-        accepted.recv(UNREAD_BYTES)  # a close with bytes unread is a reset, which could overtake the answer
+async def answer_and_close(accepted: socket.socket, answer: bytes, seconds: float) -> None:
+    """Say something to a client that does not speak TLS, and close when it has, or after so many seconds.
+
+    What cannot be sent at once is not sent: the log has it.
+    """
+    loop, thrown_away, unread = asyncio.get_running_loop(), bytearray(THROWN_AWAY_AT_ONCE), UNREAD_BYTES_MAX
+    try:
         accepted.send(answer)
-    accepted.close()
+        accepted.shutdown(socket.SHUT_WR)
+        async with asyncio.timeout(seconds):
+            while unread > 0 and (size := await loop.sock_recv_into(accepted, thrown_away)):
+                unread -= size
+    except OSError:  # its time is over, or the peer has reset the connection
+        pass
+    finally:
+        accepted.close()
 
 
 class Gate:

@@ -34,13 +34,14 @@ from wsproto.events import (
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from broker.net.arrival import Arrival, peer_of
+from broker.net.arrival import UNREAD_BYTES_MAX, Arrival, peer_of
 from broker.net.connection import Connection
 from broker.net.origins import may_connect
 
 log: Final = structlog.stdlib.get_logger("net")
 
 EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at some 10 us each
+LINGER_SECONDS: Final = 1.0  # for a peer by TLS to read that it is refused, and to close; as the HTTP listener's
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; nothing is held of it
 
 
@@ -95,6 +96,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._scheduled = False
         self._ended = False  # no frame is taken any more
         self._met = False  # the first bytes have been checked
+        self._unread = 0  # bytes that came when no frame was taken any more
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -115,8 +117,11 @@ class WebSocketProtocol(asyncio.Protocol):
         self._arrival.give_up = self._transport.abort
 
     def data_received(self, data: bytes) -> None:
-        if self._ended:
-            return  # what comes behind a Close
+        if self._ended:  # what comes behind a Close, or an answer that says no
+            self._unread += len(data)
+            if self._unread > UNREAD_BYTES_MAX:
+                self.transport.abort()
+            return
         if not self._met and self._is_wrong(data):
             return
         try:
@@ -135,11 +140,23 @@ class WebSocketProtocol(asyncio.Protocol):
         wrong = self._arrival.wrong_protocol(first)
         if wrong is None:
             return False
-        self._ended = True
-        self.transport.write(wrong.answer)
-        self._arrival.fail(wrong.text)
-        self.transport.close()
+        self._refuse(wrong.answer, wrong.text)
         return True
+
+    def _refuse(self, answer: bytes, reason: str) -> None:
+        """Answer a peer that does not get through. It closes first, or its time for the handshake is over."""
+        self._ended = True
+        self._events = None  # what else came is read and thrown away
+        transport = self.transport
+        self._arrival.refuse(reason)
+        transport.write(answer)
+        if not answer or self._connection is not None:
+            transport.close()
+        elif transport.can_write_eof():
+            with suppress(OSError):  # the peer has reset the connection, which is heard of
+                transport.write_eof()
+        else:  # TLS has no end of one direction
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.close)
 
     def eof_received(self) -> bool:
         return False
@@ -243,16 +260,15 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def _reject(self, hint: Any, text: str) -> None:
         """Answer a request with an error, and close."""
-        self._ended = True
         body = f"{text}\n".encode(errors="replace")
         status = hint.status_code if isinstance(hint, RejectConnection) else 400
         more = list(hint.headers) if isinstance(hint, RejectConnection) else []
         headers = [*more, (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+        answer = b""
         with suppress(LocalProtocolError):  # what was no HTTP at all cannot be answered in it
             answer = self._ws.send(RejectConnection(status_code=status, headers=headers, has_body=True))
-            self.transport.write(answer + self._ws.send(RejectData(data=body)))
-        self._arrival.fail(f"{status}: {text}")
-        self.transport.close()
+            answer += self._ws.send(RejectData(data=body))
+        self._refuse(answer, f"{status}: {text}")
 
     # -- the end (RFC 6455, 7) --------------------------------------------------------------------------------------
 
