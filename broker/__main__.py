@@ -14,6 +14,8 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:
         return 130  # Exit.INTERRUPTED, which may not be imported yet
+    finally:
+        early.exit_decided()
 
 
 if __name__ == "__main__":

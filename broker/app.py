@@ -11,6 +11,7 @@ import gc
 import signal
 import ssl
 from collections.abc import Callable
+from types import FrameType
 from typing import Final
 
 import uvloop
@@ -132,9 +133,7 @@ class Application:
     async def run(self) -> int:
         """Serve until a stop is requested. Returns the exit code. Raises CannotListen."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_stop_signal, signal.Signals(number).name)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        self._handle_signals(loop)
         if early.stop_requested():
             self._stopping.set()
         settings = self.settings
@@ -158,6 +157,17 @@ class Application:
                 await loop.run_in_executor(None, self.archive.stop)
             log.info("stopped", **self._summary())
         return Exit.UNWRITTEN if self.archive is not None and self.archive.unwritten else Exit.OK
+
+    def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """As `loop.add_signal_handler` would, but not undone when the loop closes: the process still has to end then,
+        with its own exit code.
+        """
+        def on_stop(number: int, _: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._on_stop_signal, signal.Signals(number).name)
+
+        signal.signal(signal.SIGTERM, on_stop)
+        signal.signal(signal.SIGINT, on_stop)
+        signal.signal(signal.SIGHUP, lambda number, frame: loop.call_soon_threadsafe(self.reload))
 
     async def _listen(self) -> None:
         """Open every door. Raises CannotListen."""
@@ -255,6 +265,12 @@ def run(settings: Settings) -> int:
     """Run a broker until a signal stops it. Returns the exit code (config/exits.py). Raises CannotStart."""
 
     async def main() -> int:
+        try:
+            return await serve()
+        finally:
+            early.exit_decided()  # while the loop is still there to take a signal
+
+    async def serve() -> int:
         try:
             application = Application(settings)
         except PasswordFileError as error:

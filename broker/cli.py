@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
-from broker import __version__
+from broker import __version__, early
 from broker.config import Exit, Key, Loaded, SettingsError, Sources, keys, load
 from broker.config.exits import MEANINGS
 from broker.config.explain import effective, markdown
@@ -138,6 +138,7 @@ def _load(arguments: argparse.Namespace, *, on_error: Exit, whole: bool = True) 
     try:
         return load(Sources(flags=flags, environment=dict(os.environ), config=arguments.config), whole=whole)
     except SettingsError as error:
+        early.exit_decided()
         print(f"fanlightd: {error}", file=sys.stderr)
         raise SystemExit(on_error) from None
 

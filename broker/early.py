@@ -5,6 +5,8 @@ asserts that it closes none of the three, would abort the process.
 
 Imports take a second, with an archive on a busy machine several. A SIGTERM meanwhile would kill the process with its
 traces half made, and be lost in a container: there we are process 1, to which the kernel delivers only what it handles.
+
+And the last: once the exit code is decided, a signal must not change it (`exit_decided`).
 """
 
 import os
@@ -16,6 +18,7 @@ from typing import Final
 
 MODES: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 TERMINATED: Final = 128 + signal.SIGTERM
+ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _asked = False
 
@@ -30,6 +33,16 @@ def prepare(arguments: Sequence[str]) -> None:
 def stop_requested() -> bool:
     """Whether SIGTERM has come; for the one case in which nobody saw the exception (see `_stop`)."""
     return _asked
+
+
+def exit_decided() -> None:
+    """The process ends, with an exit code that is known. Signals that ask for its end are ignored from now on.
+
+    Else one that comes while a failed start is exiting would hide what the exit code says of the failure. What is
+    still to do, such as writing the log, is bounded in time.
+    """
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def open_missing() -> None:

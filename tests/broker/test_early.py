@@ -34,23 +34,34 @@ sys.meta_path.insert(0, Hold())
 
 
 class Held:
-    """A fanlightd that stands still where it begins to import a module."""
+    """A fanlightd that stands still: where it begins to import a module, or where another `script` has it wait."""
 
-    def __init__(self, folder: Path, module: str, *arguments: str, before: tuple[str, ...] = ()) -> None:
-        (folder / "sitecustomize.py").write_text(HOLDING)
+    def __init__(
+        self, folder: Path, where: str, *arguments: str, before: tuple[str, ...] = (), script: str = HOLDING,
+        wait: bool = True,
+    ) -> None:
+        (folder / "sitecustomize.py").write_text(script)
         self._says, says = os.pipe()
         waits, self._go = os.pipe()
         paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
         self.process = subprocess.Popen(
             [*before, sys.executable, "-m", "broker", *arguments],
-            env={**clean, "PYTHONPATH": paths, "HOLD": module, "SAYS": str(says), "WAITS": str(waits)},
+            env={**clean, "PYTHONPATH": paths, "HOLD": where, "SAYS": str(says), "WAITS": str(waits)},
             pass_fds=(says, waits), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         os.close(says)
         os.close(waits)
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Until it stands still."""
         with open(self._says, closefd=False) as pipe:
             assert pipe.read(4) == "here", self.process.communicate()
+
+    def go_on(self) -> None:
+        os.write(self._go, b"!")
 
     def ended(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=SECONDS)
@@ -143,3 +154,95 @@ def test_it_serves_and_stops_in_order_with_a_closed_standard_stream(closed: str)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=SECONDS)
     assert (process.returncode, b"Assertion" in said) == (Exit.OK, False)
+
+
+# Patches the interpreter that finds it: where HOLD says, the process says on one pipe that it is there, and waits.
+HELD_AT_ITS_END = """\
+import atexit, os, sys
+
+def hold():
+    os.write(int(os.environ["SAYS"]), b"here")
+    os.read(int(os.environ["WAITS"]), 1)
+
+class Stream:
+    def __init__(self, below):
+        self.below = below
+
+    def write(self, text):
+        if text.startswith("fanlightd:"):
+            hold()
+        return self.below.write(text)
+
+    def __getattr__(self, name):
+        return getattr(self.below, name)
+
+class Last:  # deleted with the modules, when Python has taken its signal handlers away
+    def __init__(self):
+        says, waits, write, read = int(os.environ["SAYS"]), int(os.environ["WAITS"]), os.write, os.read
+        self.hold = lambda: (write(says, b"here"), read(waits, 1))
+
+    def __del__(self):
+        self.hold()
+
+match os.environ["HOLD"]:
+    case "stderr":
+        sys.stderr = Stream(sys.stderr)
+    case "atexit":
+        atexit.register(hold)
+    case "teardown":
+        last = Last()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("where", ["stderr", "atexit", "teardown"])
+def test_a_signal_while_a_failed_start_exits_does_not_change_its_exit_code(
+    tmp_path: Path, where: str, number: signal.Signals
+) -> None:
+    """It could be 143: Python gives signals back to the system before it takes itself down."""
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = str(occupied.getsockname()[1])
+        held = Held(tmp_path, where, "serve", *PORTS, "--native-port", port, script=HELD_AT_ITS_END)
+        try:
+            held.process.send_signal(number)
+            held.go_on()
+            code, _, said = held.ended()
+        finally:
+            held.close()
+    assert (code, port in said, "Traceback" in said) == (Exit.UNAVAILABLE, True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("serve", "--frame-bytes-max", "x"), Exit.USAGE), (("check-config", "--frame-bytes-max", "x"), Exit.FAILED),
+     (("version",), Exit.OK)],
+)  # fmt: skip
+def test_a_sigterm_at_the_end_of_any_command_does_not_change_its_exit_code(
+    tmp_path: Path, arguments: tuple[str, ...], code: Exit
+) -> None:
+    for where in ("stderr", "atexit", "teardown"):
+        if where == "stderr" and code is Exit.OK:
+            continue  # it has nothing to complain about
+        held = Held(tmp_path, where, *arguments, script=HELD_AT_ITS_END)
+        try:
+            held.process.send_signal(signal.SIGTERM)
+            held.go_on()
+            assert held.ended()[0] == code
+        finally:
+            held.close()
+
+
+def test_a_second_sigterm_at_the_end_of_a_stop_in_order_leaves_it_one(tmp_path: Path) -> None:
+    held = Held(tmp_path, "atexit", "serve", *PORTS, script=HELD_AT_ITS_END, wait=False)
+    try:
+        assert held.process.stdout is not None
+        while '"ready"' not in (line := held.process.stdout.readline()):
+            assert line, held.process.communicate()
+        held.process.send_signal(signal.SIGTERM)
+        held.wait()
+        held.process.send_signal(signal.SIGTERM)
+        held.go_on()
+        code, _, said = held.ended()
+    finally:
+        held.close()
+    assert (code, said) == (Exit.OK, "")
