@@ -7,7 +7,6 @@ The only place that knows all parts. What a signal does is decided here; what dr
 """
 
 import asyncio
-import gc
 import signal
 import ssl
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Final
 
 import uvloop
 
-from broker import __version__, early, logs
+from broker import __version__, early, garbage, logs
 from broker.admin.figures import Figures
 from broker.admin.gatekeeper import MetricsAccess
 from broker.admin.http import AdminServer, Https
@@ -34,6 +33,7 @@ from broker.core.broker import Broker
 from broker.core.limits import Limits
 from broker.core.system_topics import SystemTopics
 from broker.doors import CannotListen, Doors, PluginError, opening, reachable
+from broker.garbage import Garbage
 from broker.net import files, tls
 from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
@@ -80,6 +80,7 @@ class Application:
             self.broker.store = self.broker.keeper = self.archive
             self.broker.marks.restore(self.archive.kept)
         self.lag = LoopLag(loop)
+        self.garbage = Garbage(thread_cpu)
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(
@@ -91,6 +92,7 @@ class Application:
                 Figures(views.COUNTERS, self.views.counters),
                 Figures(views.GAUGES, gauges=self.views.gauges, families=self.views.families),
                 Figures({}, families=self.lag.families),
+                Figures({**garbage.COUNTERS, **garbage.GAUGES}, self.garbage.counters, self.garbage.gauges),
                 Figures({}, families=lambda: limit_families(self.broker.limits)),
                 Figures({**LOGIN_COUNTERS, **LOGIN_GAUGES}, self.authenticator.counters, self.authenticator.gauges),
                 Figures(logs.COUNTERS, logs.counters),
@@ -143,13 +145,13 @@ class Application:
         try:
             await self._listen()
             log.info("ready", version=__version__, slow_policy=settings.limits.slow_policy.value)
-            # What was made until now lives as long as the process: the collector need not look at it again.
-            gc.freeze()
+            self.garbage.start()
             self.lag.start()
             await self._stopping.wait()
             await self._drain()
         finally:
             self.lag.stop()
+            self.garbage.stop()
             await self.doors.stop()
             await self.admin.stop()
             await self.authenticator.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from broker.core.client import Client, Speaker
+from broker.core.client import SILENT, Client, Speaker
 from broker.core.endings import Endings
 from broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from broker.core.flow import Flow, Later, NextTurn
@@ -29,6 +29,7 @@ from broker.core.subscription import Options, Subscription, group_name_of, nbyte
 from broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, check_publisher, hashes_of, words_of
 from broker.core.turns import Clock, Turns
 from broker.wire.fanout import Route, publish
+from broker.wire.hidden import hide, show
 from broker.wire.ledger import Ledger
 from broker.wire.message import Format, Message, Variants
 from broker.wire.outbox import Outbox
@@ -122,6 +123,7 @@ class Broker:
         )
         outbox.owner = client
         self.clients[number] = client
+        hide(client, outbox, self.clients)
         self.clients_maximum = max(self.clients_maximum, len(self.clients))
         log.info(
             "client_connected", connection=number, client=client.name, address=address, port=port, agent=agent,
@@ -141,6 +143,9 @@ class Broker:
             self.endings.end(client.subscriptions)
         self.shares.leave(client.share)
         client.outbox.discard()
+        client.speaker = SILENT  # a session may keep the client for long: not its connection
+        if client.session is None or client.session.client is not client:
+            show(client, client.outbox)
         log.info(
             "client_disconnected", connection=client.number, client=client.name, address=client.address,
             port=client.port, reason=reason, lost=client.outbox.lost,

@@ -1,7 +1,7 @@
 """A client: one connection that is through its handshake, whatever protocol it speaks."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.core.budget import Account
 from broker.wire.message import Format
@@ -36,6 +36,19 @@ class Speaker(Protocol):
     def held(self, held: bool, seconds: float) -> None:
         """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
         ...
+
+
+class Silent:
+    """The speaker of a client whose connection is closed: there is nobody to speak to."""
+
+    def subscription_ended(self, subscription: "Subscription", reason: str) -> None: ...
+    def say_goodbye(self, reason: str, text: str) -> None: ...
+    def cut_off(self, reason: str, text: str) -> None: ...
+    def unblocked(self) -> None: ...
+    def held(self, held: bool, seconds: float) -> None: ...
+
+
+SILENT: Final = Silent()
 
 
 @dataclass(slots=True, eq=False)

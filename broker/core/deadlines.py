@@ -1,9 +1,14 @@
-"""Deadlines: things with a time each, asked in order of their times. A heap that forgets lazily."""
+"""Deadlines: things with a time each, asked in order of their times. A heap that forgets lazily.
+
+There may be one for each session: the garbage collector does not look at them (wire/hidden.pxd).
+"""
 
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
+
+from broker.wire.hidden import hide
 
 Thing = TypeVar("Thing", bound=Hashable)
 
@@ -22,11 +27,14 @@ class Deadlines(Generic[Thing]):
     def set(self, thing: Thing, at: float) -> None:
         """Give a thing a deadline, in place of the one it may have."""
         order = next(self._order)
-        self._at[thing] = (at, order)
-        heappush(self._heap, (at, order, thing))
+        self._at[thing] = place = (at, order)
+        entry = (at, order, thing)
+        heappush(self._heap, entry)
+        hide(place, entry, self._at, self._heap)
         if len(self._heap) > 2 * len(self._at) + 64:
             self._heap = [(at, order, thing) for thing, (at, order) in self._at.items()]
             heapify(self._heap)
+            hide(self._heap, *self._heap)
 
     def discard(self, thing: Thing) -> None:
         self._at.pop(thing, None)

@@ -19,6 +19,7 @@ from broker.core.client import Client
 from broker.core.errors import NotPermitted
 from broker.core.limits import Limits
 from broker.core.shares import Pot, Share, Shares, principal_of
+from broker.wire.hidden import hide
 
 
 class Mark(NamedTuple):
@@ -108,8 +109,9 @@ class Marks:
             self.shares.take(share, Pot.MARKS)
         for order in (self._known, share.producers):
             order.pop(key, None)
-        self._known[key] = Progress(place, share, connection)
+        self._known[key] = progress = Progress(place, share, connection)
         share.producers[key] = None
+        hide(key, place, progress, self._known, share.producers)
 
     def _make_room(self, share: Share) -> None:
         """Forget the principal's own idlest producers; those of the one with most, if it has none."""

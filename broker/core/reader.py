@@ -49,6 +49,11 @@ class Reader(ABC):
         lane.hear(now)
         self._complained = False
 
+    @property
+    def things(self) -> tuple[object, ...]:
+        """What it is made of and lasts as long, of what the garbage collector looks at (wire/hidden.pxd)."""
+        return self, self.lane, self.inbox
+
     # -- the protocol's ---------------------------------------------------------------------------------------------
 
     @property

@@ -30,6 +30,7 @@ from broker.core.topics import (
     reserved,
     sees_reserved,
 )
+from broker.wire.hidden import hide
 from broker.wire.ledger import Ledger
 from broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 
@@ -117,11 +118,13 @@ class Retained:
             if id == len(self._entries):
                 self._entries.append(None)
             self._ids[key] = id
+            hide(key, self._ids)
             self._index(id).insert(kept.topic, id, syntax=SYNTAXES[kept.syntax])
         elif old is not None:
             self._respell(old.message, kept, id)
             self._uncount(old)
         self._entries[id] = entry
+        hide(entry, self._entries)  # nothing else refers to it: it is freed when it is taken out
         self._count(entry)
         if kept.expires_at != NEVER:
             self._deadlines.set(id, kept.expires_at)

@@ -36,6 +36,7 @@ from broker.core.topics import (
 from broker.core.turns import Turns
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.gather import gather
+from broker.wire.hidden import hide
 from broker.wire.ledger import Account, Ledger
 from broker.wire.message import Variant, Variants
 from broker.wire.routes import RouteCache
@@ -80,6 +81,7 @@ class Router:
         self._free_slots: list[int] = []
         # Messages so far on topics whose route is forgotten: a topic stays hot when a subscriber comes or goes.
         self._messages_before: dict[bytes, int] = {}
+        hide(self._by_id, self._slots)  # of what the garbage collector does not look at either
 
     def __len__(self) -> int:
         return len(self._by_id) - len(self._free)
@@ -188,6 +190,7 @@ class Router:
         self.routes.clear()
         self._topics = []
         self._slots = []
+        hide(self._slots)
         self._free_slots = []
         self._turns.later(self._give_back)
 

@@ -88,6 +88,11 @@ class Session:
         self.unreleased = Identifiers(self.pot)
         self.charge()
 
+    @property
+    def things(self) -> tuple[object, ...]:
+        """The objects that it is made of, of those that the garbage collector looks at (wire/hidden.pxd)."""
+        return self, self.window, self.unreleased, self.client, self.client.outbox
+
     def charge(self) -> None:
         """Enter what it takes now, its identifiers received and its window's table not included."""
         nbytes = 0 if self.ended else nbytes_of(self.name, self.user, self.client.label, self.will)

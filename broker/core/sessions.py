@@ -25,6 +25,7 @@ from broker.core.shares import Pot, principal_of
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.topics import SYNTAXES
 from broker.core.will import Wills
+from broker.wire.hidden import hide, show
 from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from broker.wire.outbox import Outbox
 from broker.wire.window import Window
@@ -119,6 +120,7 @@ class Sessions:
             self._rejoin(session, client)
         client.session = session
         client.subscriptions = session.subscriptions
+        hide(*session.things, self._by_name)
         if wanted.frame_max is not None:
             outbox.frame_max = wanted.frame_max
         session.window.attach(outbox, min(wanted.receive_max, limits.inflight_messages_max))
@@ -135,6 +137,7 @@ class Sessions:
     def _rejoin(self, session: Session, client: Client) -> None:
         self.resumed += 1
         before, session.client = session.client, client
+        show(before, before.outbox)
         client.inbox = before.inbox  # the session's subscriptions to it are in force
         if before.format is not client.format:
             variants = self.broker.variants
@@ -180,6 +183,7 @@ class Sessions:
                 self._publish_will(session, now)
         if session.expiry > 0:
             session.share.away[session] = None
+            hide(session.share.away)
         if 0 < session.expiry < inf:
             self._away.set(session, now + session.expiry)
 
@@ -200,6 +204,7 @@ class Sessions:
         session.share.away.pop(session, None)
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
+        show(*session.things)
         self.broker.shares.give_back(session.share, Pot.SESSIONS)
         log.info("session_ended", client=session.name, lost=lost)
 

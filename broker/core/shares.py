@@ -30,6 +30,7 @@ import structlog
 
 from broker.core.errors import LimitExceeded
 from broker.core.limits import Limits
+from broker.wire.hidden import hide, show
 from broker.wire.ledger import Account, Ledger, Part
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Shares:
 
     def take(self, share: Share, pot: Pot, count: int = 1) -> None:
         """Count what a principal holds in addition."""
-        self._known[share.principal] = share
+        self._keep(share)
         share.held[pot] += count
         self.totals[pot] += count
 
@@ -217,7 +218,7 @@ class Shares:
 
     def join(self, share: Share) -> None:
         """A client of this principal is connected."""
-        self._known[share.principal] = share
+        self._keep(share)
         share.clients += 1
 
     def leave(self, share: Share) -> None:
@@ -225,9 +226,15 @@ class Shares:
         share.clients -= 1
         self._forget_if_empty(share)
 
+    def _keep(self, share: Share) -> None:
+        if self._known.get(share.principal) is not share:
+            self._known[share.principal] = share
+            hide(share, self._known)
+
     def _forget_if_empty(self, share: Share) -> None:
         if share.empty:
             self._known.pop(share.principal, None)
+            show(share, share.away)
 
     def sweep(self) -> None:
         """Log the principals whose stored bytes reached their share since the last call."""

@@ -21,6 +21,7 @@ from broker.net.arrival import Arrival, peer_of
 from broker.net.flush import Sink
 from broker.net.tls import name_of
 from broker.net.traffic import Traffic
+from broker.wire.hidden import hide, show
 from broker.wire.inbox import Inbox, ReceiveBuffer
 from broker.wire.lane import Lane
 from broker.wire.outbox import Outbox
@@ -46,6 +47,8 @@ class ProtocolConnection(Protocol):
 
     @property
     def lane(self) -> Lane: ...
+    @property
+    def things(self) -> tuple[object, ...]: ...
     def receive(self, now: float) -> None: ...
     def take(self, event: int | None, now: float) -> None: ...
     def authenticated(self, identity: Identity, now: float) -> None: ...
@@ -119,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._open(self._transport, socket.fd, waits=True)
         if self._protocol is not None:
             self._socket = socket
+            hide(socket)
             socket.attach(self, self._protocol)
 
     def _open(self, transport: asyncio.Transport, fd: int, *, waits: bool = False) -> None:
@@ -128,6 +132,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         outbox = self._protocol.outbox
         self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd, waits)
+        hide(self._sink)
 
     def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
         assert self._protocol is not None
@@ -193,6 +198,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._protocol is not None:
             released = self._protocol.lost(self.close_reason)
             self._protocol.outbox.sink = None
+            show(self._sink, self._socket)
             self.home.closed(self)
             for client in released:
                 client.speaker.unblocked()

@@ -21,6 +21,7 @@ from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.tls_door import TlsDoor
 from broker.net.traffic import Traffic
+from broker.wire.hidden import hide, show
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 
@@ -91,6 +92,7 @@ class Listener:
         self._refusing: set[Connection] = set()
         self._draining = False
         self._round: list[Connection] = []
+        self.drained = self._drained  # one for all connections
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -229,6 +231,7 @@ class Listener:
         protocol.inbox.meter = protocol.outbox.meter = connection.traffic.meter
         connection.traffic.connections += 1
         self._connections[connection] = protocol
+        hide(connection, *protocol.things, protocol.outbox, self._connections)
         self._empty.clear()
         if arrival is not None:
             # It keeps its place, and the time it came.
@@ -264,6 +267,9 @@ class Listener:
         protocol = self._connections.pop(connection, None)
         if protocol is None:
             return
+        show(connection, *protocol.things)
+        if protocol.client is None:  # else it was the client's in the end
+            show(protocol.outbox)
         connection.traffic.connections -= 1
         self.ended += 1
         self.handshakes_failed += protocol.client is None
@@ -296,7 +302,7 @@ class Listener:
         if rest := left[RECHECKED_PER_TURN:]:
             asyncio.get_running_loop().call_soon(self._recheck, rest)
 
-    def drained(self, outbox: Outbox) -> None:
+    def _drained(self, outbox: Outbox) -> None:
         """Let the publishers go on that `outbox` held back, in a turn of their own."""
         now = self.clock()
         self.broker.standstills.note(now, TICK_SECONDS)  # of a hold that ends with a standstill, only the rest counts

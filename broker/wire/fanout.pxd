@@ -31,6 +31,7 @@ cdef class Group
 
 # What few subscriptions have: made for those, so that the others need no place for it.
 @cython.final
+@cython.no_gc
 cdef class Extras:
     cdef:
         object waiting                    # deque of frames (bytes) that wait for credit, or None
@@ -78,7 +79,9 @@ cdef class Target:
     cdef int fault(self, error) except -1
     cpdef int discard(self) except -1
 
+# It, its queue and its sources are in no cycle without a Target, so they are not the collector's either.
 @cython.final
+@cython.no_gc
 cdef class Group:
     cdef:
         readonly str name
@@ -93,6 +96,7 @@ cdef class Group:
     cdef Outbox blocker(self, Outbox publisher)
 
 @cython.final
+@cython.no_gc
 cdef class Route:
     cdef:
         readonly bytes key

@@ -14,14 +14,12 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from broker.wire.frames cimport FIRM, MESSAGE
+from broker.wire.hidden cimport unseen
 from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare
 from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.window cimport Flight, Queue, Source, Window
-
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(void* thing)
 
 cdef enum:
     UNLIMITED_CREDIT = -1
@@ -33,6 +31,7 @@ cdef enum:
     LATE_BODY = 256    # bytes, from which on a body is shared by those whose outbox is full: a reference costs less
 
 
+@cython.no_gc
 cdef class Extras:
     """What few subscriptions have."""
 
@@ -67,7 +66,7 @@ cdef class Target:
         if parts is not None:
             self.extra().parts = unseen(parts)
         if credit != UNLIMITED_CREDIT:
-            self.extra().waiting = deque()
+            self.extra().waiting = unseen(deque())
             self.extras.waiting_max = waiting_max
 
     cdef Extras extra(self):
@@ -304,14 +303,7 @@ cdef enum:
     TOPIC_COPIES = 4             # of a topic: the key, the index and its words
 
 
-cdef inline list unseen(list members):
-    """A list of what the garbage collector does not look at, so that it need not look at the list either: it would
-    go through every route again and again, in one piece, and a route may have as many targets as there are filters.
-    """
-    PyObject_GC_UnTrack(<void*> members)
-    return members
-
-
+@cython.no_gc
 cdef class Route:
     """Who gets messages on one topic. Immutable; a change in the subscriptions makes a new one."""
 
@@ -319,7 +311,7 @@ cdef class Route:
         cdef Target target
         self.key = key
         self.targets = unseen(targets)
-        self.groups = groups
+        self.groups = unseen(groups)
         self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))
         for target in targets:
             if target.extras is not None and target.extras.parts is not None:

@@ -1,5 +1,6 @@
 # A queue group; a part of fanout.pyx, which knows what a Target is.
 
+@cython.no_gc
 cdef class Group:
     """A queue group: each message goes to one member.
 
@@ -10,7 +11,7 @@ cdef class Group:
 
     def __cinit__(self, str name=""):
         self.name = name
-        self.members = []
+        self.members = unseen([])
 
     def add(self, Target target not None, Queue queue=None):
         """A member; with a window it needs the queue, which the first one gives to the group."""

@@ -1,5 +1,6 @@
 # A queue of messages; a part of window.pyx, which knows what a Flight is.
 
+@cython.no_gc
 cdef class Queue:
     """Messages that cannot be sent now: at most `messages_max`, of at most `bytes_max` bytes."""
 
@@ -34,7 +35,7 @@ cdef class Queue:
             oldest.message.release(ledger, self.account)
             oldest.state = ENDED
         if self.flights is NOTHING:
-            self.flights = deque()
+            self.flights = unseen(deque())
         self.flights.append(flight)
         self.entered(flight, 1)
         return True
@@ -70,7 +71,7 @@ cdef class Queue:
     cdef int put_back(self, Flight flight) except -1:
         """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
         if self.flights is NOTHING:
-            self.flights = deque()
+            self.flights = unseen(deque())
         self.flights.appendleft(flight)
         return self.entered(flight, 1)
 
@@ -114,7 +115,7 @@ cdef class Queue:
         cdef object old = self.flights
         if self.mortal == 0:
             return 0
-        self.flights = deque()
+        self.flights = unseen(deque())
         for flight in old:
             if flight.message.expires_at > now:
                 self.flights.append(flight)

@@ -13,6 +13,7 @@ from libc.string cimport memcmp
 
 from broker.wire.collector cimport Collector
 from broker.wire.fanout cimport Route
+from broker.wire.hidden cimport unseen
 
 cdef extern from *:
     """
@@ -43,7 +44,7 @@ cdef class RouteCache:
         self.most_bytes = most_bytes
         self.collector = Collector()
         # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
-        self.kept = OrderedDict()
+        self.kept = unseen(OrderedDict())
         self.rebuild(FIRST_SLOTS)
 
     def __dealloc__(self):

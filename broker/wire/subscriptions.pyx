@@ -14,6 +14,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from broker.wire.fanout cimport Target
+from broker.wire.hidden cimport unseen
 
 cdef enum:
     FIRST_SLOTS = 4
@@ -86,7 +87,7 @@ cdef class Subscriptions:
     def cancel(self):
         """All are to deliver nothing more; a list of them. Some ms for 100,000: there is a turn for all else."""
         cdef Py_ssize_t at
-        cdef list found = []
+        cdef list found = unseen([])
         for at in range(self.mask + 1):
             if self.slots[at] is not NULL:
                 (<Target> self.slots[at]).ended = True

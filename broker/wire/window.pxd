@@ -38,6 +38,7 @@ cdef class Flight:
         uint64_t order                # of its PUBLISH, or of its PUBREC
 
 @cython.final
+@cython.no_gc
 cdef class Queue:
     cdef:
         Ledger ledger
@@ -58,6 +59,7 @@ cdef class Queue:
     cdef int entered(self, Flight flight, int sign) noexcept
     cdef bint over(self, int quarters) noexcept
 
+@cython.no_gc
 cdef class Source:
     cdef:
         readonly Queue queue

@@ -15,6 +15,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
 from broker.wire.frames cimport FIRM, MESSAGE
+from broker.wire.hidden cimport unseen
 from broker.wire.ledger cimport Account, Ledger, Pot
 from broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
 from broker.wire.outbox cimport Outbox
@@ -48,6 +49,7 @@ cdef tuple NOTHING = ()
 include "queue.pxi"
 
 
+@cython.no_gc
 cdef class Source:
     """A queue group's queue, as one member takes from it."""
 
@@ -65,8 +67,8 @@ cdef class Window:
         self.ledger = outbox.ledger
         self.pot = pot if pot is not None else self.ledger.sessions
         self.again = NOTHING
-        self.sources = []
-        self.slots = [None] * FIRST_SLOTS
+        self.sources = unseen([])
+        self.slots = unseen([None] * FIRST_SLOTS)
         self.mask = FIRST_SLOTS - 1
 
     def __dealloc__(self):
@@ -166,7 +168,7 @@ cdef class Window:
         for flight in self.slots:
             if flight is not None:
                 slots[flight.identifier & self.mask] = flight
-        self.slots = slots
+        self.slots = unseen(slots)
         return 0
 
     # -- an acknowledgement comes -----------------------------------------------------------------------------------
@@ -354,7 +356,7 @@ cdef class Window:
                 self.ledger.redelivered += 1
             else:
                 if self.again is NOTHING:
-                    self.again = deque()
+                    self.again = unseen(deque())
                 self.again.append(flight)
         self.pump(now)
 

@@ -138,6 +138,10 @@ class NativeConnection(Reader):
 
     # -- what the transport tells -----------------------------------------------------------------------------------
 
+    @property
+    def things(self) -> tuple[object, ...]:
+        return *super().things, self.replays, self.refusals
+
     def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
         self.state = State.CLOSED
