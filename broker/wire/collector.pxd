@@ -12,6 +12,7 @@
 #
 # A run is under way only within one Lane.advance, and only as long as every message fits into every outbox that it is for.
 
+cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.fanout cimport Route, Target
@@ -39,6 +40,7 @@ cdef struct Strand:
     Py_ssize_t room         # bytes that all of them take
     Py_ssize_t frame_max
 
+@cython.final
 cdef class Collector(Settler):
     cdef:
         public Py_ssize_t reference_bytes  # a run of less is copied
@@ -64,7 +66,7 @@ cdef class Collector(Settler):
     cdef Outbox held_back_by(self)
     cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
-    cdef bint write(self, Message message) except -1
+    cdef int settle_run(self) except -1
     cdef int hand_over(self, Run run, Target target) except -1
     cdef bint held_back(self, Outbox publisher) except -1
     cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1

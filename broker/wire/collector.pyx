@@ -12,9 +12,9 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 
 from broker.wire.frames cimport MESSAGE
-from broker.wire.fanout cimport Group, Route, Target, fan_out
+from broker.wire.fanout cimport Give, Group, Route, Target, deliver_to, fan_out
 from broker.wire.ledger cimport CONVERSION, Ledger
-from broker.wire.message cimport SHARED_BODY, Message, Variant, begin, number_into, prepare
+from broker.wire.message cimport SHARED_BODY, Message, Prepare, Variant, begin, number_into, prepare, raised
 from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.run cimport RUN_BYTES, Run
 
@@ -29,6 +29,15 @@ cdef enum:
 cdef inline void clear(Chain* chain) noexcept:
     chain.length = 0
     chain.first = chain.last = -1
+
+
+cdef int forget_raised() except -1:
+    """Drop the exception that an unchecked call has left."""
+    try:
+        raised()
+    except Exception:
+        pass
+    return 0
 
 
 cdef Variant steady_of(Variant variant, Message message):
@@ -198,17 +207,19 @@ cdef class Collector(Settler):
         cdef Strand* strand
         cdef Variant variant
         cdef Run run
+        cdef int written
         cdef Py_ssize_t size, i, octets = 0, joined = 0, others = self.aside.length + PyList_GET_SIZE(route.groups)
         if message.qos != self.qos or (others and ledger.pausing and self.held_back(publisher)):
             return -1
         begin(message)
-        if not self.write(message):
-            return -1
         for i in range(self.n_strands):
             strand = &self.strands[i]
             variant = <Variant> strand.variant
             run = <Run> strand.run
-            if not variant.written or variant.shared is not NULL \
+            written = (<Prepare> prepare)(variant, message)
+            if written < 0:
+                forget_raised()    # `fan_out` meets it again, at each target
+            if written <= 0 or variant.shared is not NULL \
                     or variant.hole_size == 2 or variant.firm or (variant.hole_size == 4 and not strand.numbered):
                 return -1
             size = variant.head_size + variant.body_size
@@ -244,34 +255,22 @@ cdef class Collector(Settler):
         ledger.count_recipients(joined, 1)
         return joined
 
-    cdef bint write(self, Message message) except -1:
-        """Make the templates of all strands. False if one cannot be made: `fan_out` meets that again, at each target."""
-        cdef int i
-        try:
-            for i in range(self.n_strands):
-                prepare(<Variant> self.strands[i].variant, message)
-        except Exception:
-            return False
-        return True
-
     cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1:
         """To those that take no part. The run may be settled by that: somebody is flushed."""
         cdef Py_ssize_t at = self.aside.first, routed = 0
-        cdef Target target = None
+        cdef Target target
         cdef Group group
         cdef Route route = self.route
         self.adding = True
         try:
             while at >= 0:
-                try:
-                    while at >= 0:
-                        target = <Target> self.links[at].target
-                        at = self.links[at].following
-                        if target.listens(publisher):
-                            target.deliver(message, target.variant)
-                            routed += 1
-                except Exception as error:
-                    target.fault(error)
+                target = <Target> self.links[at].target
+                at = self.links[at].following
+                if target.listens(publisher):
+                    if (<Give> deliver_to)(target, message) < 0:
+                        target.failed()
+                    else:
+                        routed += 1
             for group in route.groups:
                 routed += group.give(publisher, message)
         finally:
@@ -294,13 +293,14 @@ cdef class Collector(Settler):
         return False
 
     cdef int settle(self) except -1:
+        return self.settle_run() if self.route is not None else 0
+
+    cdef int settle_run(self) except -1:
         """Put what was joined into the outboxes."""
         cdef Strand* strand
         cdef Run run
         cdef Target target = None
         cdef Py_ssize_t at, i, most = 0
-        if self.route is None:
-            return 0
         self.ledger.joining = None
         self.ledger.copies += self.n_links
         self.route = None

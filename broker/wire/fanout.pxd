@@ -76,6 +76,7 @@ cdef class Target:
     cdef int deliver(self, Message message, Variant variant) except -1
     cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
+    cdef int failed(self) except -1
     cdef int fault(self, error) except -1
     cpdef int discard(self) except -1
 
@@ -108,5 +109,10 @@ cdef class Route:
         public Tap tap                    # who keeps what passes here, or None
 
     cdef Outbox blocker(self, Outbox publisher)
+
+ctypedef int (*Give)(Target, Message) noexcept    # what is called unchecked: see message.pxd
+
+cdef inline int deliver_to(Target target, Message message) except -1:
+    return target.deliver(message, target.variant)
 
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1

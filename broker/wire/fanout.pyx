@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.hidden cimport unseen
 from broker.wire.ledger cimport CONVERSION, Ledger
-from broker.wire.message cimport Message, Variant, begin, number_into, prepare
+from broker.wire.message cimport Message, Variant, begin, number_into, prepare, raised
 from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox, count_published
 from broker.wire.window cimport Flight, Queue, Source, Window
@@ -193,6 +193,14 @@ cdef class Target:
             self.remaining -= 1
             if self.remaining == 0:
                 self.end()
+        return 0
+
+    cdef int failed(self) except -1:
+        """`fault`, of what an unchecked call has left."""
+        try:
+            raised()
+        except Exception as error:
+            self.fault(error)
         return 0
 
     cdef int fault(self, error) except -1:
@@ -382,10 +390,19 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     return True
 
 
+cdef inline int give(Target target, Message message) except -1:
+    """One copy. 1 if its payload is still to be counted, else 0."""
+    if pass_on(target, message):
+        return 1
+    target.deliver(message, target.variant)
+    return 0
+
+
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
     """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
-    cdef Py_ssize_t i = 0, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
-    cdef Target target = None
+    cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
+    cdef int given
+    cdef Target target
     cdef Group group
     if ledger.joining is not None:
         ledger.joining.settle()
@@ -397,19 +414,15 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     begin(message)
     if route.tap is not None:
         route.tap.take(ledger, publisher, message)
-    while i < n:
-        try:    # around the loop: entering it costs something, too
-            while i < n:
-                target = <Target> PyList_GET_ITEM(route.targets, i)
-                i += 1
-                if target.listens(publisher):
-                    if pass_on(target, message):
-                        passed += 1
-                    else:
-                        target.deliver(message, target.variant)
-                    routed += 1
-        except Exception as error:
-            target.fault(error)
+    for i in range(n):
+        target = <Target> PyList_GET_ITEM(route.targets, i)
+        if target.listens(publisher):
+            given = (<Give> give)(target, message)
+            if given < 0:
+                target.failed()
+            else:
+                passed += given
+                routed += 1
     ledger.payload_out += passed * message.payload_size
     for group in route.groups:
         routed += group.give(publisher, message)

@@ -121,10 +121,10 @@ cdef class Ledger:
 
     cdef inline void count_recipients(self, Py_ssize_t count, int messages) noexcept:
         """`messages`: 1, or -1 to take one back."""
-        cdef int i = 0
-        cdef Py_ssize_t most = 0
-        while i < RECIPIENTS - 1 and count > most:
+        cdef int i = count > 0
+        cdef Py_ssize_t most = 1
+        while count > most and i < RECIPIENTS - 1:
             i += 1
-            most = 10 * most if most else 1
+            most *= 10
         self.by_recipients[i] += messages
         self.recipients += messages * count

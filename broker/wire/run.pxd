@@ -8,6 +8,7 @@
 
 cimport cython
 from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
 
 from broker.wire.message cimport Variant
 
@@ -25,7 +26,14 @@ cdef class Run:
     cdef inline bint takes(self, Py_ssize_t octets) noexcept:
         return self.size + octets <= RUN_BYTES and self.messages < RUN_MESSAGES
 
-    cdef void add(self, Variant variant) noexcept
+    cdef inline void add(self, Variant variant) noexcept:
+        """Append what a variant's template says. The caller has asked `takes`."""
+        memcpy(self.data + self.size, variant.head, variant.head_size)
+        memcpy(self.data + self.size + variant.head_size, variant.body, variant.body_size)
+        self.size += variant.head_size + variant.body_size
+        self.ends[self.messages] = <uint32_t> self.size
+        self.messages += 1
+
     cdef int trim(self) noexcept
     cdef Py_ssize_t index(self, Py_ssize_t offset) noexcept
     cdef Py_ssize_t between(self, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -7,9 +7,6 @@ all of them send from stays in it. Only whole messages are sent or dropped, as i
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
-
-from broker.wire.message cimport Variant
 
 
 cdef class Run:
@@ -24,14 +21,6 @@ cdef class Run:
     def __dealloc__(self):
         free(self.data)
         free(self.ends)
-
-    cdef void add(self, Variant variant) noexcept:
-        """Append what a variant's template says. The caller has asked `takes`."""
-        memcpy(self.data + self.size, variant.head, variant.head_size)
-        memcpy(self.data + self.size + variant.head_size, variant.body, variant.body_size)
-        self.size += variant.head_size + variant.body_size
-        self.ends[self.messages] = <uint32_t> self.size
-        self.messages += 1
 
     cdef int trim(self) noexcept:
         """It is complete: give back what it did not need, for a slow consumer may keep it for long."""

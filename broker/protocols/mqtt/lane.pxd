@@ -9,6 +9,8 @@
 # Bytes that cannot begin a packet are refused as early as framing.PacketDecoder refuses them, in its words.
 # What is wrong with a PUBLISH the codec says: the body is read again, the connection is over anyway.
 
+cimport cython
+
 from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.ledger cimport Pot
@@ -17,6 +19,7 @@ from broker.wire.window cimport Window
 
 from broker.protocols.mqtt.publish_body cimport PublishBody
 
+@cython.final
 cdef class Lane(AnyLane):
     cdef:
         public Py_ssize_t packet_max      # bytes of a packet, its fixed header included

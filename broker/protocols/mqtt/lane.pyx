@@ -345,7 +345,11 @@ cdef class Lane(AnyLane):
             self.stop()
             return False
         self.routed = routed
-        self.unkept = self.message.qos and self.ledger.unkept
+        if self.message.qos == 0:
+            self.unkept = False
+            self.pass_packet()
+            return True
+        self.unkept = self.ledger.unkept
         if self.unkept and not self.has_properties:
             # 3.1.1 has no word for it: the publisher waits. Nobody got the message, so it may be published again.
             self.ledger.messages_in -= 1

@@ -10,6 +10,7 @@
 #   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | mark, unknown fields
 #   MESSAGE   N | 9x 04 | ce number(u32) | topic payload headers syntax reply |
 
+cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.fanout cimport Route
@@ -36,6 +37,7 @@ cdef struct Publish:
     uint32_t fields                 # of the array, type included, those behind reply not
     uint32_t at                     # the field that is being looked at: the one at fault, if one is
 
+@cython.final
 cdef class Lane(AnyLane):
     cdef:
         public Py_ssize_t frame_max       # bytes of a frame's body
