@@ -18,6 +18,7 @@ from broker.core.subscription import Options, Subscription
 from broker.core.topics import Unspellable, respell
 from broker.protocols.native.format import FORMAT
 from matchcore import reference
+from tests.broker.core.parts import at_once
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 VECTORS: dict[str, Any] = json.loads((DOCS / "topics-vectors.json").read_text(encoding="utf-8"))
@@ -82,7 +83,7 @@ class Nobody:
 def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_word(
     filter: Any, filter_syntax: str, topic: Any, topic_syntax: str, reached: bool, why: str
 ) -> None:
-    broker = Broker(Limits(), schedule=lambda: None)
+    broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
     client = broker.connect(
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
@@ -94,7 +95,7 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
 
 @pytest.mark.parametrize(("filter", "syntax", "why"), rows("private"))
 def test_in_the_broker_an_inbox_is_open_to_its_own_client_alone(filter: Any, syntax: str, why: str) -> None:
-    broker = Broker(Limits(), schedule=lambda: None)
+    broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
     client = broker.connect(
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )

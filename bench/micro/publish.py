@@ -67,7 +67,7 @@ class Way:
     def __init__(self, subscribers: int, batches: Iterator[bytes], plain: bool = False) -> None:
         self.batches = batches
         limits = Limits(slow_policy=SlowPolicy.DROP_NEWEST, routes_max=MESSAGES)
-        self.broker = Broker(limits, lambda: None)
+        self.broker = Broker(limits, lambda: None, lambda work: work())
         shared = ReceiveBuffer()
         self.publisher = connect(self.broker, shared)
         self.publisher.lane.plain = plain

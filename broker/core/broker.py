@@ -47,12 +47,12 @@ class Broker:
     """One broker.
 
     schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
-    next_turn  called with what is to be called when everybody else has had a turn; without it, nothing is put off
+    next_turn  called with what is to be called when everybody else has had a turn: a loop's `call_soon`; never at once
     later      called with seconds, and with what is to be called after them, with the time; without it, sweeps do that
     """
 
     def __init__(
-        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn | None = None,
+        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
         later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
     ) -> None:
         self.limits = limits
@@ -64,7 +64,7 @@ class Broker:
         self.variants = Variants()
         self.shares = Shares(self.ledger, limits)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
-        self.flow = Flow(self.ledger, limits, later, next_turn and self.turns.later)
+        self.flow = Flow(self.ledger, limits, self.turns.later, later)
         self.retained = Retained(self.ledger, limits, self.shares)
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
         self.store: Store = MemoryStore()

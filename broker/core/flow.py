@@ -52,13 +52,11 @@ class Hold(NamedTuple):
 
 
 class Flow:
-    """later      calls back when so many seconds are over; without it the next sweep does what is due
-    next_turn  calls back when everybody else has had a turn; without it, at once
+    """next_turn  calls back when everybody else has had a turn
+    later      calls back when so many seconds are over; without it the next sweep does what is due
     """
 
-    def __init__(
-        self, ledger: Ledger, limits: Limits, later: Later | None = None, next_turn: NextTurn | None = None
-    ) -> None:
+    def __init__(self, ledger: Ledger, limits: Limits, next_turn: NextTurn, later: Later | None = None) -> None:
         self.ledger = ledger
         self.limits = limits
         self.publishers_paused = 0
@@ -267,10 +265,7 @@ class Flow:
 
     def _go_on(self, clients: Iterable[Client]) -> None:
         for client in clients:
-            if self._next_turn is not None:
-                self._next_turn(client.speaker.unblocked)
-            else:
-                client.speaker.unblocked()
+            self._next_turn(client.speaker.unblocked)
 
     # -- to be looked at --------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class Router:
     """Subscriptions in, routes out. It knows no connection, no protocol and no clock."""
 
     def __init__(
-        self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants, turns: Turns | None = None
+        self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants, turns: Turns
     ) -> None:
         self.routes = routes
         self.limits = limits
@@ -73,7 +73,7 @@ class Router:
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._filters_bytes = 0  # entered in the ledger
         self._groups: dict[GroupKey, Group] = {}
-        self._turns = turns if turns is not None else Turns(ledger, None)
+        self._turns = turns
         self._topics: list[matchcore.NameIndex] = []  # of PART slots each
         self._slots: list[Route | None] = []
         self._gone: deque[Route] = deque()  # out of the cache; their slots are still to be given back

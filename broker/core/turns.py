@@ -20,13 +20,13 @@ Work = Callable[[], Any]
 
 
 class Turns:
-    """soon   calls a function in the loop's next turn; without it, nothing is put off
+    """soon   calls a function in the loop's next turn, never at once: who puts off work is in the middle of some
     clock  the broker's
     cpu    seconds of the processor that this thread has used
     """
 
     def __init__(
-        self, ledger: Ledger, soon: Callable[[Work], Any] | None, clock: Clock | None = None, cpu: Clock | None = None
+        self, ledger: Ledger, soon: Callable[[Work], Any], clock: Clock | None = None, cpu: Clock | None = None
     ) -> None:
         self._ledger = ledger
         self._soon = soon
@@ -43,7 +43,7 @@ class Turns:
 
     def begin(self) -> None:
         """Somebody is read from, or a tick has come. All that begins in one turn of the loop has one time together."""
-        if self._begun or self._soon is None or self._ledger.clock is None:
+        if self._begun or self._ledger.clock is None:
             return
         self._begun = True
         self._ledger.turn_ends = self._ledger.clock() + TURN_SECONDS
@@ -64,10 +64,7 @@ class Turns:
         return self._ledger.turn_over()
 
     def later(self, work: Work) -> None:
-        """Do this when all that waits already has had its time; at once, if nothing is put off."""
-        if self._soon is None:
-            work()
-            return
+        """Do this when all that waits already has had its time."""
         self._waiting.append(work)
         if not self._expected:
             self._expected = True
@@ -87,5 +84,5 @@ class Turns:
         finally:  # a fault in one must not keep those that wait behind it
             self._note()
             self._expected = bool(self._waiting)
-            if self._expected and self._soon is not None:
+            if self._expected:
                 self._soon(self._go_on)

@@ -97,7 +97,7 @@ def try_octets(octets: bytes, *, piece: int, greet: bool) -> None:
 
     Raises AssertionError if anything that must hold does not.
     """
-    broker = Broker(LIMITS, schedule=lambda: None)
+    broker = Broker(LIMITS, schedule=lambda: None, next_turn=lambda work: work())
     shared = ReceiveBuffer()
     honest = Wire(broker, shared)
     honest.send(HELLO + SUBSCRIBE_TO_ALL)

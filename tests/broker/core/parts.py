@@ -1,5 +1,6 @@
 """Clients without a connection, for tests of the core."""
 
+from collections.abc import Callable
 from typing import Any
 
 from broker.core.broker import Broker
@@ -31,9 +32,15 @@ class Listener:
         self.told.append(("held",) if held else ("goes on", round(seconds, 6)))
 
 
+def at_once(work: Callable[[], Any]) -> None:
+    """In place of a loop's `call_soon`, where nobody is in the middle of anything that could be put off."""
+    work()
+
+
 def broker_with(**limits: Any) -> Broker:
     """Unless a test is about them: full outboxes act at once, and clients may choose any policy."""
-    return Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
+    limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
+    return Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
 
 
 def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:

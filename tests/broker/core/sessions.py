@@ -11,7 +11,7 @@ from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES
 from broker.core.will import Will
 from broker.wire.message import Format, Message
-from tests.broker.core.parts import Listener
+from tests.broker.core.parts import Listener, at_once
 from tests.broker.wire.formats import LineFormat
 
 SYNTAX = SYNTAXES.index("mqtt")
@@ -74,7 +74,8 @@ class Peer:
 class World:
     def __init__(self, **limits: Any) -> None:
         # As in parts.py.
-        self.broker = Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
+        limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
+        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
         self.format: Format = LineFormat("lines")
         self.now = 1_000.0
 

@@ -9,7 +9,7 @@ from broker.core.client import Client
 from broker.core.limits import Limits, SlowPolicy
 from broker.core.views import Views
 from broker.wire.outbox import Outbox
-from tests.broker.core.parts import Listener, broker_with, connect, subscribe
+from tests.broker.core.parts import Listener, at_once, broker_with, connect, subscribe
 from tests.broker.wire.publisher import Publisher
 
 
@@ -155,7 +155,7 @@ def test_a_publisher_is_held_no_longer_for_many_slow_consumers_than_for_one() ->
 def test_time_is_up_when_it_is_up_and_not_at_the_next_sweep() -> None:
     calls: list[tuple[float, Callable[[float], None]]] = []
     limits = Limits(burst_seconds_max=0.1, burst_window_seconds=10)
-    broker = Broker(limits, lambda: None, None, lambda seconds, then: calls.append((seconds, then)))
+    broker = Broker(limits, lambda: None, at_once, lambda seconds, then: calls.append((seconds, then)))
     (slow, _), (first, told), (second, _) = connect(broker), connect(broker), connect(broker)
     broker.flow.hold(first, slow.outbox, 5.0)
     broker.flow.hold(second, slow.outbox, 5.02)
@@ -169,7 +169,7 @@ def test_time_is_up_when_it_is_up_and_not_at_the_next_sweep() -> None:
 
 def test_a_call_back_that_comes_after_the_hold_is_over_does_nothing_and_asks_for_no_other() -> None:
     calls: list[Callable[[float], None]] = []
-    broker = Broker(Limits(), lambda: None, None, lambda seconds, then: calls.append(then))
+    broker = Broker(Limits(), lambda: None, at_once, lambda seconds, then: calls.append(then))
     (slow, _), (publisher, told) = connect(broker), connect(broker)
     broker.flow.hold(publisher, slow.outbox, 5.0)
     assert broker.flow.drained(slow.outbox, 5.01) == [publisher]
@@ -264,7 +264,7 @@ def test_a_standstill_of_the_broker_takes_nothing_of_a_budget(policy: str, budge
 def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and_asks_for_another() -> None:
     calls: list[tuple[float, Callable[[float], None]]] = []
     limits = Limits(burst_seconds_max=0.1, burst_window_seconds=10)
-    broker = Broker(limits, lambda: None, None, lambda seconds, then: calls.append((seconds, then)))
+    broker = Broker(limits, lambda: None, at_once, lambda seconds, then: calls.append((seconds, then)))
     (slow, _), (publisher, _) = connect(broker), connect(broker)
     broker.standstills.note(5.0, 0.25)
     broker.flow.hold(publisher, slow.outbox, 5.0)

@@ -11,14 +11,14 @@ from broker.core.limits import Limits
 from broker.core.marks import Mark, Marks
 from broker.core.shares import Pot
 from broker.protocols.native.format import FORMAT
-from tests.broker.core.parts import Listener
+from tests.broker.core.parts import Listener, at_once
 
 MARK = st.builds(Mark, st.sampled_from(["", "anna"]), st.sampled_from("pq"), st.integers(0, 2), st.integers(0, 3))
 
 
 def marks_of(**limits: int) -> tuple[Marks, Client]:
     """Of a broker, and a client of it."""
-    broker = Broker(Limits(**limits), schedule=lambda: None)
+    broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
     return broker.marks, client_of(broker)
 
 
@@ -65,7 +65,7 @@ def test_what_was_kept_is_restored_and_never_below_what_is_known() -> None:
 
 
 def test_invented_producers_push_out_only_those_of_who_invented_them() -> None:
-    broker = Broker(Limits(marks_max=100), schedule=lambda: None)
+    broker = Broker(Limits(marks_max=100), schedule=lambda: None, next_turn=at_once)
     attacker, victim = client_of(broker, "192.0.2.66"), client_of(broker)
     mine = Mark("", "invoice-service", 0, 7)
     broker.marks.advance(mine, victim)
@@ -79,7 +79,7 @@ def test_invented_producers_push_out_only_those_of_who_invented_them() -> None:
 
 
 def test_the_first_producer_of_a_user_finds_room_among_many_that_were_kept() -> None:
-    broker = Broker(Limits(marks_max=10), schedule=lambda: None)
+    broker = Broker(Limits(marks_max=10), schedule=lambda: None, next_turn=at_once)
     broker.marks.restore(Mark("", f"p{number}", 0, 0) for number in range(20))
     broker.marks.advance(Mark("anna", "q", 0, 0), client_of(broker, user="anna", verified=True))
     assert broker.marks.repeats(Mark("anna", "q", 0, 0))
@@ -87,7 +87,7 @@ def test_the_first_producer_of_a_user_finds_room_among_many_that_were_kept() -> 
 
 
 def test_who_moves_a_producer_up_pays_for_it() -> None:
-    broker = Broker(Limits(), schedule=lambda: None)
+    broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
     broker.marks.restore([Mark("", "p", 0, 0)])
     client = client_of(broker)
     broker.marks.advance(Mark("", "p", 0, 1), client)
@@ -95,7 +95,7 @@ def test_who_moves_a_producer_up_pays_for_it() -> None:
 
 
 def test_a_producer_that_a_connected_client_uses_is_not_for_another_address() -> None:
-    broker = Broker(Limits(), schedule=lambda: None)
+    broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
     owner, other = client_of(broker), client_of(broker, "192.0.2.66")
     broker.marks.advance(Mark("", "p", 0, 0), owner)
     with pytest.raises(NotPermitted, match=r"in use by connection 1 of address 192\.0\.2\.1"):
@@ -108,7 +108,7 @@ def test_a_producer_that_a_connected_client_uses_is_not_for_another_address() ->
 
 @pytest.mark.parametrize("mark", [Mark("", "p", 0, 2**63), Mark("", "p", 2**63, 0)])
 def test_another_connection_may_retry_but_not_move_a_mark_far_while_its_owner_is_there(mark: Mark) -> None:
-    broker = Broker(Limits(), schedule=lambda: None)
+    broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
     owner, other = client_of(broker), client_of(broker)
     broker.marks.advance(Mark("", "p", 0, 5), owner)
     for usual in (Mark("", "p", 0, 0), Mark("", "p", 0, 6), Mark("", "p", 1, 0), Mark("", "p", 2, 10**9)):

@@ -18,6 +18,7 @@ from broker.core.limits import Limits
 from broker.net.connection import ProtocolConnection
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
+from tests.broker.core.parts import at_once
 
 KIB = 1024
 
@@ -28,7 +29,8 @@ class World:
     def __init__(self, *, receive_bytes: int = 64 * KIB, **limits: Any) -> None:
         self.now = 1_000.0
         # Unless a test is about them: full outboxes act at once, and clients may choose any policy.
-        self.broker = Broker(Limits(**{"burst_seconds_max": 0, "pause_allowed": True, **limits}), schedule=lambda: None)
+        limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
+        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
         self.shared = ReceiveBuffer(receive_bytes)
         self.peers: list[Peer] = []
         self.soon: deque[Callable[[], Any]] = deque()
