@@ -353,7 +353,9 @@ cdef class Lane(AnyLane):
         if self.unkept and not self.has_properties:
             # 3.1.1 has no word for it: the publisher waits. Nobody got the message, so it may be published again.
             self.ledger.messages_in -= 1
+            self.outbox.meter.messages_in -= 1
             self.ledger.payload_in -= self.message.payload_size
+            self.ledger.count_recipients(routed, -1)
             return False
         if self.unkept and self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, QUOTA_EXCEEDED)

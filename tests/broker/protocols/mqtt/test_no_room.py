@@ -134,7 +134,9 @@ def test_a_publisher_of_3_1_1_waits_and_goes_on_once_there_is_room(qos: int, ans
     assert isinstance(first, answer)
     assert (first.packet_id, second.packet_id) == (10, 11)  # type: ignore[attr-defined,union-attr]
     assert [message.payload for message in away.messages()] == [b"waits", b"behind"]
-    assert world.broker.ledger.messages_in == messages + 2
+    ledger = world.broker.ledger
+    assert ledger.messages_in == ledger.meter.messages_in == messages + 2
+    assert sum(count for _, count in ledger.messages_by_recipients()) == ledger.messages_in
     assert world.counts.counters()["mqtt_publishers_waited"] == 1
 
 
