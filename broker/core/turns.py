@@ -35,6 +35,7 @@ class Turns:
         self._expected = False  # `_go_on` is called
         self._begun = False
         self._used = 0.0
+        self._begun_at = 0.0
         ledger.clock = clock
 
     def __len__(self) -> int:
@@ -46,18 +47,25 @@ class Turns:
         if self._begun or self._ledger.clock is None:
             return
         self._begun = True
-        self._ledger.turn_ends = self._ledger.clock() + TURN_SECONDS
-        if self._cpu is not None:
-            self._used = self._cpu()
+        self._start(self._ledger.clock)
         self._soon(self._end)
 
     def _end(self) -> None:
         self._begun = False
         self._note()
 
-    def _note(self) -> None:
+    def _start(self, clock: Clock) -> None:
+        self._begun_at = clock()
+        self._ledger.turn_ends = self._begun_at + TURN_SECONDS
         if self._cpu is not None:
-            self._ledger.turn_cpu_max = max(self._ledger.turn_cpu_max, self._cpu() - self._used)
+            self._used = self._cpu()
+
+    def _note(self) -> None:
+        ledger = self._ledger
+        if self._cpu is None or ledger.clock is None:
+            return
+        if ledger.clock() - self._begun_at > ledger.turn_cpu_max:  # else it cannot have used more
+            ledger.turn_cpu_max = max(ledger.turn_cpu_max, self._cpu() - self._used)
 
     def over(self) -> bool:
         """Must what is left be put off?"""
@@ -73,9 +81,7 @@ class Turns:
     def _go_on(self) -> None:
         ledger, most = self._ledger, len(self._waiting)
         if ledger.clock is not None:
-            ledger.turn_ends = ledger.clock() + TURN_SECONDS
-        if self._cpu is not None:
-            self._used = self._cpu()
+            self._start(ledger.clock)
         try:
             for _ in range(most):  # what is put off now waits for the loop's next turn
                 self._waiting.popleft()()
