@@ -14,6 +14,10 @@ it is the last good value no more. Nothing is thrown out for a message on anothe
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
+from typing import Any
+
+import numpy as np
 
 import matchcore
 from broker.core.client import Client
@@ -37,6 +41,8 @@ from broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
 SLICE = 256  # messages in one turn of the loop
+PLACES_BYTES = PART // 8 + 4 * SLICE + 256  # of what a cursor keeps of a part: a bit for each topic, and the next ids
+CURSOR_BYTES = 300  # of a cursor without that, and of its place in a table
 SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
 WORD_BYTES = 30  # of a word of a topic, in the index of topics
 PLACE_BYTES = 32  # of a topic there, beside its words
@@ -206,7 +212,7 @@ class Retained:
     def parts(self) -> int:
         return len(self._indexes)
 
-    def ids(self, filter: bytes, syntax: str, part: int) -> Sequence[int]:
+    def ids(self, filter: bytes, syntax: str, part: int) -> "range | array[int]":
         """The ids of the topics of one part that a filter matches; of all, and of ids not in use, for one that matches
         everything. At most PART of them: a million at once would hold the loop for 100 ms and more.
         """
@@ -233,7 +239,13 @@ class Retained:
 
 
 class Cursor:
-    """The retained messages for one subscription, sent as fast as its client reads."""
+    """The retained messages for one subscription, sent as fast as its client reads.
+
+    A client may be away for a week: of the part at hand it keeps PLACES_BYTES at most, and not all ids.
+    """
+
+    __slots__ = ("_at", "_ids", "_later", "_part", "_retained", "_revision", "_syntax", "_variant", "sent",
+                 "subscription")  # fmt: skip
 
     def __init__(self, retained: Retained, subscription: Subscription, variant: Variant) -> None:
         self.subscription = subscription
@@ -243,13 +255,19 @@ class Cursor:
         self._syntax = SYNTAXES[subscription.syntax_number]
         self._revision = retained.revision
         self._part = 0  # the next to be looked up
-        self._ids: Sequence[int] = ()  # of the part at hand
+        self._ids: Sequence[int] = ()  # the next ones, a SLICE of them or a range
         self._at = 0
+        self._later = b""  # a bit for each other id of the same part
 
     @property
     def done(self) -> bool:
         """Is all sent?"""
-        return self._at == len(self._ids) and self._part == self._retained.parts
+        return self._at == len(self._ids) and not self._later and self._part == self._retained.parts
+
+    @property
+    def nbytes(self) -> int:
+        """What it keeps of a part."""
+        return getsizeof(self._ids) + getsizeof(self._later)
 
     @property
     def has_room(self) -> bool:
@@ -269,10 +287,7 @@ class Cursor:
             if looked_at and over():
                 return most
             if self._at == len(self._ids):
-                self._ids = retained.ids(subscription.filter, self._syntax, self._part)
-                self._part += 1
-                self._at = 0
-                looked_at += LOOK_UP
+                looked_at += self._look_up()
                 continue
             entry = retained.entry(self._ids[self._at])
             self._at += 1
@@ -281,6 +296,28 @@ class Cursor:
                 subscription.send(entry.message, self._variant, now)
                 self.sent += 1
         return looked_at
+
+    def _look_up(self) -> int:
+        """The next ids. Returns what that counts as, in messages."""
+        self._at = 0
+        if self._later:
+            self._split(np.flatnonzero(np.unpackbits(np.frombuffer(self._later, np.uint8))))
+            return 1
+        found = self._retained.ids(self.subscription.filter, self._syntax, self._part)
+        self._part += 1
+        if isinstance(found, range) or len(found) <= SLICE:
+            self._ids = found
+        else:
+            self._split(np.frombuffer(found, np.uint32) % PART)
+        return LOOK_UP
+
+    def _split(self, places: "np.ndarray[Any, Any]") -> None:
+        """Ids of the part that was looked up last, counted from its first."""
+        ids = array("I")
+        ids.frombytes((places[:SLICE] + (self._part - 1) * PART).astype(np.uint32).tobytes())
+        bits = np.zeros(PART, bool)
+        bits[places[SLICE:]] = True
+        self._ids, self._later = ids, np.packbits(bits).tobytes() if len(places) > SLICE else b""
 
     def _wanted(self, entry: Entry, now: float) -> bool:
         message, subscription = entry.message, self.subscription

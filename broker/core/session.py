@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.core.client import Client
 from broker.core.errors import LimitExceeded
-from broker.core.retained import Cursor
+from broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from broker.core.shares import Share
 from broker.core.will import Will
 from broker.wire.identifiers import Identifiers
@@ -102,16 +102,40 @@ class Session:
     @property
     def held(self) -> int:
         """Bytes of the pot that its end gives back."""
-        return self.nbytes + self.unreleased.nbytes + self.window.nbytes
+        return self.nbytes + self.unreleased.nbytes + self.window.nbytes + self.cursor_bytes
+
+    @property
+    def cursor_bytes(self) -> int:
+        """Of its cursors, of which the first alone has begun."""
+        return len(self.cursors) * CURSOR_BYTES + PLACES_BYTES * bool(self.cursors)
+
+    def add_cursor(self, cursor: Cursor) -> None:
+        """Behind the others. Raises LimitExceeded."""
+        more = CURSOR_BYTES if self.cursors else CURSOR_BYTES + PLACES_BYTES
+        if not self.pot.reserve(more):
+            raise self._no_room("the retained messages of one more subscription")
+        self.cursors[cursor.subscription.number] = cursor
+
+    def drop_cursor(self, number: int) -> None:
+        before = self.cursor_bytes
+        self.cursors.pop(number, None)
+        self.pot.give(before - self.cursor_bytes)
+
+    def clear_cursors(self) -> None:
+        self.pot.give(self.cursor_bytes)
+        self.cursors.clear()
+
+    def _no_room(self, what: str) -> LimitExceeded:
+        return LimitExceeded(
+            f"sessions of {self.share.principal} hold {self.pot.used} bytes, those of all {self.pot.whole.used}: "
+            f"there is no room for {what} (see also sessions_share_percent)",
+            "sessions_bytes_max", self.pot.whole.limit,
+        )
 
     def expect(self, identifier: int) -> None:
         """A PUBLISH with QoS 2 may come: make room to remember its identifier. Raises LimitExceeded."""
         if not self.unreleased.reserve(identifier):
-            raise LimitExceeded(
-                f"sessions of {self.share.principal} hold {self.pot.used} bytes, those of all {self.pot.whole.used}: "
-                "there is no room for a packet identifier (see also sessions_share_percent)",
-                "sessions_bytes_max", self.pot.whole.limit,
-            )
+            raise self._no_room("a packet identifier")
 
     def receive(self, identifier: int) -> bool:
         """A PUBLISH with QoS 2 has come. False if it was received before: it is not published again (4.3.3)."""

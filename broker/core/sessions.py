@@ -197,7 +197,7 @@ class Sessions:
         self.wills.cancel(session)
         self._away.discard(session)
         self.broker.endings.end(session.subscriptions)
-        session.cursors.clear()
+        session.clear_cursors()
         session.unreleased.clear()
         session.charge()
         lost = session.window.end()
@@ -289,7 +289,7 @@ class Sessions:
         subscription = session.subscriptions.find(filter, group)
         if subscription is None:
             raise NoSuchSubscription(0)
-        session.cursors.pop(subscription.number, None)
+        session.drop_cursor(subscription.number)
         self.broker.end_subscription(subscription)
 
     @staticmethod
@@ -305,13 +305,13 @@ class Sessions:
     # -- retained messages ------------------------------------------------------------------------------------------
 
     def send_retained(self, session: Session, subscription: Subscription) -> None:
-        """Let a subscription have the retained messages; `advance` sends them."""
-        session.cursors.pop(subscription.number, None)  # a new one stands behind the others
+        """Let a subscription have the retained messages; `advance` sends them. Raises LimitExceeded."""
+        session.drop_cursor(subscription.number)  # a new one stands behind the others
         if not self.broker.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
             return  # as it is for most: the others take some turns when a client subscribes to very much
         wanted = subscription.variant
         variant = self.broker.variants.of(session.client.format, wanted.qos, RETAIN_SET, wanted.identifiers)
-        session.cursors[subscription.number] = Cursor(self.broker.retained, subscription, variant)
+        session.add_cursor(Cursor(self.broker.retained, subscription, variant))
 
     def advance(self, session: Session, now: float) -> bool:
         """Send retained messages as far as there is room. True while there are more: call again when there is room.
@@ -323,7 +323,7 @@ class Sessions:
             number, cursor = next(iter(session.cursors.items()))
             left -= cursor.advance(now, left, self.broker.turns.over)
             if cursor.done:
-                del session.cursors[number]
+                session.drop_cursor(number)
             if left <= 0 or not cursor.has_room:
                 break
             if self.broker.turns.over():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.core import errors
 from broker.core.session import SessionOptions
+from broker.core.subscription import Subscription
 from broker.protocols.mqtt.data_types import encode_variable
 from broker.protocols.mqtt.encoding import options_byte
 from broker.protocols.mqtt.error_codes import explaining, reason_of
@@ -99,16 +100,27 @@ def _subscribe(
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
         options = replace(options, group=group)
+    handling = octet >> 4
     try:
         subscription, is_new = sessions.subscribe(session, filter, "mqtt", options, variant)
+        if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
+            _send_retained(connection, subscription, is_new=is_new)
     except errors.FanlightError as error:
         connection.note_refusal(error)
         refused.append(error)
         return reason_of(error)
-    handling = octet >> 4
-    if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
-        sessions.send_retained(session, subscription)
     return GRANTED[options.qos]
+
+
+def _send_retained(connection: "MqttConnection", subscription: Subscription, *, is_new: bool) -> None:
+    """Without room for that, a new subscription is refused as a whole; one that was there stays."""
+    sessions, session = connection.broker.sessions, connection.session
+    try:
+        sessions.send_retained(session, subscription)
+    except errors.LimitExceeded:
+        if is_new:
+            sessions.unsubscribe(session, subscription.filter, None)
+        raise
 
 
 def unsubscribe(connection: "MqttConnection", packet_id: int, filters: Filters) -> Iterator[None]:

@@ -204,3 +204,28 @@ def test_a_client_whose_identifiers_have_used_up_its_share_is_closed(version: Ve
         assert end.reason_code == R.QUOTA_EXCEEDED
     assert all(isinstance(packet, PubRec) and packet.reason_code < 0x80 for packet in packets)
     served(world, version)
+
+
+# -- retained messages that are still to be sent ---------------------------------------------------------------------
+
+
+@VERSIONS
+def test_filters_whose_retained_messages_a_share_has_no_room_for_are_refused_one_by_one(version: Version) -> None:
+    """What was still to be sent was counted nowhere: some 500 bytes for each filter, and 32 KiB for each session."""
+    world = World(sessions_bytes_max=MIB)
+    topic = "/".join("abcdefghijkl")
+    world.connect("publisher").publish(topic, b"x", retain=True)
+    attacker = hello(world, "a", version)
+    code_of(attacker)
+    words = topic.split("/")
+    names = ["/".join("+" if number >> at & 1 else word for at, word in enumerate(words)) for number in range(4_000)]
+    codes = attacker.subscribe(*(Wanted(name, 0) for name in names))
+    granted = codes.count(0)
+    assert 2_000 < granted < 4_000
+    assert codes == (0,) * granted + (failure(version),) * (4_000 - granted)
+    assert len(attacker.protocol.session.subscriptions) == granted
+    assert refusals(world, Pot.SESSIONS_BYTES) == 4_000 - granted
+    assert sum(isinstance(packet, Publish) for packet in attacker.packets()) == granted
+    served(world, version)
+    assert attacker.subscribe(names[-1]) == (0,)
+    assert isinstance(attacker.next(), Publish)
