@@ -110,6 +110,7 @@ class Application:
         """Call with the time. A standstill that is just over is noted before: the tick may come after this."""
         now = monotonic()
         self.broker.standstills.note(now, TICK_SECONDS)
+        self.broker.turns.begin()
         then(now)
 
     def _archive_figures(self) -> list[Figures]:

@@ -80,7 +80,8 @@ class Broker:
 
     def use(self, limits: Limits) -> None:
         """Take new limits into force: for clients and subscriptions that come from now on."""
-        self.limits = self.router.limits = self.flow.limits = self.retained.limits = self.marks.limits = limits
+        self.limits = self.router.limits = self.retained.limits = self.marks.limits = limits
+        self.flow.use(limits)
         self.shares.use(limits)
         self._bound(limits)
 

@@ -39,6 +39,19 @@ class Deadlines(Generic[Thing]):
     def discard(self, thing: Thing) -> None:
         self._at.pop(thing, None)
 
+    def __contains__(self, thing: Thing) -> bool:
+        return thing in self._at
+
+    @property
+    def first(self) -> float | None:
+        """The earliest time; None if there is none."""
+        while self._heap:
+            at, order, thing = self._heap[0]
+            if self._at.get(thing) == (at, order):
+                return at
+            heappop(self._heap)
+        return None
+
     def passed(self, thing: Thing, now: float) -> bool:
         """Has its time come?"""
         at = self._at.get(thing)

@@ -15,12 +15,14 @@ Dropping itself happens in the outbox, per message and compiled; here is what ha
 """
 
 from collections.abc import Callable, Iterable
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
 import structlog
 
 from broker.core.client import Client
+from broker.core.deadlines import Deadlines
 from broker.core.limits import Limits, SlowPolicy
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import BURST, PAUSES, Outbox
@@ -31,6 +33,7 @@ Later = Callable[[float, Callable[[float], None]], Any]  # calls back after so m
 NextTurn = Callable[[Callable[[], None]], Any]
 
 LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: looking at them takes some 0.5 ms
+LOOK: Final = 16  # publishers that go on, between two looks at the clock
 AT_ONCE: Final = 0.005  # seconds: what is due so soon is done together with what is due now
 
 # Whose time a hold takes: the consumer's, and the publisher's own by the kind of budget (BURST, PAUSES).
@@ -67,10 +70,15 @@ class Flow:
         self._rings_at: float | None = None  # the earliest call back that is asked for
         self._waiting: dict[Outbox, dict[Client, None]] = {}  # in their order, by the outbox that holds them back
         self._holds: dict[Client, Hold] = {}  # the same, by the publisher
-        self._choked: dict[Outbox, float] = {}  # of clients that wait for themselves: since when
+        # By the ledger's `awake`: when a publisher's own time is used up, and when a consumer's is.
+        self._publishers_due: Deadlines[Client] = Deadlines()
+        self._consumers_due: Deadlines[Outbox] = Deadlines()
+        self._choked: dict[Outbox, float] = {}  # of clients that wait for themselves: since when; oldest first
         self._refilling: set[Outbox] = set()
         self._used_up: dict[Client, None] = {}  # those with a budget to be renewed
         self._held_before = 0.0  # seconds of all holds that are over
+        self._running = 0  # holds that go on, but for those of ANSWERS
+        self._began = 0.0  # the sum of the times at which they began
 
     # -- budgets ----------------------------------------------------------------------------------------------------
 
@@ -132,18 +140,29 @@ class Flow:
         kind = kind_of(blocker) if consumer is not None else STORE
         self._holds[publisher] = Hold(blocker, kind)
         budget = self._budget(kind)
-        publisher.account(kind).begin(awake, budget.window)
+        own = publisher.account(kind)
+        own.begin(awake, budget.window)
+        self._running += 1
+        self._began += awake
         publisher.speaker.held(True, 0.0)
-        if consumer is not None:
-            consumer.account(CONSUMER).begin(awake, budget.window)
-            self._ring_in(self._left(publisher, awake), now)
+        if consumer is None:
+            return
+        account = consumer.account(CONSUMER)
+        account.begin(awake, budget.window)
+        left = own.left(awake, budget.seconds)
+        self._publishers_due.set(publisher, awake + left)
+        if blocker not in self._consumers_due:
+            self._consumers_due.set(blocker, awake + account.left(awake, budget.seconds))
+        self._ring_in(min(left, account.left(awake, budget.seconds)), now)
 
-    def _left(self, publisher: Client, now: float) -> float:
-        """Seconds that a publisher may still be held: until its time or its consumer's is used up."""
-        blocker, kind = self._holds[publisher]
-        consumer: Client = blocker.owner
-        seconds = self._budget(kind).seconds
-        return min(publisher.account(kind).left(now, seconds), consumer.account(CONSUMER).left(now, seconds))
+    def use(self, limits: Limits) -> None:
+        """Apply new limits. What is due is reckoned again, in one step: budgets change when an operator wants it."""
+        self.limits = limits
+        for publisher, (blocker, kind) in self._holds.items():
+            if kind in (BURST, PAUSES):
+                seconds = self._budget(kind).seconds
+                self._publishers_due.set(publisher, publisher.account(kind).left(0.0, seconds))
+                self._consumers_due.set(blocker, blocker.owner.account(CONSUMER).left(0.0, seconds))
 
     def drained(self, outbox: Outbox, now: float) -> list[Client]:
         """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
@@ -155,8 +174,25 @@ class Flow:
         if outbox.pausing:
             return refilled
         self._choked.pop(outbox, None)
-        awake = self.ledger.awake(now)
-        return refilled + [self._free(client, awake) for client in list(self._waiting.get(outbox, ()))]
+        return refilled + self._free_some(outbox, self.ledger.awake(now))
+
+    def _free_some(self, outbox: Outbox, now: float) -> list[Client]:
+        """The publishers that an outbox holds back, as many as the turn has time for: the others in the next one,
+        if the outbox holds nobody back then.
+        """
+        freed: list[Client] = []
+        for publisher in list(self._waiting.get(outbox, ())):
+            if outbox.choked and self._holds[publisher].kind == ANSWERS:
+                continue  # its own client, which does not read its answers
+            if self._next_turn is not None and len(freed) % LOOK == LOOK - 1 and self.ledger.turn_over():
+                self._next_turn(partial(self._free_more, outbox, now))
+                break
+            freed.append(self._free(publisher, now))
+        return freed
+
+    def _free_more(self, outbox: Outbox, now: float) -> None:
+        if not outbox.pausing or outbox.choked:
+            self._go_on(self._free_some(outbox, now))
 
     def refill(self, outbox: Outbox) -> None:
         """Let an outbox's own client hear when everything in it is out: there is more to come."""
@@ -181,8 +217,13 @@ class Flow:
             del self._waiting[blocker]
         if blocker.owner is not None and (not waiting or (len(waiting) == 1 and blocker in self._choked)):
             blocker.owner.account(CONSUMER).end(now)
+            self._consumers_due.discard(blocker)
         if kind != ANSWERS:
-            lasted = publisher.account(kind).end(now)
+            self._publishers_due.discard(publisher)
+            own = publisher.account(kind)
+            self._running -= 1
+            self._began = self._began - (own.since or 0.0) if self._running else 0.0
+            lasted = own.end(now)
             self._held_before += lasted
             publisher.speaker.held(False, lasted)
         return publisher
@@ -191,8 +232,8 @@ class Flow:
 
     def sweep(self, now: float) -> None:
         """Now and then: let go who was held for long enough, and renew the budgets whose window is over."""
-        now = self.ledger.awake(now)
         self._do_what_is_due(now)
+        now = self.ledger.awake(now)
         for client in list(islice(self._used_up, LOOKED_AT_PER_SWEEP)):
             del self._used_up[client]
             if not self._renew(client, now):
@@ -209,46 +250,48 @@ class Flow:
         if self._rings_at is not None and now < self._rings_at - AT_ONCE:
             return  # it was asked for before a shorter one, which has been here
         self._rings_at = None
-        awake = self.ledger.awake(now)
-        self._do_what_is_due(awake)
-        remaining = [self._left(each, awake) for each, hold in self._holds.items() if hold.kind in (BURST, PAUSES)]
-        remaining += [self.limits.pause_seconds_max - (awake - since) for since in self._choked.values()]
-        if remaining:
-            self._ring_in(min(remaining), now)
+        self._do_what_is_due(now)
 
-    def _do_what_is_due(self, now: float) -> None:
+    def _do_what_is_due(self, time: float) -> None:
+        """As much as the turn has time for; then it rings for the next."""
+        now = self.ledger.awake(time)
+        self._go_on(self._due(now))
+        begun = now - self.limits.pause_seconds_max + AT_ONCE
+        for outbox, since in list(takewhile(lambda item: item[1] <= begun, self._choked.items())):
+            del self._choked[outbox]
+            self._cut_off(outbox.owner, f"read no answers for {now - since:.1f} s (pause_seconds_max)")
+        due = [each for each in (self._publishers_due.first, self._consumers_due.first) if each is not None]
+        due += [since + self.limits.pause_seconds_max for since in islice(self._choked.values(), 1)]
+        if due:
+            self._ring_in(min(due) - now, time)
+
+    def _due(self, now: float) -> list[Client]:
+        """Ends what has used up its time. Returns the publishers that may go on."""
         released: list[Client] = []
-        for outbox in list(self._waiting):
-            released += self._look_at_consumer(outbox, now)
-        for publisher, (_, kind) in list(self._holds.items()):
-            if kind in (BURST, PAUSES) and publisher.account(kind).left(now, self._budget(kind).seconds) <= AT_ONCE:
-                publisher.outbox.exempt |= kind
-                self._used_up[publisher] = None
-                released.append(self._free(publisher, now))
-        for outbox, since in list(self._choked.items()):
-            if now - since >= self.limits.pause_seconds_max - AT_ONCE:
-                del self._choked[outbox]
-                self._cut_off(outbox.owner, f"read no answers for {now - since:.1f} s (pause_seconds_max)")
-        self._go_on(released)
+        for outbox in self._consumers_due.due(now + AT_ONCE, len(self._consumers_due)):
+            released += self._give_up_on(outbox, now)
+            if self._next_turn is not None and self.ledger.turn_over():
+                return released
+        for publisher in self._publishers_due.due(now + AT_ONCE, len(self._publishers_due)):
+            publisher.outbox.exempt |= self._holds[publisher].kind
+            self._used_up[publisher] = None
+            released.append(self._free(publisher, now))
+            if self._next_turn is not None and len(released) % LOOK == LOOK - 1 and self.ledger.turn_over():
+                break
+        return released
 
-    def _look_at_consumer(self, outbox: Outbox, now: float) -> list[Client]:
-        """Has a consumer used up its time? Returns the publishers that waited for it then."""
-        waiting = [each for each in self._waiting[outbox] if self._holds[each].kind in (BURST, PAUSES)]
-        if not waiting:
-            return []
+    def _give_up_on(self, outbox: Outbox, now: float) -> list[Client]:
+        """A consumer has used up its time. Returns the publishers that waited for it."""
         consumer: Client = outbox.owner
-        budget = self._budget(kind_of(outbox))
-        if consumer.account(CONSUMER).left(now, budget.seconds) > AT_ONCE:
-            return []
         outbox.lose_patience()
         self._used_up[consumer] = None
-        for publisher in waiting:
-            self._free(publisher, now)
+        spent = consumer.account(CONSUMER).total(now) - consumer.account(CONSUMER).before
+        released = self._free_some(outbox, now)
         if outbox.policy == SlowPolicy.PAUSE:
-            spent = consumer.account(CONSUMER).spent
-            self._cut_off(consumer, f"publishers were held {spent:.1f} s for it within {budget.window:g} s"
+            window = self._budget(PAUSES).window
+            self._cut_off(consumer, f"publishers were held {spent:.1f} s for it within {window:g} s"
                                     " (pause_seconds_max, pause_window_seconds)")  # fmt: skip
-        return waiting
+        return released
 
     def _renew(self, client: Client, now: float) -> bool:
         """Give back budgets whose window is over. True if no other is to be given back."""
@@ -280,9 +323,7 @@ class Flow:
 
     def held_seconds(self, now: float) -> float:
         """How long publishers were held, all together."""
-        now = self.ledger.awake(now)
-        running = (each.account(hold.kind).since for each, hold in self._holds.items() if hold.kind != ANSWERS)
-        return self._held_before + sum(now - since for since in running if since is not None)
+        return self._held_before + self._running * self.ledger.awake(now) - self._began
 
 
 def kind_of(outbox: Outbox) -> int:

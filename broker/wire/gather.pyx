@@ -7,7 +7,8 @@ There may be a million of them, and this is one step of one turn of the loop: so
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp
 
-from broker.wire.fanout cimport Target
+from broker.wire.fanout cimport NOT_OWN, Target
+from broker.wire.message cimport AS_PUBLISHED
 
 
 cdef inline bint begins_with(bytes filter, const char* word, Py_ssize_t size, char separator) noexcept:
@@ -15,6 +16,26 @@ cdef inline bint begins_with(bytes filter, const char* word, Py_ssize_t size, ch
     cdef Py_ssize_t length = PyBytes_GET_SIZE(filter)
     cdef const char* at = PyBytes_AS_STRING(filter)
     return length >= size and memcmp(at, word, size) == 0 and (length == size or at[size] == separator)
+
+
+def local(list targets not None):
+    """Those of them that get what their own client publishes."""
+    cdef Target target
+    return [target for target in targets if target.echo != NOT_OWN]
+
+
+def union(list targets not None):
+    """What one copy for all of them is: quality, whether any of them keeps the retain flag, identifiers."""
+    cdef Target target
+    cdef int qos = 0
+    cdef bint keeps_retain = False
+    cdef list identifiers = []
+    for target in targets:
+        qos = max(qos, target.variant.qos)
+        keeps_retain = keeps_retain or target.variant.retain == AS_PUBLISHED
+        if PyBytes_GET_SIZE(target.variant.identifiers):
+            identifiers.append(target.variant.identifiers)
+    return qos, keeps_retain, b"".join(identifiers)
 
 
 def gather(list by_id not None, tuple ids not None, bytes first, bytes separators not None):

@@ -1,10 +1,13 @@
 """Flow: who is slow is told of once, who is held back goes on once, who blocks too long is cut off."""
 
+import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from broker.core.broker import Broker
+from broker.core.budget import Account
 from broker.core.client import Client
 from broker.core.limits import Limits, SlowPolicy
 from broker.core.views import Views
@@ -275,3 +278,69 @@ def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and
     assert seconds == pytest.approx(0.04)
     ring(12.14)
     assert not broker.flow.holds(publisher)
+
+
+class Counting(dict[int, Account]):
+    """The accounts of one client: it counts who looks at them."""
+
+    looks = 0
+
+    def get(self, *of: Any) -> Any:
+        Counting.looks += 1
+        return super().get(*of)
+
+
+def test_the_clock_s_look_at_the_holds_costs_nothing_for_those_that_are_not_due() -> None:
+    broker = broker_with(burst_seconds_max=10, burst_window_seconds=60)
+    slow, _ = connect(broker, "drop_newest")
+    publishers = [connect(broker)[0] for _ in range(100)]
+    for n, publisher in enumerate(publishers):
+        publisher.accounts = Counting()
+        broker.flow.hold(publisher, connect(broker, "drop_newest")[0].outbox if n % 2 else slow.outbox, 1.0 + n / 10)
+    Counting.looks = 0
+    broker.flow.sweep(10.9)
+    assert (Counting.looks, broker.flow.publishers_held) == (0, 100)
+    broker.flow.sweep(11.0)  # the time of the slow one is used up
+    assert broker.flow.publishers_held == 50
+    Counting.looks = 0
+    broker.flow.sweep(11.2)  # that of one more publisher
+    assert broker.flow.publishers_held == 49
+    assert Counting.looks < 10
+
+
+@pytest.mark.parametrize("how", ["drained", "gone", "used up"])
+def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) -> None:
+    soon: list[Callable[[], None]] = []
+    times = iter(n / 4_000 for n in range(1_000_000))  # a clock that a look moves on by 0.25 ms: 8 looks are a turn
+    broker = Broker(Limits(burst_seconds_max=5, share_percent=100), lambda: None, soon.append, clock=times.__next__)
+    slow, _ = connect(broker, "drop_newest")
+    publishers = [connect(broker)[0] for _ in range(1_000)]
+    for publisher in publishers:
+        broker.flow.hold(publisher, slow.outbox, 1.0)
+    broker.turns.begin()
+    if how == "drained":
+        released = broker.flow.drained(slow.outbox, 2.0)
+    elif how == "gone":
+        released = broker.disconnect(slow, "test", 2.0)
+    else:
+        broker.flow.sweep(6.0)
+        released = []
+    told = [publisher.speaker for publisher in publishers]
+    held, turns = [broker.flow.publishers_held], 0
+    while soon:
+        now, soon[:] = list(soon), []
+        turns += 1
+        for work in now:
+            work()
+        held.append(broker.flow.publishers_held)
+    steps = [before - after for before, after in itertools.pairwise([1_000, *held])]
+    assert max(steps) <= 10 * 16
+    assert held[-1] == 0
+    gone_on = sum(("unblocked",) in speaker.told for speaker in told if isinstance(speaker, Listener))
+    assert gone_on + len(released) == 1_000
+    assert not set(released) & {publisher for publisher in publishers if ("unblocked",) in told_of(publisher)}
+
+
+def told_of(client: Client) -> list[tuple[Any, ...]]:
+    assert isinstance(client.speaker, Listener)
+    return client.speaker.told
