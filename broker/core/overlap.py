@@ -10,6 +10,7 @@
 
 from broker.core.subscription import Subscription
 from broker.wire.fanout import Target
+from broker.wire.gather import heard_by_own, summed_up
 from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, Variants
 
 
@@ -17,7 +18,7 @@ def merged(subscriptions: list[Subscription], variants: Variants) -> list[Target
     """The targets that stand for one session's subscriptions on a route."""
     if len(subscriptions) == 1:
         return subscriptions
-    local = [s for s in subscriptions if not s.no_echo]
+    local = heard_by_own(subscriptions)
     if len(local) == len(subscriptions):
         return [union(subscriptions, variants)]
     targets = [union(subscriptions, variants, no_echo=True)]
@@ -28,14 +29,9 @@ def merged(subscriptions: list[Subscription], variants: Variants) -> list[Target
 
 def union(targets: list[Target], variants: Variants, *, no_echo: bool = False, only_echo: bool = False) -> Target:
     """One target for several of one session. It counts for each of them."""
-    wanted = [target.variant for target in targets]
-    keeps_retain = any(variant.retain == RETAIN_AS_PUBLISHED for variant in wanted)
-    variant = variants.of(
-        wanted[0].format,
-        max(variant.qos for variant in wanted),
-        RETAIN_AS_PUBLISHED if keeps_retain else RETAIN_CLEAR,
-        b"".join(variant.identifiers for variant in wanted),
-    )
+    qos, keeps_retain, identifiers = summed_up(targets)
+    retain = RETAIN_AS_PUBLISHED if keeps_retain else RETAIN_CLEAR
+    variant = variants.of(targets[0].variant.format, qos, retain, identifiers)
     window = targets[0].window
     assert window is not None
     return Target(window, variant, targets[0].number, no_echo=no_echo, only_echo=only_echo, parts=targets)

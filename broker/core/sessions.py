@@ -9,6 +9,7 @@ without effect.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -149,7 +150,16 @@ class Sessions:
     def resume(self, session: Session, now: float) -> None:
         """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
         session.window.resume(now)
+        if session.window.resting:
+            self.broker.turns.later(partial(self._go_on, session, session.client, now))
         self.advance(session, now)
+
+    def _go_on(self, session: Session, client: Client, now: float) -> None:
+        """There was more to send than the turn had time for."""
+        if session.connected and session.client is client:
+            session.window.advance(now)
+            if session.window.resting:
+                self.broker.turns.later(partial(self._go_on, session, client, now))
 
     def leave(self, client: Client, now: float, *, will: bool, expiry: float | None = None) -> None:
         """A client's connection is gone, or it says goodbye.

@@ -18,13 +18,13 @@ cdef inline bint begins_with(bytes filter, const char* word, Py_ssize_t size, ch
     return length >= size and memcmp(at, word, size) == 0 and (length == size or at[size] == separator)
 
 
-def local(list targets not None):
+def heard_by_own(list targets not None):
     """Those of them that get what their own client publishes."""
     cdef Target target
     return [target for target in targets if target.echo != NOT_OWN]
 
 
-def union(list targets not None):
+def summed_up(list targets not None):
     """What one copy for all of them is: quality, whether any of them keeps the retain flag, identifiers."""
     cdef Target target
     cdef int qos = 0

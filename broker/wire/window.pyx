@@ -16,13 +16,14 @@ from libc.stdint cimport uint64_t
 
 from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.hidden cimport unseen
-from broker.wire.ledger cimport Account, Ledger, Pot
+from broker.wire.ledger cimport CONVERSION, Account, Ledger, Pot
 from broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
 from broker.wire.outbox cimport Outbox
 
 cdef enum:
     IDENTIFIERS = 65_535
     FIRST_SLOTS = 8
+    SENDING = 4    # what sending one counts as, in copies: it goes into the window's table, too
 
 STATES = ("queued", "awaiting PUBACK", "awaiting PUBREC", "awaiting PUBCOMP", "ended")
 AWAITED = (None, "PUBACK", "PUBREC", "PUBCOMP", None)    # by the same numbers
@@ -269,12 +270,13 @@ cdef class Window:
         return None
 
     cdef int pump(self, double now) except -1:
-        """Send what waits, as far as there is room."""
+        """Send what waits, as far as there is room and the turn is not over; one at least, if nothing is in flight."""
         cdef Flight flight
         cdef Message message
         cdef Variant variant
-        cdef Py_ssize_t size
+        cdef Py_ssize_t size, work
         cdef bint again
+        self.resting = False
         while self.open and self.sent < self.receive_max:
             flight = self.following(now)
             if flight is None:
@@ -321,9 +323,15 @@ cdef class Window:
                 self.assign(flight)
                 self.launch(flight)
             variant.serial = 0
+            work = SENDING
             if message.laden:
+                if message.translations is not None:
+                    work = CONVERSION
                 message.finish()
             if size == -2:
+                break
+            if self.ledger.worked(work) and self.sent:
+                self.resting = True
                 break
         if self.outbox.crowded and not self.queue.over(1):
             self.outbox.crowded = False

@@ -1,11 +1,15 @@
 """Sessions: resumed, taken over, ended; what they keep while the client is away (MQTT 5, 3.1.2, 3.1.4, 4.1)."""
 
+from collections.abc import Callable
+from itertools import pairwise
 from math import inf
 
 import pytest
 
+from broker.core.broker import Broker
 from broker.core.client import Client
 from broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
+from broker.core.limits import Limits
 from broker.core.sessions import ENDED_PER_SWEEP
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import Peer, World
@@ -367,3 +371,30 @@ def test_who_waits_for_a_crowded_session_goes_on_when_its_queue_has_drained() ->
     peer.got()
     assert peer.outbox.drained()
     assert world.broker.flow.drained(peer.outbox, world.now) == [publisher]
+
+
+def test_what_waits_for_a_client_that_comes_back_is_sent_some_in_each_turn() -> None:
+    """All of a receive maximum in one step held the loop for 0.1 s."""
+    soon: list[Callable[[], None]] = []
+    seconds = iter(range(1_000_000))  # a clock by which each turn is over at the first look at it
+    world = World()
+    world.broker = Broker(
+        Limits(inflight_messages_max=65_535, queue_messages_max=10_000, share_percent=100), lambda: None, soon.append,
+        clock=lambda: float(next(seconds)),
+    )
+    peer = world.connect("c", expiry=60)
+    peer.subscribe("a", 1)
+    peer.leave()
+    for n in range(5_000):
+        world.publish("a", f"{n}", 1)
+    world.broker.turns.begin()
+    peer = world.connect("c", expiry=60, clean_start=False, receive_max=65_535)
+    sent = [peer.session.window.in_flight]
+    while soon:
+        now, soon[:] = list(soon), []
+        for work in now:
+            work()
+        sent.append(peer.session.window.in_flight)
+    assert max(after - before for before, after in pairwise([0, *sent])) <= 1_024
+    assert sent[-1] == 5_000
+    assert [line.split()[1] for line in peer.got()] == [f"{n}" for n in range(5_000)]
