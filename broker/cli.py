@@ -32,9 +32,9 @@ examples:
 """
 
 SERVE = """\
-Run the broker until SIGTERM or SIGINT, which drain: clients are told, what they have not read yet is flushed
-within grace_seconds; a second signal stops at once. SIGHUP reads the file, the password file and the certificate
-again.
+Run the broker until SIGTERM or SIGINT, which drain: clients get a goodbye, and what they have not read yet is
+flushed within grace_seconds; a second signal stops at once. SIGHUP reads the file, the password file and the
+certificate again.
 
 Each setting below has one name and three places, each overriding the one before: frame_bytes_max in the TOML
 file, FANLIGHT_FRAME_BYTES_MAX in the environment, --frame-bytes-max here. Sizes may be written 8MiB, times
@@ -186,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_settings(check)
 
     users = command("passwd", passwd, "set a user's password in a password file, or delete the user")
-    users.add_argument("file", type=Path, metavar="FILE", help="the password file; made if there is none")
+    users.add_argument("file", type=Path, metavar="FILE", help="the password file; it is made if it does not exist")
     users.add_argument("user", metavar="USER", help="user name, without ':' and spaces at its ends")
     users.add_argument("--delete", action="store_true", help="remove the user")
     users.add_argument("--stdin", action="store_true", help="read it from standard input's first line")

@@ -19,14 +19,14 @@ def passwd(file: Path, user: str, *, delete: bool, stdin: bool) -> int:
         if delete:
             if not file.exists() or not set_hash(file, user, None):
                 return _failed(f"{file} has no user {user!r}")
-            print(f"deleted {user} from {file}; a running broker is told by SIGHUP")
+            print(f"deleted {user} from {file}; a running broker reads it again on SIGHUP")
             return Exit.OK
         password = _from_stdin() if stdin else _from_terminal()
         known = set_hash(file, user, HASHER.hash(password))
     except (PasswordFileError, ValueError) as error:
         return _failed(str(error))
     done = "changed the password of" if known else "added"
-    print(f"{done} {user} in {file}; a running broker is told by SIGHUP")
+    print(f"{done} {user} in {file}; a running broker reads it again on SIGHUP")
     return Exit.OK
 
 

@@ -63,7 +63,7 @@ class Position:
         try:
             return cls(str(told["archive"]), int(told["epoch"]), int(told["offset"]))
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{told!r} is no position: it needs archive, epoch and offset") from error
+            raise ValueError(f"{told!r} is not a position: it needs archive, epoch and offset") from error
 
 
 def position_at(archive: Log, offset: int) -> Position:

@@ -140,13 +140,13 @@ def _copy(url: str, out: Any) -> int:
                             out.write(line)
                     elif "end" in row:
                         if row["end"] != told - before:
-                            raise SnapshotError(f"it has told {told - before} subscriptions of {row['end']!r}")
+                            raise SnapshotError(f"it sent {told - before} subscriptions of {row['end']!r}")
                         end = True
                     elif isinstance(number := row.get("id"), int):
                         out.write(line)
                         told, following = told + 1, number + 1
                     else:
-                        raise SnapshotError("its answer is none of a broker: a line has no id")
+                        raise SnapshotError("this is not a broker's answer: a line has no id")
             if not end:
                 raise ConnectionError("the answer has no end")
         except (HTTPException, ConnectionError, SnapshotError) as error:  # cut off, perhaps in the middle of a line

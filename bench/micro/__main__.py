@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bench micro", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="of --list; all, when there is none")
+    add("names", nargs="*", metavar="NAME", help="of --list; all, if no name is given")
     add("--list", action="store_true", help="what there is")
     add("--turns", type=int, default=TURNS, metavar="N", help="of each case (%(default)s)")
     add("--workload", action="append", default=[], metavar="W3:100000", help="of filters, for those that have some")

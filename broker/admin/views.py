@@ -117,7 +117,7 @@ def place_asked(query: Query) -> int | None:
     """Where a stream of JSON lines is to begin, or None: a page is asked for. Raises BadQuery."""
     form = query.get("format", "json")
     if form not in ("json", "jsonl"):
-        raise BadQuery(f"format={form[:40]} is none: json (a page, by limit and offset) or jsonl (all, by from)")
+        raise BadQuery(f"format={form[:40]} is unknown: use json (a page, by limit and offset) or jsonl (all, by from)")
     others = ("limit", "offset") if form == "jsonl" else ("from",)
     if unfit := [name for name in others if name in query]:
         raise BadQuery(f"format={form} takes no {unfit[0]}: limit and offset are of json, from is of jsonl")

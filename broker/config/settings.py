@@ -189,7 +189,7 @@ class Settings:
     ] = 64 * KIB
     mqtt_user_properties_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
-        Reason("User Properties of one packet, some us each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
+        Reason("User Properties of one packet, some µs each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
     ] = 1_000
     mqtt_connect_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
@@ -208,7 +208,7 @@ class Settings:
     ] = None
     mqtt_server_reference: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("server"),
-        Reason("where MQTT 5 clients are told to go when this broker stops, as host:port"),
+        Reason("the server that MQTT 5 clients are sent to when this broker stops, as host:port"),
     ] = None
 
     tls_certificate: Annotated[

@@ -67,7 +67,7 @@ def parse(raw: object, kind: type, unit: str | None) -> Value:
         try:
             return kind(raw.lower().replace("-", "_"))
         except ValueError:
-            raise ValueError(f"is none of {', '.join(kind)}") from None
+            raise ValueError(f"is not one of {', '.join(kind)}") from None
     if kind is Path:
         try:
             return Path(raw).expanduser()

@@ -203,7 +203,7 @@ class Limits:
     ] = 1_000
     unreleased_messages_max: Annotated[
         int, Ge(1), Le(65_535), Unit("messages"),
-        Reason("messages of one client received with QoS 2 and not released; told to it as the receive maximum"),
+        Reason("messages of one client received with QoS 2 and not released; CONNACK has it as the Receive Maximum"),
     ] = 10_000
     queue_messages_max: Annotated[
         int, Ge(1), Le(100_000_000), Unit("messages"),

@@ -287,7 +287,7 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def _closed_by_peer(self, event: CloseConnection) -> None:
         if not self.closing and self._ws.state is ConnectionState.OPEN:  # wsproto's way to say that a frame is wrong
-            self._fail(CloseReason(event.code), event.reason or "a frame that is none")
+            self._fail(CloseReason(event.code), event.reason or "not a valid frame")
         elif not self.closing:
             self.close(event.code)  # an echo (5.5.1)
         self._ended = True

@@ -114,7 +114,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert f"limits = [...] ({config}, line 5): tables are not used" in text
     assert "grace_seconds = soon (environment variable FANLIGHT_GRACE_SECONDS): is not a time" in text
     assert "http_port = 70000 (flag --http-port): must be at most 65535" in text
-    assert "slow_policy = drop (flag --slow-policy): is none of drop_newest, drop_oldest, disconnect, pause" in text
+    assert "slow_policy = drop (flag --slow-policy): is not one of drop_newest, drop_oldest, disconnect, pause" in text
 
 
 def test_a_bound_is_told_with_its_reason() -> None:

@@ -307,7 +307,7 @@ def _packet_id(reader: Reader) -> int:
 def _reason(code: int, kind: PacketType) -> ReasonCode:
     """Raises ProtocolError for a code that is none, or none of this packet's (2.4)."""
     if code not in CARRIED_BY[kind]:
-        raise ProtocolError(f"{kind.name}: reason code {code:#04x} is none of this packet's")
+        raise ProtocolError(f"{kind.name}: reason code {code:#04x} is not valid in this packet")
     return ReasonCode(code)
 
 

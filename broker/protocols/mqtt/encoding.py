@@ -162,7 +162,7 @@ def encode_disconnect(packet: Disconnect, version: Version) -> bytes:
 
 def encode_auth(packet: Auth, version: Version) -> bytes:
     if version == V3:
-        raise Unencodable("AUTH: there is none in 3.1.1")
+        raise Unencodable("AUTH: 3.1.1 does not have it")
     if packet.properties.authentication_method is None and packet != Auth():
         raise Unencodable("AUTH: no Authentication Method")  # 3.15.2.2.2
     return _reason_and_properties(packet)
@@ -185,7 +185,7 @@ def _properties(properties: Properties, version: Version, place: Place) -> bytes
 
 def _reason(packet: Packet, code: ReasonCode) -> int:
     if code not in CARRIED_BY[packet.type]:
-        raise Unencodable(f"{packet.type.name}: reason code {code.name} is none of this packet's")
+        raise Unencodable(f"{packet.type.name}: reason code {code.name} is not valid in this packet")
     return code
 
 

@@ -41,7 +41,7 @@ def publish(connection: "MqttConnection", now: float) -> bool:
     if qos == 2 and len(session.unreleased) >= broker.limits.unreleased_messages_max:
         raise ProtocolError(
             f"PUBLISH: more than {broker.limits.unreleased_messages_max} messages of QoS 2 that are not released "
-            "(unreleased_messages_max, told in CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
+            "(unreleased_messages_max, the Receive Maximum of CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
     if message.retain and not broker.limits.retains and connection.version is V5:
         raise ProtocolError(
