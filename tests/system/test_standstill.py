@@ -64,16 +64,3 @@ async def test_clients_that_pinged_all_along_are_not_cut_off_behind_a_standstill
             assert {each[0] for each in await other.until(Type.PONG, 77)} <= {Type.PONG, Type.PING}
         await mqtt[0].send(Publish("died/last", b"and nobody before"))
         assert (await watcher.message()).topic == "died/last"
-
-
-async def test_a_client_that_is_silent_is_cut_off_all_the_same(start_broker: StartBroker) -> None:
-    broker = start_broker()
-    async with (
-        await MqttPeer.connect(broker.mqtt_port, "watcher") as watcher,
-        await MqttPeer.connect(broker.mqtt_port, "silent", keep_alive=1, will=Will("died/silent", b"")),
-    ):
-        await watcher.subscribe("died/#")
-        os.kill(broker.pid, signal.SIGSTOP)
-        await asyncio.sleep(2.0)
-        os.kill(broker.pid, signal.SIGCONT)
-        assert (await watcher.message()).topic == "died/silent"

@@ -1,6 +1,6 @@
 """Keep alive and idle time do not count the time in which the broker stood still."""
 
-from broker.protocols.mqtt.packets import PingReq
+from broker.protocols.mqtt.packets import PingReq, Will
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 
@@ -20,6 +20,18 @@ def test_an_mqtt_client_has_its_whole_keep_alive_besides_a_standstill() -> None:
     assert not peer.gone
     world.pass_time(1)
     assert peer.gone
+
+
+def test_a_client_that_is_silent_is_cut_off_after_a_standstill_all_the_same() -> None:
+    world = mqtt.World()
+    watcher = world.connect("watcher")
+    watcher.subscribe("died/#")
+    peer = world.connect("silent", keep_alive=1, will=Will("died/silent", b""))
+    stand_still(world, 2)
+    assert (peer.gone, watcher.messages()) == (False, [])
+    world.pass_time(2)
+    assert peer.gone
+    assert [message.topic for message in watcher.messages()] == ["died/silent"]
 
 
 def test_a_packet_read_before_the_standstill_is_noticed_gives_no_more_than_the_keep_alive() -> None:
