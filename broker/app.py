@@ -77,14 +77,15 @@ class Application:
         self.archive = open_archive(settings, loop, monotonic, self.broker.flow, lambda: self.broker.limits)
         if self.archive is not None:
             self.broker.router.recording = self.archive.recording
-            self.broker.store = self.broker.keeper = self.archive
+            self.broker.publishing.store = self.broker.replay_source = self.archive
             self.broker.marks.restore(self.archive.kept)
         self.lag = LoopLag(loop)
         self.garbage = Garbage(thread_cpu)
         self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
         self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
         self.broker.system_topics = SystemTopics(
-            self.broker, self.views.counters, monotonic(), version=__version__
+            settings.limits, self.broker.publishing, self.broker.clients, self.broker.sessions, self.views.counters,
+            monotonic(), version=__version__,
         )
         self.admin = AdminServer(
             self.views, self.authenticator,

@@ -84,10 +84,10 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
     filter: Any, filter_syntax: str, topic: Any, topic_syntax: str, reached: bool, why: str
 ) -> None:
     broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
-    client = broker.connect(
+    client = broker.clients.connect(
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
-    broker.subscribe(client, 7, octets(filter), filter_syntax, Options())
+    broker.subscribing.subscribe(client, 7, octets(filter), filter_syntax, Options())
     found = broker.router.matching(octets(topic), topic_syntax)
     assert [subscription.number for subscription in found] == ([7] if reached else []), why
     assert len(broker.router.route(octets(topic), topic_syntax)) == reached, why
@@ -96,11 +96,11 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
 @pytest.mark.parametrize(("filter", "syntax", "why"), rows("private"))
 def test_in_the_broker_an_inbox_is_open_to_its_own_client_alone(filter: Any, syntax: str, why: str) -> None:
     broker = Broker(Limits(), schedule=lambda: None, next_turn=at_once)
-    client = broker.connect(
+    client = broker.clients.connect(
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
     with pytest.raises(NotPermitted):
-        broker.subscribe(client, 7, octets(filter), syntax, Options())
+        broker.subscribing.subscribe(client, 7, octets(filter), syntax, Options())
     assert len(broker.router) == 0, why
 
 

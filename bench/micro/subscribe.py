@@ -83,7 +83,7 @@ class Connected:
         self.later: list[Callable[[], object]] = []
         self.broker = Broker(Limits(subscriptions_per_client_max=10_000_000), lambda: None, self.later.append)
         for n in range(ROUTES):
-            self.broker.route(b"plant.%d.x.temp" % n, "amqp")
+            self.broker.router.route(b"plant.%d.x.temp" % n, "amqp")
 
     def read(self, parts: list[bytes]) -> None:
         connection, wire = self.connection, self.connection.wire

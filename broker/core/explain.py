@@ -42,7 +42,7 @@ def explain_client(
     broker: "Broker", topic: bytes, syntax: str, client: str, matching: set[int], limit: int
 ) -> View:
     """Why the subscriptions of the clients of this name or number are not reached."""
-    found = [c for c in broker.clients.values() if client in (c.name, str(c.number))]
+    found = [c for c in broker.clients if client in (c.name, str(c.number))]
     others = [s for c in found for s in c.subscriptions if s.id not in matching]
     return {
         "name": client,

@@ -4,12 +4,16 @@ Calls go up only through these protocols, so that the core imports neither a soc
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker.core.identity import Identity
 from broker.core.marks import Mark
 from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from broker.core.client import Client
+    from broker.core.publication import Publication
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
 
@@ -85,6 +89,36 @@ class WireConnection(Protocol):
 
     def next_turn(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when the other connections have had their turn; nothing is read until then."""
+        ...
+
+
+class Permissions(Protocol):
+    """Decides who may publish and subscribe where, beside what no client may."""
+
+    @property
+    def unrestricted(self) -> bool:
+        """True: everybody may do everything, and need not be checked."""
+        ...
+
+    def check_publish(self, client: "Client", topic: bytes, syntax: str) -> None:
+        """Raises NotPermitted."""
+        ...
+
+    def check_subscribe(self, client: "Client", filter: bytes, syntax: str) -> None:
+        """Raises NotPermitted."""
+        ...
+
+
+class Rules(Protocol):
+    """Decides about a message beside where it goes."""
+
+    @property
+    def empty(self) -> bool:
+        """True: there are none."""
+        ...
+
+    def check(self, publication: "Publication", route: Route) -> None:
+        """Raises NotPermitted for a message that a rule refuses."""
         ...
 
 

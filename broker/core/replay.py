@@ -3,13 +3,13 @@
     READING   parts of what is kept, each when the one before is out of the outbox
        | nothing is left to read
     JOINING   the subscription is in force, without credit: what is published now waits at it.
-       |      And the keeper says behind which offset that begins
+       |      And the source says behind which offset that begins
     CLOSING   what is kept, up to there
        |
     LIVE      what waited, then what comes: an ordinary subscription
 
 If more came meanwhile than may wait, the subscription is taken out of force again and reading goes on: what was dropped
-is kept too. Who reads is on the other side of `ports.Keeper`; how a message is written is the protocol's.
+is kept too. Who reads is on the other side of `ReplaySource`; how a message is written is the protocol's.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker.core.content import Content
 from broker.core.errors import FanlightError
+from broker.core.flow import Flow
+from broker.core.subscribing import Subscribing
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES
 
 if TYPE_CHECKING:
-    from broker.core.broker import Broker
     from broker.core.client import Client
 
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
@@ -76,7 +77,7 @@ class Reading(Protocol):
     def close(self) -> None: ...
 
 
-class Keeper(Protocol):
+class ReplaySource(Protocol):
     """Keeps messages by offset."""
 
     def read(self, wanted: Wanted, encode: Encode) -> Reading:
@@ -116,11 +117,12 @@ class Replay:
     """One replay of one client, under a number of its own. Raises InvalidFilter, LimitExceeded."""
 
     def __init__(
-        self, broker: "Broker", keeper: Keeper, client: "Client", listener: Listener, number: int, wanted: Wanted,
-        encode: Encode,
+        self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: Listener,
+        number: int, wanted: Wanted, encode: Encode,
     ) -> None:
-        broker.check_subscription(client, wanted.filter, wanted.syntax)
-        self.broker, self.keeper, self.client, self.listener = broker, keeper, client, listener
+        subscribing.check(client, wanted.filter, wanted.syntax)
+        self.source, self.client, self.listener = source, client, listener
+        self._subscribing, self._flow = subscribing, flow
         self.number, self.wanted = number, wanted
         self.state = State.READING
         self.delivered = 0
@@ -130,13 +132,13 @@ class Replay:
         self._part = Part()
         self._asked = False
         self._subscription: Subscription | None = None
-        self._reading = keeper.read(wanted, encode)
+        self._reading = source.read(wanted, encode)
 
     def start(self) -> None:
         if self.wanted.live:
             self._ask()
         else:
-            self.keeper.mark(self._marked)
+            self.source.mark(self._marked)
 
     def drained(self) -> None:
         """The outbox is empty: there is room for the next part."""
@@ -174,7 +176,7 @@ class Replay:
             self.client.outbox.write(part.octets)
         if not part.at_end:
             if part.octets:
-                self.broker.flow.refill(self.client.outbox)
+                self._flow.refill(self.client.outbox)
             else:
                 self._ask()
         elif self._end is not None:
@@ -187,18 +189,18 @@ class Replay:
         self.joins += 1
         wanted, client = self.wanted, self.client
         try:
-            self.broker.check_subscription(client, wanted.filter, wanted.syntax)
+            self._subscribing.check(client, wanted.filter, wanted.syntax)
             subscription = Subscription(
-                client.outbox, self.broker.variants.of(client.format), self.number, wanted.filter,
+                client.outbox, self._subscribing.router.variants.of(client.format), self.number, wanted.filter,
                 SYNTAXES.index(wanted.syntax), credit=0, waiting_max=WAITING_MAX,
             )
-            self.broker.begin_subscription(client, subscription, None)
+            self._subscribing.begin(client, subscription, None)
         except FanlightError as error:
             self.cancel()
             self.listener.replay_failed(self, error)
             return
         self._subscription = subscription
-        self.keeper.mark(self._marked)
+        self.source.mark(self._marked)
 
     def _marked(self, offset: int) -> None:
         if self.state is State.OVER:
@@ -224,7 +226,7 @@ class Replay:
 
     def _leave(self) -> None:
         if self._subscription is not None:
-            self.broker.end_subscription(self._subscription)
+            self._subscribing.end(self._subscription)
             self._subscription = None
 
     def _close(self, state: State) -> None:

@@ -11,28 +11,33 @@ without effect.
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from broker.core.client import Client, Speaker
+from broker.core.clients import Clients
 from broker.core.deadlines import Deadlines
-from broker.core.errors import FanlightError, NoSuchSubscription, NotPermitted
+from broker.core.errors import NoSuchSubscription, NotPermitted
+from broker.core.flow import Flow
+from broker.core.limits import Limits
+from broker.core.publication import Publication
+from broker.core.publishing import Direct, Publishing, Refused
 from broker.core.queues import new_queue
 from broker.core.retained import SLICE, Cursor
 from broker.core.room import check_growth, room_for
 from broker.core.session import Connect, Session, SessionOptions
 from broker.core.shares import Pot, principal_of
+from broker.core.subscribing import Subscribing
 from broker.core.subscription import Subscription, group_name_of
+from broker.core.teardown import Teardown
 from broker.core.topics import SYNTAXES
+from broker.core.turns import Turns
 from broker.core.will import Wills
 from broker.wire.hidden import hide, show
 from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from broker.wire.outbox import Outbox
 from broker.wire.window import Window
-
-if TYPE_CHECKING:
-    from broker.core.broker import Broker
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
@@ -43,8 +48,20 @@ TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another o
 
 
 class Sessions:
-    def __init__(self, broker: "Broker") -> None:
-        self.broker = broker
+    def __init__(
+        self, limits: Limits, clients: Clients, subscribing: Subscribing, publishing: Publishing, teardown: Teardown,
+        flow: Flow, turns: Turns,
+    ) -> None:
+        self.limits = limits
+        self.clients = clients
+        self.subscribing = subscribing
+        self.publishing = publishing
+        self._teardown = teardown
+        self._flow = flow
+        self._turns = turns
+        self._router = subscribing.router
+        self._shares = subscribing.shares
+        self._ledger = publishing.ledger
         self.wills = Wills()
         self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
@@ -75,21 +92,21 @@ class Sessions:
 
         Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
         """
-        limits = self.broker.limits
+        limits = self.limits
         found = self._by_name.get(wanted.client_id)
         if found is not None and found.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
-        self.broker.check_names(wanted.client_id, wanted.user or wanted.label)
+        self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
         overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
         ending: Sequence[Session] = ()
         # With expiry 0 a session ends with its connection, which is taken over here.
         goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
         if found is not None and goes_on:
             share = found.share
-            check_growth(self.broker, found, wanted)
+            check_growth(self._shares, found, wanted)
         else:
-            share = self.broker.shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
-            ending = room_for(self.broker, share, wanted, found)
+            share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+            ending = room_for(self._shares, share, wanted, found, len(self))
         # Nothing is refused from here on.
         if found is not None and found.connected:
             self.taken_over += 1
@@ -103,19 +120,19 @@ class Sessions:
         for session in ending:
             self.made_room += 1
             self.end(session, now)
-        client = self.broker.connect(
+        client = self.clients.connect(
             outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
             agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
             format=wanted.format, share=share,
         )
         present = found is not None
         if found is None:
-            window = Window(outbox, new_queue(self.broker.ledger, limits, share.account), share.sessions)
+            window = Window(outbox, new_queue(self._ledger, limits, share.account), share.sessions)
             session = Session(
                 name=wanted.client_id, user=wanted.user, client=client, window=window, pot=share.sessions, share=share,
             )
             self._by_name[session.name] = session
-            self.broker.shares.take(share, Pot.SESSIONS)
+            self._shares.take(share, Pot.SESSIONS)
         else:
             session = found
             self._rejoin(session, client)
@@ -141,17 +158,17 @@ class Sessions:
         show(before, before.outbox)
         client.inbox = before.inbox  # the session's subscriptions to it are in force
         if before.format is not client.format:
-            variants = self.broker.variants
+            variants = self._router.variants
             session.window.rebind(variants, client.format)
             for subscription in session.subscriptions:
                 variant = variants.like(subscription.variant, client.format)
-                self.broker.router.rebind(subscription, variant, no_echo=subscription.no_echo)
+                self._router.rebind(subscription, variant, no_echo=subscription.no_echo)
 
     def resume(self, session: Session, now: float) -> None:
         """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
         session.window.resume(now)
         if session.window.resting:
-            self.broker.turns.later(partial(self._go_on, session, session.client, now))
+            self._turns.later(partial(self._go_on, session, session.client, now))
         self.advance(session, now)
 
     def _go_on(self, session: Session, client: Client, now: float) -> None:
@@ -159,7 +176,7 @@ class Sessions:
         if session.connected and session.client is client:
             session.window.advance(now)
             if session.window.resting:
-                self.broker.turns.later(partial(self._go_on, session, client, now))
+                self._turns.later(partial(self._go_on, session, client, now))
 
     def leave(self, client: Client, now: float, *, will: bool, expiry: float | None = None) -> None:
         """A client's connection is gone, or it says goodbye.
@@ -206,7 +223,7 @@ class Sessions:
             self._publish_will(session, now)
         self.wills.cancel(session)
         self._away.discard(session)
-        self.broker.endings.end(session.subscriptions)
+        self._teardown.end(session.subscriptions)
         session.clear_cursors()
         session.unreleased.clear()
         session.charge()
@@ -215,33 +232,33 @@ class Sessions:
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
         show(*session.things)
-        self.broker.shares.give_back(session.share, Pot.SESSIONS)
+        self._shares.give_back(session.share, Pot.SESSIONS)
         log.info("session_ended", client=session.name, lost=lost)
 
     def _bounded(self, expiry: float) -> float:
-        return min(expiry, self.broker.limits.session_seconds_max)
+        return min(expiry, self.limits.session_seconds_max)
 
     def _publish_will(self, session: Session, now: float) -> None:
-        """Once: it is forgotten with that. A will that may not be published is told in the log."""
+        """Publish the will once and clear it; a refused will is logged."""
         will, session.will = session.will, None
         session.charge()
         self.wills.cancel(session)
         assert will is not None
         message = will.published(now)
-        try:
-            route = self.broker.route(message.topic, SYNTAXES[message.syntax])
-        except FanlightError as error:
-            log.warning("will_refused", client=session.name, text=error.text)
-            return
-        self.wills_published += 1
-        self.broker.publish(route, message, session.outbox, now)
+        outcome = self.publishing.accept(
+            Publication(message, session.client), Direct(self._ledger, message, session.outbox), now
+        )
+        if isinstance(outcome, Refused):
+            log.warning("will_refused", client=session.name, text=outcome.error.text)
+        else:
+            self.wills_published += 1
 
     def sweep(self, now: float) -> bool:
         """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time.
 
         True if the turn is over before all is done: it is to be called again soon.
         """
-        over = self.broker.turns.over
+        over = self._turns.over
         for session in self.wills.due(now, ENDED_PER_SWEEP):
             self._publish_will(session, now)
             if over():
@@ -262,7 +279,7 @@ class Sessions:
             queue = self._round.pop().window.queue
             looked_at += 1 + (len(queue) if queue.mortal else 0)
             queue.expire(now)
-            if looked_at % LOOK == 0 and self.broker.turns.over():
+            if looked_at % LOOK == 0 and self._turns.over():
                 break
 
     # -- subscriptions ----------------------------------------------------------------------------------------------
@@ -270,7 +287,7 @@ class Sessions:
     def variant_of(self, session: Session, options: SessionOptions) -> Variant:
         """How messages are written for who asks for this."""
         retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
-        return self.broker.variants.of(session.client.format, options.qos, retain, options.identifier)
+        return self._router.variants.of(session.client.format, options.qos, retain, options.identifier)
 
     def subscribe(
         self, session: Session, filter: bytes, syntax: str, options: SessionOptions, variant: Variant | None = None
@@ -284,13 +301,13 @@ class Sessions:
             variant = self.variant_of(session, options)
         found = session.subscriptions.find(filter, options.group)
         if found is not None:
-            self.broker.router.rebind(found, variant, no_echo=options.no_local)
+            self._router.rebind(found, variant, no_echo=options.no_local)
             return found, False
-        self.broker.check_subscription(session.client, filter, syntax, options.group)
+        self.subscribing.check(session.client, filter, syntax, options.group)
         subscription = Subscription(
             session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
         )
-        self.broker.begin_subscription(session.client, subscription, options.group)
+        self.subscribing.begin(session.client, subscription, options.group)
         session.numbers += 1
         return subscription, True
 
@@ -300,7 +317,7 @@ class Sessions:
         if subscription is None:
             raise NoSuchSubscription(0)
         session.drop_cursor(subscription.number)
-        self.broker.end_subscription(subscription)
+        self.subscribing.end(subscription)
 
     @staticmethod
     def options_of(subscription: Subscription) -> SessionOptions:
@@ -317,11 +334,11 @@ class Sessions:
     def send_retained(self, session: Session, subscription: Subscription) -> None:
         """Let a subscription have the retained messages; `advance` sends them. Raises LimitExceeded."""
         session.drop_cursor(subscription.number)  # a new one stands behind the others
-        if not self.broker.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
+        if not self.publishing.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
             return  # as it is for most: the others take some turns when a client subscribes to very much
         wanted = subscription.variant
-        variant = self.broker.variants.of(session.client.format, wanted.qos, RETAIN_SET, wanted.identifiers)
-        session.add_cursor(Cursor(self.broker.retained, subscription, variant))
+        variant = self._router.variants.of(session.client.format, wanted.qos, RETAIN_SET, wanted.identifiers)
+        session.add_cursor(Cursor(self.publishing.retained, subscription, variant))
 
     def advance(self, session: Session, now: float) -> bool:
         """Send retained messages as far as there is room. True while there are more: call again when there is room.
@@ -331,17 +348,17 @@ class Sessions:
         left = SLICE
         while session.cursors and session.connected:
             number, cursor = next(iter(session.cursors.items()))
-            left -= cursor.advance(now, left, self.broker.turns.over)
+            left -= cursor.advance(now, left, self._turns.over)
             if cursor.done:
                 session.drop_cursor(number)
             if left <= 0 or not cursor.has_room:
                 break
-            if self.broker.turns.over():
+            if self._turns.over():
                 left = 0
                 break
         if not session.cursors or not session.connected:
             return False
         if left <= 0 or session.outbox.size:
             # Nobody else would call again for the rest of a slice in which nothing was to be sent.
-            self.broker.flow.refill(session.outbox)
+            self._flow.refill(session.outbox)
         return True

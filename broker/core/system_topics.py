@@ -8,20 +8,21 @@ the last time,
     average = rate + e^(-seconds / window) * (average - rate)        windows of 1, 5 and 15 minutes
 
 The messages are of QoS 0 (a client that was away finds the last values retained), belong to no client, and count
-neither as published nor against the limits of retained messages. Clients cannot publish here: `Broker.route` refuses.
+neither as published nor against the limits of retained messages. Clients cannot publish here.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import exp
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from broker.core.clients import Clients
 from broker.core.content import Content
+from broker.core.limits import Limits
+from broker.core.publishing import Publishing
+from broker.core.sessions import Sessions
 from broker.core.topics import BROKER_ROOT, BROKER_SYNTAX
 from broker.wire.message import Format, Message
-
-if TYPE_CHECKING:
-    from broker.core.broker import Broker
 
 ROOT: Final = BROKER_ROOT.decode() + "/broker/"
 WINDOWS: Final[Mapping[str, float]] = {"1min": 60.0, "5min": 300.0, "15min": 900.0}  # seconds
@@ -80,9 +81,13 @@ class SystemTopics:
     """
 
     def __init__(
-        self, broker: "Broker", counters: Callable[[], Mapping[str, int]], now: float, *, version: str
+        self, limits: Limits, publishing: Publishing, clients: Clients, sessions: Sessions,
+        counters: Callable[[], Mapping[str, int]], now: float, *, version: str,
     ) -> None:
-        self._broker = broker
+        self.limits = limits
+        self._publishing = publishing
+        self._clients = clients
+        self._sessions = sessions
         self._counters = counters
         self._version = version
         self._started = self._loads_at = now
@@ -92,7 +97,7 @@ class SystemTopics:
 
     def sweep(self, now: float) -> None:
         """Publish if it is time; if it is turned off, take back what is there."""
-        interval = self._broker.limits.sys_interval_seconds
+        interval = self.limits.sys_interval_seconds
         if not interval:
             self._withdraw(now)
         elif self._published_at is None or now - self._published_at >= interval:
@@ -114,11 +119,11 @@ class SystemTopics:
         for name, text in said.items():
             if self._published.get(name) != text:
                 self._published[name] = text
-                self._broker.publish_own(message_of(name, text), now)
+                self._publishing.announce(message_of(name, text), now)
 
     def _withdraw(self, now: float) -> None:
         for name in self._published:
-            self._broker.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
+            self._publishing.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
         self._published.clear()
         self._published_at = None
 
@@ -130,7 +135,7 @@ class SystemTopics:
                 load.update(totals[LOADS[name]], seconds)
 
     def _totals(self) -> dict[str, int]:
-        counters, ledger = self._counters(), self._broker.ledger
+        counters, ledger = self._counters(), self._publishing.ledger
         return {
             # mosquitto counts packets of all kinds here; the packets of several protocols have no common measure.
             "messages/received": counters["messages_in"],
@@ -144,26 +149,27 @@ class SystemTopics:
             "bytes/sent": counters["bytes_out"],
             "clients/expired": counters["sessions_expired"],
             "connections/socket/count": counters["connections_accepted"],
-            "connections/count": self._broker.connects,
+            "connections/count": self._clients.connects,
         }
 
     def _gauges(self) -> dict[str, int]:
-        broker = self._broker
-        connected, away = len(broker.clients), broker.sessions.away
-        stored, shared = broker.ledger.stored_messages, broker.router.shared
+        publishing = self._publishing
+        ledger, router = publishing.ledger, publishing.router
+        connected, away = len(self._clients), self._sessions.away
+        stored, shared = ledger.stored_messages, router.shared
         return {
             "clients/connected": connected,
             "clients/active": connected,  # the older name of it, as `inactive` is
             "clients/disconnected": away,
             "clients/inactive": away,
             "clients/total": connected + away,
-            "clients/maximum": broker.clients_maximum,
+            "clients/maximum": self._clients.maximum,
             "messages/stored": stored,
             "store/messages/count": stored,
-            "store/messages/bytes": broker.ledger.stored,
-            "subscriptions/count": len(broker.router) - shared,
+            "store/messages/bytes": ledger.stored,
+            "subscriptions/count": len(router) - shared,
             "shared_subscriptions/count": shared,
-            "retained messages/count": len(broker.retained),
+            "retained messages/count": len(publishing.retained),
         }
 
 

@@ -186,8 +186,8 @@ class Views:
             "marks_forgotten": broker.marks.forgotten,
             "marks_refused": broker.marks.refused,
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in Pot},
-            "subscribes": broker.subscribes,
-            "unsubscribes": broker.unsubscribes,
+            "subscribes": broker.subscribing.begun,
+            "unsubscribes": broker.subscribing.ended,
             **self._net(),
         }
         return {name: known.get(name, 0) for name in COUNTERS}
@@ -229,7 +229,7 @@ class Views:
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
-        flow, clients = self._broker.flow, self._broker.clients.values()
+        flow, clients = self._broker.flow, self._broker.clients
         awake = self._broker.ledger.awake(now)
         return [connection_view(c, now, awake, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
 
@@ -277,7 +277,7 @@ class Views:
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         """Clients that are behind: dropping, blocking, or with an outbox over half full."""
         views, awake = [], self._broker.ledger.awake(self._clock())
-        for client in self._broker.clients.values():
+        for client in self._broker.clients:
             reason = slowness(client)
             if reason is not None:
                 views.append(

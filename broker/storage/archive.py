@@ -178,7 +178,7 @@ class Archive:
             self.tap.flush()
         return self._gate
 
-    # -- core.replay.Keeper -------------------------------------------------------------------------------------------
+    # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
 
     def read(self, wanted: Wanted, encode: Encode) -> Reading:
         most = self._limits().archive_replays_max

@@ -7,6 +7,7 @@
 from broker.wire.collector cimport Collector
 from broker.wire.inbox cimport Inbox
 from broker.wire.ledger cimport Ledger
+from broker.wire.message cimport Message
 from broker.wire.outbox cimport Outbox
 from broker.wire.routes cimport RouteCache
 
@@ -28,6 +29,11 @@ cdef class Lane:
         Collector collector               # of the routes: what follows each other goes out in runs
         Ledger ledger
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
+        readonly Message message          # the PUBLISH at hand, for the fan-out: it points into the inbox
+        readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
+        readonly bint unkept              # each of them had a queue without room for it
+        public bint plain                 # every PUBLISH is for Python
+        public bint silent                # acknowledgements of what a store keeps are Python's: they wait until it is
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly double heard_at          # when the peer was heard of last, in seconds of `Ledger.awake`
         bint heard                        # it was since; what counts for that is the protocol's to say

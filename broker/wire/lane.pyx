@@ -1,6 +1,8 @@
 # cython: language_level=3
 """A lane: the compiled half of a connection. What it does with a frame is its protocol's (protocols/*/lane.pyx)."""
 
+from broker.wire.fanout cimport Route
+
 # What `advance` returns.
 NEED_MORE = 0     # the rest is an incomplete frame, or nothing
 FRAME = 1         # a frame for Python
@@ -34,6 +36,21 @@ cdef class Lane:
         """The frame at hand waits for this outbox, or for something else: as BLOCKED does, by Python's decision."""
         self.blocker = blocker
         self.inbox.keep_rest()
+
+    def forward(self, Route route not None):
+        """Send the PUBLISH at hand on this route, and its acknowledgement if it wants one and `answers`.
+
+        Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
+        """
+        raise NotImplementedError
+
+    def done(self):
+        """The PUBLISH at hand needs nothing more: pass over it."""
+        raise NotImplementedError
+
+    def answers(self, Route route not None):
+        """Does `forward` acknowledge the PUBLISH at hand by itself? Else Python does, once it is stored."""
+        raise NotImplementedError
 
     cdef int take(self, double now) except -1:
         cdef int event

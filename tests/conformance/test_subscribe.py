@@ -298,7 +298,9 @@ def test_what_the_broker_says_of_itself_is_under_sys_and_nowhere_else(version: V
     broker = world.broker
     net: dict[str, int] = {}
     views = Views(broker, lambda: world.now, lambda: net, lambda: True)
-    broker.system_topics = SystemTopics(broker, views.counters, world.now, version="9.9")
+    broker.system_topics = SystemTopics(
+        broker.limits, broker.publishing, broker.clients, broker.sessions, views.counters, world.now, version="9.9"
+    )
     curious, plain = world.connect("curious", version), world.connect("plain", version)
     plain.subscribe("#", "+/broker/#")
     world.pass_time(60)

@@ -126,7 +126,7 @@ class MqttConnection(Reader):
 
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
         limit = self.broker.limits.unkept_seconds_max
-        if self.broker.route(message.topic, "mqtt").has_room(self.outbox, message):
+        if self.broker.publishing.route(self.client, message.topic, "mqtt").has_room(self.outbox, message):
             self._unkept = None
             self.unblock(now)
         elif now - since >= limit:
@@ -155,7 +155,7 @@ class MqttConnection(Reader):
         if isinstance(self.client.format, AliasFormat):
             self.client.format.forget()
         self.broker.sessions.leave(self.client, now, will=True)  # without effect if it has left
-        released = self.broker.disconnect(self.client, reason, now)
+        released = self.broker.clients.disconnect(self.client, reason, now)
         self.broker.finish()
         return released
 
@@ -355,7 +355,8 @@ class MqttConnection(Reader):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
         self.lane.packet_max = limits.frame_bytes_max
-        self.lane.silent = broker.store.durable
+        self.lane.silent = broker.publishing.store.durable
+        self.lane.plain = self.lane.plain or not broker.publishing.cacheable
         self.lane.check_text = self.options.payload_format_check
         self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,

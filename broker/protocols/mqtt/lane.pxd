@@ -14,7 +14,7 @@ cimport cython
 from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.ledger cimport Pot
-from broker.wire.message cimport Format, Message
+from broker.wire.message cimport Format
 from broker.wire.window cimport Window
 
 from broker.protocols.mqtt.publish_body cimport PublishBody
@@ -24,8 +24,6 @@ cdef class Lane(AnyLane):
     cdef:
         public Py_ssize_t packet_max      # bytes of a packet, its fixed header included
         readonly bint open                # CONNECT has been accepted
-        public bint plain                 # every PUBLISH is for Python
-        public bint silent                # and so is its PUBACK: a store is asked first
         public Py_ssize_t user_properties_max    # of a PUBLISH
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
         readonly str fault                # what is wrong, after FAULT
@@ -48,9 +46,6 @@ cdef class Lane(AnyLane):
         Py_ssize_t body_size
         # If it is a PUBLISH.
         PublishBody body
-        readonly Message message          # borrowed: it points into the inbox
-        readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
-        readonly bint unkept              # none of them had room for it: an error is its answer
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int find_packet(self) except -1

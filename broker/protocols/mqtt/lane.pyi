@@ -1,5 +1,4 @@
 from broker.protocols.mqtt.format import PublishFormat
-from broker.wire.fanout import Route
 from broker.wire.inbox import Inbox
 from broker.wire.lane import BLOCKED as BLOCKED
 from broker.wire.lane import FAULT as FAULT
@@ -8,7 +7,6 @@ from broker.wire.lane import PUBLISH as PUBLISH
 from broker.wire.lane import TOO_LARGE as TOO_LARGE
 from broker.wire.lane import Lane as AnyLane
 from broker.wire.ledger import Ledger
-from broker.wire.message import Message
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
 from broker.wire.window import Window
@@ -18,8 +16,6 @@ PACKET: int
 class Lane(AnyLane):
     packet_max: int
     open: bool
-    plain: bool
-    silent: bool
     check_text: bool
     user_properties_max: int
     fault: str
@@ -28,9 +24,6 @@ class Lane(AnyLane):
     aliases_bytes: int
     first_byte: int
     packet_size: int
-    message: Message
-    routed: int
-    unkept: bool
     def __init__(
         self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, packet_max: int, control_max: int
     ) -> None: ...
@@ -45,5 +38,3 @@ class Lane(AnyLane):
     def dup(self) -> bool: ...
     @property
     def is_text(self) -> bool: ...
-    def forward(self, route: Route) -> bool: ...
-    def done(self) -> None: ...

@@ -158,17 +158,17 @@ cdef class Lane(AnyLane):
         return self.body.is_text
 
     def forward(self, Route route not None):
-        """Send the PUBLISH at hand on this route, and PUBACK if its QoS is 1. PUBREC is the caller's.
-
-        Returns False if an outbox holds it back: `blocker` says which, and the packet is still to be done then. If that
-        is None, no queue has room for it. `unkept` says that a 5.0 client is to be answered with an error.
+        """As `lane.Lane` has it. If `blocker` is None, no queue has room for it. PUBREC is the caller's; `unkept` says
+        that it is to be an error.
         """
         self.blocker = None
         return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message))
 
     def done(self):
-        """The PUBLISH at hand needs nothing more: pass over it."""
         self.pass_packet()
+
+    def answers(self, Route route not None):
+        return self.message.qos < 2 and not self.silent
 
     # -- packets ----------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.core import errors
+from broker.core.publication import Publication
+from broker.core.publishing import Accepted, Held, Refused, Repeated
 from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
-from broker.protocols.mqtt.lane import Lane
 from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.properties import NONE, Properties
@@ -31,53 +32,62 @@ if TYPE_CHECKING:
 
 def publish(connection: "MqttConnection", now: float) -> bool:
     """The PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
-    lane, session, broker = connection.lane, connection.session, connection.broker
-    message, packet_id = lane.message, lane.packet_id
-    qos = message.qos
-    if qos == 2 and packet_id is not None and packet_id in session.unreleased:
-        lane.done()  # once published is enough, whether DUP is set or not (4.3.3)
-        _acknowledge(connection, PubRec(packet_id))
+    lane, qos, packet_id = connection.lane, connection.lane.message.qos, connection.lane.packet_id
+    if not _expected(connection, qos, packet_id):
         return True
-    if qos == 2 and len(session.unreleased) >= broker.limits.unreleased_messages_max:
+    receipt = None if packet_id is None else partial(_confirm, connection, qos, packet_id)
+    try:
+        if lane.check_text and lane.is_text:
+            check_text(lane.message.payload, "PUBLISH: the payload")
+        outcome = connection.broker.publishing.accept(Publication(lane.message, connection.client), lane, now, receipt)
+    except ProtocolError as error:
+        if qos == 0:
+            raise  # there is no other way to say it (3.3.2.3.2)
+        outcome = Refused(error)
+    match outcome:
+        case Accepted(kept=True) if qos == 2 and packet_id is not None:
+            connection.session.receive(packet_id)  # its PUBREL is still to come
+        case Refused(error=refusal):
+            lane.done()
+            connection.note_refusal(refusal)
+            _refuse(connection, qos, packet_id, refusal)
+    return not isinstance(outcome, Held)
+
+
+def _expected(connection: "MqttConnection", qos: int, packet_id: int | None) -> bool:
+    """May the PUBLISH at hand be published? False: it was, and PUBREC is sent again, whether DUP is set or not (4.3.3).
+
+    Raises ProtocolError, LimitExceeded.
+    """
+    session, limits = connection.session, connection.broker.limits
+    if qos == 2 and packet_id is not None and packet_id in session.unreleased:
+        connection.lane.done()
+        _acknowledge(connection, PubRec(packet_id))
+        return False
+    if qos == 2 and len(session.unreleased) >= limits.unreleased_messages_max:
         raise ProtocolError(
-            f"PUBLISH: more than {broker.limits.unreleased_messages_max} messages of QoS 2 that are not released "
+            f"PUBLISH: more than {limits.unreleased_messages_max} messages of QoS 2 that are not released "
             "(unreleased_messages_max, the Receive Maximum of CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
-    if message.retain and not broker.limits.retains and connection.version is V5:
+    if connection.lane.message.retain and not limits.retains and connection.version is V5:
         raise ProtocolError(
             "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
             ReasonCode.RETAIN_NOT_SUPPORTED,
         )  # 3.2.2.3.5; 3.1.1 has no way to announce it: such a message is delivered, and counted as not retained
     if qos == 2 and packet_id is not None:
         session.expect(packet_id)  # before it is published: it must be remembered then
-    try:
-        if lane.check_text and lane.is_text:
-            check_text(message.payload, "PUBLISH: the payload")
-        route = broker.route(message.topic, "mqtt")
-    except errors.FanlightError as error:
-        if qos == 0 and isinstance(error, ProtocolError):
-            raise  # there is no other way to say it (3.3.2.3.2)
-        lane.done()
-        connection.note_refusal(error)
-        _refuse(connection, qos, packet_id, error)
-        return True
-    if qos and broker.store.durable and (blocker := broker.store.blocker(route)) is not None:
-        lane.hold(blocker)
-        return False
-    retained = message.keep() if message.retain else None
-    if not lane.forward(route):
-        return False
-    if retained is not None and not lane.unkept:
-        broker.retained.put(retained, now, publisher=connection.client)
-    if packet_id is not None and (qos == 2 or lane.silent):
-        _answer(connection, qos, packet_id, _outcome(lane))
     return True
 
 
-def _outcome(lane: Lane) -> ReasonCode:
-    if lane.unkept:
-        return ReasonCode.QUOTA_EXCEEDED
-    return ReasonCode.SUCCESS if lane.routed else ReasonCode.NO_MATCHING_SUBSCRIBERS
+def _confirm(connection: "MqttConnection", qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
+    """Acknowledge a message that was accepted, and is stored if it is to be."""
+    reason = ReasonCode.SUCCESS
+    if isinstance(outcome, Accepted):
+        if not outcome.kept:
+            reason = ReasonCode.QUOTA_EXCEEDED
+        elif not outcome.routed:
+            reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
+    connection.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
 
 
 def _refuse(
@@ -103,7 +113,7 @@ def _answer(
 
 
 def _acknowledge(connection: "MqttConnection", packet: Acknowledgement) -> None:
-    store = connection.broker.store
+    store = connection.broker.publishing.store
     if store.durable:
         store.commit(partial(connection.send, packet))
     else:

@@ -16,9 +16,11 @@ from broker.core.client import Client
 from broker.core.identity import Identity
 from broker.core.marks import Mark
 from broker.core.ports import WireConnection
+from broker.core.publication import Publication
+from broker.core.publishing import Accepted, Held, Refused, Repeated
 from broker.core.reader import Reader
 from broker.core.subscription import PLAIN, Options, Subscription
-from broker.core.topics import SYNTAXES, syntax_of
+from broker.core.topics import SYNTAXES, syntax_of, words_of
 from broker.protocols.native import frames, lane
 from broker.protocols.native.codec import LENGTH, decode
 from broker.protocols.native.error_codes import CODES
@@ -86,47 +88,36 @@ class NativeConnection(Reader):
 
     def publish(self, now: float) -> bool:
         """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
-        at_hand = self.lane
-        client, number = self.client, at_hand.mark
+        lane, client, publishing = self.lane, self.client, self.broker.publishing
         assert client is not None
-        mark = Mark(client.user, *number) if number is not None else None
+        number, request = lane.mark, lane.request
+        receipt = None if request is None else partial(self._give_receipt, request)
         try:
-            if mark is not None:
-                self.refusals.check(mark[1:])
-                self.broker.marks.check(mark, client)
-            syntax = syntax_of(at_hand.syntax)
-            if at_hand.reply is not None:
-                self.broker.check_reply(at_hand.reply, syntax)
-            route = self.broker.route(at_hand.topic, syntax)
+            if number is not None:
+                self.refusals.check(number)
+            syntax = syntax_of(lane.syntax)
+            if lane.reply is not None:
+                words_of(lane.reply, syntax, self.broker.limits)
+            mark = Mark(client.user, *number) if number is not None else None
+            outcome = publishing.accept(Publication(lane.message, client, mark), lane, now, receipt)
         except errors.FanlightError as error:
-            request = at_hand.request
-            if mark is not None:
-                self.refusals.add(mark[1:], error)
-            at_hand.done()
-            self._answer(request, error)
-            return True
-        request, store = at_hand.request, self.broker.store
-        waits = request is not None and at_hand.silent and route.tap is not None
-        if waits and (blocker := store.blocker(route)) is not None:
-            at_hand.hold(blocker)
-            return False
-        repeated = False
-        if mark is None:
-            if not at_hand.forward(route):
+            outcome = Refused(error)
+        match outcome:
+            case Held():
                 return False
-        else:
-            repeated = self.broker.marks.repeats(mark)
-            if repeated:
-                at_hand.done()
-            elif not self.broker.take_once(mark, client, route, at_hand.forward):
-                return False
-        if request is not None and (waits or repeated):
-            receipt = partial(self._give_receipt, request, 0 if repeated else at_hand.routed, repeated)
-            store.commit(receipt) if waits else receipt()
+            case Repeated():
+                lane.done()
+            case Refused(error=refusal):
+                lane.done()
+                if number is not None:
+                    self.refusals.add(number, refusal)
+                self._answer(request, refusal)
         return True
 
-    def _give_receipt(self, request: int, routed: int, repeated: bool) -> None:
+    def _give_receipt(self, request: int, outcome: Accepted | Repeated) -> None:
         if self.state is State.CONNECTED:
+            repeated = isinstance(outcome, Repeated)
+            routed = outcome.routed if isinstance(outcome, Accepted) else 0
             self.outbox.write(frames.receipt(request, routed, repeated=repeated))
             self.broker.ledger.count_receipt()
 
@@ -150,7 +141,7 @@ class NativeConnection(Reader):
         if self.client is None:
             self.outbox.discard()
             return []
-        return self.broker.disconnect(self.client, reason, self.wire.now())
+        return self.broker.clients.disconnect(self.client, reason, self.wire.now())
 
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials were right."""
@@ -228,7 +219,7 @@ class NativeConnection(Reader):
         try:
             if values[0] == frames.Type.PUBLISH:
                 raise errors.ProtocolError("PUBLISH before the handshake is done; send HELLO first")
-            if values[0] == frames.Type.REPLAY and self.broker.keeper is None:
+            if values[0] == frames.Type.REPLAY and self.broker.replay_source is None:
                 request = None  # as for any type that is not known
                 raise errors.Unsupported("this broker keeps no archive, so there is nothing to replay", type=values[0])
             frame = frames.parse(values)
@@ -249,7 +240,7 @@ class NativeConnection(Reader):
                     self._unsubscribe(request, number)
                 return
             self.replays.check_number(number)
-            self.broker.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
+            self.broker.subscribing.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
             if request is not None:
                 self.outbox.write(frames.ok(request))
         except errors.FanlightError as error:
@@ -280,7 +271,7 @@ class NativeConnection(Reader):
             raise errors.UnsupportedVersion(
                 f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
             )
-        self.broker.check_names(hello.client, hello.user)
+        self.broker.clients.check_names(hello.client, hello.user)
         self._hello = hello
         self.state = State.AUTHENTICATING
         self.inbox.pause()
@@ -292,7 +283,7 @@ class NativeConnection(Reader):
         assert hello is not None
         if hello.slow_policy is not None:
             self.broker.flow.admit(self.outbox, hello.slow_policy.value)
-        self.client = self.broker.connect(
+        self.client = self.broker.clients.connect(
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
             agent=hello.agent, address=self.wire.address, port=self.wire.port, protocol=self.protocol, format=FORMAT,
@@ -301,7 +292,8 @@ class NativeConnection(Reader):
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
-        self.lane.silent = self.broker.store.durable
+        self.lane.silent = self.broker.publishing.store.durable
+        self.lane.plain = self.lane.plain or not self.broker.publishing.cacheable
         self.inbox.read_max = 0
         self.inbox.admitted()
         # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
@@ -316,7 +308,7 @@ class NativeConnection(Reader):
                     "inbox": self.client.inbox,
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
-                    "features": ["replay", "marks"] if self.broker.keeper is not None else ["marks"],
+                    "features": ["replay", "marks"] if self.broker.replay_source is not None else ["marks"],
                     "limits": {
                         "frame_bytes": limits.frame_bytes_max,
                         "topic_bytes": limits.topic_bytes_max,
@@ -334,7 +326,7 @@ class NativeConnection(Reader):
         self.replays.check_number(frame.subscription)
         if frame.after == 0:
             raise errors.ProtocolError("SUBSCRIBE option after must be 1 or more; leave it out for no end")
-        self.broker.subscribe(
+        self.broker.subscribing.subscribe(
             self.client, frame.subscription, frame.filter, syntax_of(frame.syntax),
             Options(
                 group=frame.group,
@@ -352,7 +344,7 @@ class NativeConnection(Reader):
             self.replays.end(frame.request, frame.subscription, frame.after)
         elif frame.after:
             assert self.client is not None
-            subscription = self.broker.subscription(self.client, frame.subscription)
+            subscription = self.broker.subscribing.find(self.client, frame.subscription)
             if subscription.end_after(frame.after):
                 subscription.end()
             if frame.request is not None:
@@ -362,7 +354,7 @@ class NativeConnection(Reader):
 
     def _unsubscribe(self, request: int | None, number: int) -> None:
         assert self.client is not None
-        subscription = self.broker.unsubscribe(self.client, number)
+        subscription = self.broker.subscribing.unsubscribe(self.client, number)
         if request is not None:
             result = {"delivered": subscription.delivered, "dropped": subscription.dropped}
             self.outbox.write(frames.ok(request, result))
@@ -372,7 +364,7 @@ class NativeConnection(Reader):
         assert self.client is not None
         if frame.subscription in self.replays:
             raise errors.NoSuchSubscription(frame.subscription)  # not yet
-        subscription = self.broker.subscription(self.client, frame.subscription)
+        subscription = self.broker.subscribing.find(self.client, frame.subscription)
         try:
             subscription.grant(frame.messages)
         except ValueError as error:

@@ -15,7 +15,6 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
-from broker.wire.message cimport Message
 from broker.wire.msgpack cimport Cursor, Fault
 
 cdef struct Publish:
@@ -42,15 +41,11 @@ cdef class Lane(AnyLane):
     cdef:
         public Py_ssize_t frame_max       # bytes of a frame's body
         public bint open                  # the handshake is done: PUBLISH may be forwarded
-        public bint silent                # receipts of what is kept are Python's: they wait until it is
-        readonly Py_ssize_t routed        # how many got the PUBLISH that was sent last
-        public bint plain                 # send every PUBLISH through Python (tests compare the lanes)
         readonly str fault                # what is wrong, after FAULT
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
         readonly Py_ssize_t frame_size    # of the body of the frame at hand
         const unsigned char* frame_at
         Publish publish
-        Message message                   # the one at hand, for the fan-out: it points into the inbox
 
     cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, Cursor* cursor) noexcept

@@ -1,4 +1,3 @@
-from broker.wire.fanout import Route
 from broker.wire.inbox import Inbox
 from broker.wire.lane import BLOCKED as BLOCKED
 from broker.wire.lane import FAULT as FAULT
@@ -15,9 +14,6 @@ from broker.wire.routes import RouteCache
 class Lane(AnyLane):
     frame_max: int
     open: bool
-    silent: bool
-    routed: int
-    plain: bool
     fault: str
     fault_request: int | None
     frame_size: int
@@ -26,8 +22,6 @@ class Lane(AnyLane):
     ) -> None: ...
     def frame(self) -> bytes: ...
     @property
-    def topic(self) -> bytes: ...
-    @property
     def reply(self) -> bytes | None: ...
     @property
     def syntax(self) -> int: ...
@@ -35,5 +29,3 @@ class Lane(AnyLane):
     def request(self) -> int | None: ...
     @property
     def mark(self) -> tuple[str, int, int] | None: ...
-    def forward(self, route: Route) -> bool: ...
-    def done(self) -> None: ...

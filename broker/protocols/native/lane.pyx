@@ -125,11 +125,11 @@ cdef class Lane(AnyLane):
                 fault = self.parse_publish(&cursor)
                 if fault:
                     return self.report_publish(fault)
+                self.set_message()
                 if not self.publish.special and self.publish.syntax <= 1 and not self.plain:
                     route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                              self.publish.topic_size)
                     if route is not None and not (self.silent and publish_waits(route, &self.publish)):
-                        self.set_message()
                         if self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
                                                             rest > MORE * size), route):
                             if self.ledger.worked(1):
@@ -173,11 +173,6 @@ cdef class Lane(AnyLane):
         return body
 
     @property
-    def topic(self):
-        """The topic of the PUBLISH at hand, as bytes."""
-        return PyBytes_FromStringAndSize(<const char*> self.publish.topic, self.publish.topic_size)
-
-    @property
     def reply(self):
         """Its reply topic, as bytes, or None."""
         if self.publish.reply is NULL:
@@ -203,16 +198,13 @@ cdef class Lane(AnyLane):
         return producer, self.publish.batch, self.publish.sequence
 
     def forward(self, Route route not None):
-        """Send the PUBLISH at hand on this route, and its receipt if it wants one.
-
-        Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
-        """
-        self.set_message()
         return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message), route)
 
     def done(self):
-        """The PUBLISH at hand was refused: pass over it."""
         self.pass_frame()
+
+    def answers(self, Route route not None):
+        return not (self.silent and route.tap is not None)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -242,6 +234,7 @@ cdef class Lane(AnyLane):
             self.stop()
             return False
         self.routed = routed
+        self.unkept = False    # no message of this protocol has a quality of service
         if self.publish.wants_receipt and not (self.silent and route.tap is not None):
             self.answer(self.publish.request, routed)
         self.pass_frame()

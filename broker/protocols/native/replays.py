@@ -37,7 +37,7 @@ class Replays:
         connection, number = self._connection, frame.subscription
         broker, client = connection.broker, connection.client
         assert client is not None
-        assert broker.keeper is not None
+        assert broker.replay_source is not None
         self.check_number(number)
         if client.subscriptions.numbered(number) is not None:
             raise errors.SubscriptionInUse(number)
@@ -55,7 +55,9 @@ class Replays:
             assert message is not None  # there is nothing that a native one could not say
             return frames.replayed(number, message, offset, timestamp)
 
-        replay = Replay(broker, broker.keeper, client, self, number, wanted, encode)
+        replay = Replay(
+            broker.subscribing, broker.flow, broker.replay_source, client, self, number, wanted, encode
+        )
         self._running[number] = (replay, frame.request)
         replay.start()
 

@@ -45,7 +45,7 @@ def broker_with(**limits: Any) -> Broker:
 
 def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:
     speaker = Listener()
-    client = broker.connect(
+    client = broker.clients.connect(
         broker.new_outbox(policy), speaker, 0.0,
         name=None, user="", agent="", address="192.0.2.1", protocol="test", format=FORMAT,
     )  # fmt: skip
@@ -55,4 +55,4 @@ def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener
 def subscribe(
     broker: Broker, client: Client, number: int, text: bytes, syntax: str = "amqp", **options: Any
 ) -> Subscription:
-    return broker.subscribe(client, number, text, syntax, Options(**options))
+    return broker.subscribing.subscribe(client, number, text, syntax, Options(**options))

@@ -6,10 +6,13 @@ from typing import Any
 
 from broker.core.broker import Broker
 from broker.core.limits import Limits
+from broker.core.publication import Publication
+from broker.core.publishing import Accepted, Direct, Refused
 from broker.core.session import Connect, SessionOptions
 from broker.core.subscription import Subscription
 from broker.core.topics import SYNTAXES
 from broker.core.will import Will
+from broker.wire.fanout import publish
 from broker.wire.message import Format, Message
 from tests.broker.core.parts import Listener, at_once
 from tests.broker.wire.formats import LineFormat
@@ -48,7 +51,7 @@ class Peer:
 
     def leave(self, *, will: bool = True, expiry: float | None = None) -> None:
         self.world.broker.sessions.leave(self.client, self.world.now, will=will, expiry=expiry)
-        self.world.broker.disconnect(self.client, "test", self.world.now)
+        self.world.broker.clients.disconnect(self.client, "test", self.world.now)
 
     def got(self) -> list[str]:
         """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
@@ -89,9 +92,24 @@ class World:
     def publish(
         self, topic: str, payload: str = "x", qos: int = 0, *, publisher: Peer | None = None, **options: Any
     ) -> int:
-        route = self.broker.route(topic.encode(), "mqtt")
-        outbox = publisher.outbox if publisher is not None else None
-        return self.broker.publish(route, self.message(topic, payload, qos, **options), outbox, self.now)
+        message = self.message(topic, payload, qos, **options)
+        if publisher is None:
+            return self.put_in(message)
+        sender = Direct(self.broker.ledger, message, publisher.outbox)
+        outcome = self.broker.publishing.accept(Publication(message, publisher.client), sender, self.now)
+        if isinstance(outcome, Refused):
+            raise outcome.error
+        assert isinstance(outcome, Accepted)
+        return outcome.routed
+
+    def put_in(self, message: Message) -> int:
+        """Fan out and retain a message of somebody who has no connection here."""
+        broker = self.broker
+        broker.ledger.now = self.now
+        routed = publish(broker.router.route(message.topic, SYNTAXES[message.syntax]), broker.ledger, None, message)
+        if message.retain:
+            broker.retained.put(message, self.now)
+        return routed
 
     def will(self, topic: str, payload: str = "will", *, qos: int = 0, delay: float = 0.0, **options: Any) -> Will:
         return Will(self.message(topic, payload, qos), delay=delay, **options)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.core.clients import new_inbox
 from broker.core.errors import (
     InvalidFilter,
     LimitExceeded,
@@ -31,11 +32,11 @@ def test_a_refused_subscription_leaves_nothing_behind() -> None:
     subscribe(broker, other, 1, b"a")
     with pytest.raises(LimitExceeded, match="at most 3 \\(subscriptions_max\\)"):
         subscribe(broker, other, 2, b"a")
-    assert len(broker.router) == broker.subscribes == 3
+    assert len(broker.router) == broker.subscribing.begun == 3
     assert {s.number for s in client.subscriptions} == {1, 2}
     with pytest.raises(NoSuchSubscription):
-        broker.unsubscribe(other, 2)
-    assert broker.unsubscribes == 0
+        broker.subscribing.unsubscribe(other, 2)
+    assert broker.subscribing.ended == 0
 
 
 def test_a_number_out_of_limits_is_free_again() -> None:
@@ -43,7 +44,7 @@ def test_a_number_out_of_limits_is_free_again() -> None:
     client, _ = connect(broker)
     for _ in range(3):
         subscribe(broker, client, 1, b"#")
-        broker.unsubscribe(client, 1)
+        broker.subscribing.unsubscribe(client, 1)
     assert len(broker.router) == 0
 
 
@@ -53,7 +54,7 @@ def test_waiting_messages_are_the_lesser_of_wish_and_limit() -> None:
     wishes = {1: None, 2: 0, 3: 5, 4: 1_000}
     for number, wish in wishes.items():
         subscribe(broker, client, number, b"a", credit=0, waiting_max=wish)
-    assert [broker.subscription(client, number).waiting_max for number in wishes] == [10, 0, 5, 10]
+    assert [broker.subscribing.find(client, number).waiting_max for number in wishes] == [10, 0, 5, 10]
 
 
 def test_a_client_is_told_once_that_a_subscription_ended() -> None:
@@ -72,15 +73,15 @@ def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> 
     client, speaker = connect(broker)
     first, second = subscribe(broker, client, 1, b"a"), subscribe(broker, client, 2, b"a")
     first.end()
-    broker.unsubscribe(client, 1)
+    broker.subscribing.unsubscribe(client, 1)
     again = subscribe(broker, client, 1, b"a")
     second.end()
-    broker.disconnect(client, "gone", 0.0)
+    broker.clients.disconnect(client, "gone", 0.0)
     broker.finish()
     assert speaker.told == []
     assert again.ended
-    assert broker.disconnect(client, "twice", 0.0) == []
-    assert (broker.subscribes, broker.unsubscribes) == (3, 3)
+    assert broker.clients.disconnect(client, "twice", 0.0) == []
+    assert (broker.subscribing.begun, broker.subscribing.ended) == (3, 3)
 
 
 def test_the_counts_of_a_subscription_take_back_what_was_evicted() -> None:
@@ -103,7 +104,7 @@ def test_names_numbers_and_inboxes() -> None:
     clients = [connect(broker)[0] for _ in range(3)]
     assert [client.number for client in clients] == [1, 2, 3]
     assert str(clients[0]) == "'client-1' (connection 1, 192.0.2.1 port 0)"
-    inboxes = {broker.new_inbox() for _ in range(50)}
+    inboxes = {new_inbox() for _ in range(50)}
     assert len(inboxes) == 50
     assert all(len(inbox) == len("$inbox.") + 32 for inbox in inboxes)
 

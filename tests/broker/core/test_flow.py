@@ -25,7 +25,7 @@ def fill(broker: Broker, outbox: Outbox, policy: str) -> None:
     publisher.route(b"fill", [target])
     while not outbox.overflows:
         publisher.publish(b"fill", bytes(10_000))
-    broker.unsubscribe(client, 99)
+    broker.subscribing.unsubscribe(client, 99)
 
 
 def test_a_slow_consumer_is_attended_to_once() -> None:
@@ -144,7 +144,7 @@ def test_a_publisher_is_held_no_longer_for_many_slow_consumers_than_for_one() ->
             now += 0.06
             broker.sweep(now)
             if broker.flow.holds(publisher):
-                broker.disconnect(slow, "gone", now)
+                broker.clients.disconnect(slow, "gone", now)
     assert broker.flow.held_seconds(now) == pytest.approx(0.12)  # the sweep came that late: see the next test
     assert publisher.outbox.exempt
     other, _ = connect(broker)
@@ -220,8 +220,8 @@ def test_who_leaves_does_not_wait_and_is_not_waited_for() -> None:
     broker = broker_with(pause_seconds_max=10)
     slow, speaker = connect(broker, "pause")
     (first, _), (second, _) = waiting(broker, slow.outbox, 0.0)
-    assert broker.disconnect(first, "gone", 0.0) == []
-    assert broker.disconnect(slow, "gone", 0.0) == [second]
+    assert broker.clients.disconnect(first, "gone", 0.0) == []
+    assert broker.clients.disconnect(slow, "gone", 0.0) == [second]
     broker.sweep(100.0)
     assert speaker.told == []
 
@@ -230,7 +230,7 @@ def test_nobody_is_cut_off_for_publishers_that_have_left() -> None:
     broker = broker_with(pause_seconds_max=10)
     slow, speaker = connect(broker, "pause")
     for publisher, _ in waiting(broker, slow.outbox, 0.0):
-        broker.disconnect(publisher, "gone", 0.0)
+        broker.clients.disconnect(publisher, "gone", 0.0)
     broker.sweep(100.0)
     assert speaker.told == []
 
@@ -241,7 +241,7 @@ def test_a_blocking_outbox_that_goes_is_not_counted_as_blocking_any_more() -> No
     fill(broker, slow.outbox, "pause")
     assert broker.ledger.pausing == 1
     assert slow.outbox.hold_back()
-    broker.disconnect(slow, "gone", 0.0)
+    broker.clients.disconnect(slow, "gone", 0.0)
     assert broker.ledger.pausing == 0
     assert broker.ledger.used == 0
     assert not slow.outbox.hold_back()
@@ -321,7 +321,7 @@ def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) 
     if how == "drained":
         released = broker.flow.drained(slow.outbox, 2.0)
     elif how == "gone":
-        released = broker.disconnect(slow, "test", 2.0)
+        released = broker.clients.disconnect(slow, "test", 2.0)
     else:
         broker.flow.sweep(6.0)
         released = []

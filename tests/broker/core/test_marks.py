@@ -23,7 +23,7 @@ def marks_of(**limits: int) -> tuple[Marks, Client]:
 
 
 def client_of(broker: Broker, address: str = "192.0.2.1", user: str = "", *, verified: bool = False) -> Client:
-    return broker.connect(
+    return broker.clients.connect(
         broker.new_outbox(), Listener(), 0.0, name=None, user=user, agent="", address=address, protocol="test",
         format=FORMAT, verified=verified,
     )  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_producer_that_a_connected_client_uses_is_not_for_another_address() ->
     with pytest.raises(NotPermitted, match=r"in use by connection 1 of address 192\.0\.2\.1"):
         broker.marks.check(Mark("", "p", 0, 1), other)
     broker.marks.check(Mark("", "p", 0, 1), owner)
-    broker.disconnect(owner, "gone", 0.0)
+    broker.clients.disconnect(owner, "gone", 0.0)
     broker.marks.check(Mark("", "p", 0, 1), other)  # it has moved to another address
     assert broker.marks.refused == 1
 

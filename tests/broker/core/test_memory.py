@@ -146,7 +146,7 @@ def index(broker: Broker) -> int:
     """What the index of filters takes when it is empty."""
     client, _ = parts.connect(broker)
     parts.subscribe(broker, client, 1, b"x")
-    broker.disconnect(client, "test", 0.0)
+    broker.clients.disconnect(client, "test", 0.0)
     return broker.ledger.subscriptions.used
 
 
@@ -157,8 +157,8 @@ def test_a_subscription_is_counted_with_its_filter_and_group_until_it_ends() -> 
     assert 100 < small < 1_000
     assert large >= 2 * 60_000
     assert filled(broker, 10, group="g" * 5_000) > small + 5_000
-    for client in list(broker.clients.values()):
-        broker.disconnect(client, "test", 0.0)
+    for client in list(broker.clients):
+        broker.clients.disconnect(client, "test", 0.0)
     assert (len(broker.router), broker.ledger.subscriptions.used) == (0, empty)
 
 
@@ -186,7 +186,7 @@ def test_filters_of_64_kb_have_a_bound() -> None:
         any(subscribe(number, b"%d" % number + b"f" * 60_000) is None for number in range(250_000))
     assert 10 < len(broker.router) < 40
     assert broker.ledger.subscriptions.used < 2.2 * 1024 * 1024
-    broker.disconnect(client, "test", 0.0)
+    broker.clients.disconnect(client, "test", 0.0)
     other, _ = parts.connect(broker)
     parts.subscribe(broker, other, 1, b"small")
 

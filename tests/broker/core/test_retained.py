@@ -74,15 +74,13 @@ def test_one_topic_in_two_spellings_has_one_value() -> None:
     world = World()
     retain(world, "a/b", "1")
     other = Message(world.format, b"a.b", 0, b"2", retain=True)
-    world.broker.publish(world.broker.route(b"a.b", "amqp"), other, None, world.now)
+    world.put_in(other)
     assert len(world.broker.retained) == 1
     for filter in ("a/b", "a/+", "#"):
         peer = world.connect("c")
         peer.subscribe(filter, retained=True)
         assert peer.got() == ["a.b 2 0 retain"]
-    world.broker.publish(
-        world.broker.route(b"a/b.c", "amqp"), Message(world.format, b"a/b.c", 0, b"3", retain=True), None, 0.0
-    )
+    world.put_in(Message(world.format, b"a/b.c", 0, b"3", retain=True))
     assert len(world.broker.retained) == 2
 
 
@@ -323,7 +321,7 @@ def test_the_bytes_are_bounded_and_a_topic_whose_value_does_not_fit_has_none() -
 def test_wildcards_do_not_see_the_brokers_own_topics() -> None:
     world = World()
     own = world.message("$SYS/x", "1", retain=True)
-    world.broker.publish(world.broker.router.route(b"$SYS/x", "mqtt"), own, None, world.now)
+    world.put_in(own)
     for filter, expected in (("#", []), ("+/x", []), ("$SYS/#", ["$SYS/x 1 0 retain"])):
         peer = world.connect("c")
         peer.subscribe(filter, retained=True)

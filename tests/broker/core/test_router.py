@@ -90,7 +90,7 @@ class RouterMachine(RuleBasedStateMachine):
         if self.held:
             number = list(self.held)[nth % len(self.held)]
             filter, _, _ = self.held.pop(number)
-            self.change(filter, lambda: self.broker.unsubscribe(self.client, number))
+            self.change(filter, lambda: self.broker.subscribing.unsubscribe(self.client, number))
 
     @rule(topic=topics())
     def publish(self, topic: Spelled) -> None:
@@ -136,7 +136,7 @@ class RouterMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "broker"):
-            self.broker.disconnect(self.client, "over", 0.0)
+            self.broker.clients.disconnect(self.client, "over", 0.0)
             assert len(self.broker.router) == 0
             assert len(self.broker.router._filters) == 0
             assert self.broker.router._groups == {}
@@ -183,19 +183,19 @@ def test_a_refused_filter_leaves_nothing_behind(filter: bytes) -> None:
 
 def test_a_full_cache_forgets_the_oldest_topic() -> None:
     broker = broker_with(routes_max=16)
-    routes = [broker.route(b"t%d" % n, "amqp") for n in range(17)]
+    routes = [broker.router.route(b"t%d" % n, "amqp") for n in range(17)]
     assert broker.routes.routes() == routes[1:]
     assert broker.routes.evicted == 1
     client, _ = connect(broker)
     subscribe(broker, client, 1, b"t0")
     assert broker.router.invalidated == 0  # it was not there any more
-    assert broker.route(b"t0", "amqp").targets == list(client.subscriptions)
+    assert broker.router.route(b"t0", "amqp").targets == list(client.subscriptions)
 
 
 def test_cached_topics_are_bounded_in_bytes() -> None:
     broker = broker_with(routes_bytes_max=1024 * 1024)
     for n in range(200):
-        broker.route(b"%05d" % n * 4_000, "amqp")
+        broker.router.route(b"%05d" % n * 4_000, "amqp")
     assert broker.routes.nbytes <= 1024 * 1024
     assert broker.routes.evicted == 200 - len(broker.routes)
 
@@ -204,7 +204,7 @@ def test_an_invalid_topic_is_not_kept() -> None:
     broker = broker_with(topic_words_max=3)
     for _ in range(2):
         with pytest.raises(InvalidTopic) as raised:
-            broker.route(b"a.b.c.d", "amqp")
+            broker.router.route(b"a.b.c.d", "amqp")
         assert raised.value.details == {"position": 6}
     assert len(broker.routes) == 0
 
@@ -212,11 +212,12 @@ def test_an_invalid_topic_is_not_kept() -> None:
 @pytest.mark.parametrize("topic", [b"$SYS", b"$SYS.a", b"$SYS."])
 def test_clients_do_not_publish_to_the_brokers_own_topics(topic: bytes) -> None:
     broker = broker_with()
+    client, _ = connect(broker)
     with pytest.raises(NotPermitted):
-        broker.route(topic, "amqp")
+        broker.publishing.route(client, topic, "amqp")
     with pytest.raises(NotPermitted):
-        broker.route(topic.replace(b".", b"/"), "mqtt")
-    broker.route(b"a." + topic, "amqp")
+        broker.publishing.route(client, topic.replace(b".", b"/"), "mqtt")
+    broker.publishing.route(client, b"a." + topic, "amqp")
 
 
 def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:
@@ -224,11 +225,11 @@ def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:
     client, _ = connect(broker)
     broker.use(type(broker.limits)(topic_words_max=5, topic_bytes_max=100))
     subscription = subscribe(broker, client, 1, b"a.*.c.d.#")
-    assert broker.route(b"a.b.c.d", "amqp").targets == [subscription]
+    assert broker.router.route(b"a.b.c.d", "amqp").targets == [subscription]
     broker.use(type(broker.limits)(topic_words_max=2))
     with pytest.raises(InvalidTopic):
         broker.router.matching(b"a.b.c.d", "amqp")
-    broker.unsubscribe(client, 1)
+    broker.subscribing.unsubscribe(client, 1)
     assert len(broker.router) == 0
 
 
@@ -256,6 +257,6 @@ def test_a_filter_that_touches_most_routes_forgets_them_as_any_other_does(
     assert broker.router.route(b"b", "amqp").hits == 8
     hottest = broker.router.hot_topics(3)
     assert [(topic, messages) for topic, _, messages, _ in hottest] == [(b"b", 8), (b"a.7", 7), (b"a.6", 6)]
-    broker.unsubscribe(client, 2)
+    broker.subscribing.unsubscribe(client, 2)
     assert len(broker.router.route(b"a.3", "amqp")) == 1
     assert len(broker.routes) == 2

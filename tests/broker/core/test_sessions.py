@@ -131,7 +131,7 @@ def test_a_second_connection_takes_the_session_over(clean_start: bool) -> None:
     assert second.session.connected
     assert second.got() == ([] if clean_start else ["a 0 1 dup"])
     assert world.broker.sessions.taken_over == 1
-    assert list(world.broker.clients.values()) == [second.client]
+    assert list(world.broker.clients) == [second.client]
 
 
 def test_the_one_that_is_taken_over_can_still_be_told_why() -> None:
@@ -320,7 +320,7 @@ def crowd(world: World, policy: str = "pause") -> tuple[Peer, Client]:
     """A client with a full queue, and a publisher that waits for it."""
     peer = world.connect("c", receive_max=1, policy=policy)
     peer.subscribe("a", 1)
-    while (blocker := world.broker.route(b"a", "mqtt").blocker_of(None)) is None:
+    while (blocker := world.broker.router.route(b"a", "mqtt").blocker_of(None)) is None:
         world.publish("a", qos=1)
     publisher, _ = connect(world.broker)
     world.broker.flow.hold(publisher, blocker, world.now)
@@ -349,7 +349,7 @@ def test_a_client_that_acknowledges_now_and_then_loses_what_its_queue_has_no_roo
     for _ in range(10):
         peer.acknowledge()
         for _ in range(50):
-            assert world.broker.route(b"a", "mqtt").blocker_of(publisher.outbox) is None
+            assert world.broker.router.route(b"a", "mqtt").blocker_of(publisher.outbox) is None
             world.publish("a", qos=1)
         world.later(4)
     world.broker.finish()

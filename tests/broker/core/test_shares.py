@@ -236,7 +236,7 @@ def test_filters_with_several_hashes_are_shared() -> None:
     assert raised.value.details == {"limit": "subscriptions_share_percent", "value": 75}
     subscribe(broker, attackers[0], 99, b"more.#")
     subscribe(broker, victim, 1, b"#.x.#")
-    broker.disconnect(attackers[0], "test", 0.0)
+    broker.clients.disconnect(attackers[0], "test", 0.0)
     assert broker.shares.of("address 192.0.2.66").holds(Pot.SEARCHING_FILTERS) == 60
 
 
@@ -348,7 +348,7 @@ def held(world: World) -> dict[str, Counter[str]]:
     for session in broker.sessions:
         found.setdefault(session.share.principal, Counter())["sessions"] += 1
         found[session.share.principal]["sessions_bytes"] += session.nbytes
-    for client in broker.clients.values():
+    for client in broker.clients:
         found.setdefault(client.share.principal, Counter())["clients"] += 1
     for subscription in broker.router.subscriptions():
         count = found.setdefault(subscription.client.share.principal, Counter())
@@ -414,7 +414,7 @@ def do(world: World, peers: dict[int, Peer], operation: str, who: int, what: int
             peer.subscribe(topic, 1, group="g" if operation == "share" else None)
     elif operation == "unsubscribe":
         for subscription in list(peer.session.subscriptions):
-            world.broker.end_subscription(subscription)
+            world.broker.subscribing.end(subscription)
     elif operation in ("retain", "clear"):
         peer.publish(topic, "" if operation == "clear" else "y" * what, retain=True, qos=1)
     elif operation == "acknowledge":

@@ -41,7 +41,10 @@ class System:
         self.world = World(**limits)
         self.net: dict[str, int] = {}
         views = Views(self.world.broker, lambda: self.world.now, lambda: self.net, lambda: True)
-        self.world.broker.system_topics = SystemTopics(self.world.broker, views.counters, START, version="1.2.3")
+        broker = self.world.broker
+        broker.system_topics = SystemTopics(
+            broker.limits, broker.publishing, broker.clients, broker.sessions, views.counters, START, version="1.2.3"
+        )
 
     def later(self, seconds: float) -> "System":
         self.world.later(seconds)
@@ -265,8 +268,9 @@ def test_native_subscribers_get_them_too_spelled_as_they_were_published(filter: 
 
 def test_no_client_publishes_under_their_names() -> None:
     system = System().later(1)
+    client = system.world.connect("client")
     with pytest.raises(NotPermitted):
-        system.world.publish("$SYS/broker/uptime", "0", retain=True)
+        client.publish("$SYS/broker/uptime", "0", retain=True)
     assert system.value("uptime") == "1 seconds"
 
 

@@ -31,7 +31,7 @@ class Archived:
             lambda: broker.limits,
         )
         broker.router.recording = self.archive.recording
-        broker.store = broker.keeper = self.archive
+        broker.publishing.store = broker.replay_source = self.archive
         broker.marks.restore(self.archive.kept)
         self.archive.start()
 

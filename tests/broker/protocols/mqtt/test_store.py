@@ -35,7 +35,7 @@ class SlowStore:
 @pytest.mark.parametrize("version", [V3, V5])
 def test_no_acknowledgement_before_the_store_has_what_it_acknowledges(version: Version) -> None:
     world = World()
-    world.broker.store = store = SlowStore()
+    world.broker.publishing.store = store = SlowStore()
     listener, peer = world.connect("s", version), world.connect("p", version)
     listener.subscribe("a", qos=2)
     for qos, answer in ((1, PubAck), (2, PubRec), (1, PubAck)):  # the last on a route that is known
@@ -56,7 +56,7 @@ def test_no_acknowledgement_before_the_store_has_what_it_acknowledges(version: V
 
 def test_a_refusal_waits_its_turn_behind_what_was_accepted() -> None:
     world = World()
-    world.broker.store = store = SlowStore()
+    world.broker.publishing.store = store = SlowStore()
     peer = world.connect("p")
     assert peer.publish("a", b"x", 1, packet_id=1) == []
     assert peer.publish("$SYS/x", b"x", 1, packet_id=2) == []

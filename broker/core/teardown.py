@@ -1,25 +1,23 @@
-"""The end of what a client held that has gone: of its subscriptions, some in each turn of the loop.
+"""Teardown: takes a departed client's subscriptions out of force, some in each turn of the loop.
 
 All are silent at once. Out of the index and out of the routes they come a slice at a time, for a bridge may leave
 100,000 behind, at a microsecond or two each. Until then they count as subscriptions.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from broker.core.subscribing import Subscribing
 from broker.core.subscription import Subscription
 from broker.core.turns import Turns
 from broker.wire.subscriptions import Subscriptions
 
-if TYPE_CHECKING:
-    from broker.core.broker import Broker
-
-LOOK: Final = 16  # subscriptions between two looks at the clock, at some us each
+LOOK: Final = 16  # subscriptions between two looks at the clock, at some µs each
 
 
-class Endings:
-    def __init__(self, broker: "Broker", turns: Turns) -> None:
-        self._broker = broker
+class Teardown:
+    def __init__(self, subscribing: Subscribing, turns: Turns) -> None:
+        self._subscribing = subscribing
         self._turns = turns
         self._waiting: deque[list[Subscription]] = deque()  # of each client that has gone; the end of the list first
 
@@ -53,6 +51,6 @@ class Endings:
                 done += 1
                 subscription = oldest.pop()
                 if subscription in subscription.client.subscriptions:  # else it had its last message: Broker.finish
-                    self._broker.end_subscription(subscription)
+                    self._subscribing.end(subscription)
             if not oldest:
                 self._waiting.popleft()

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.endings import LOOK
 from broker.core.limits import Limits
 from broker.core.subscription import Subscription
+from broker.core.teardown import LOOK
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import World
 
@@ -43,19 +43,19 @@ def test_a_slice_in_each_turn_until_all_have_ended() -> None:
     for number in range(2 * SLICE + 1):
         subscribe(broker, client, number, b"a.%d.#" % number)
     kept = subscribe(broker, other, 1, b"a.#")
-    route = broker.route(b"a.7.b", "amqp")
+    route = broker.router.route(b"a.7.b", "amqp")
     assert len(route) == 2
-    broker.disconnect(client, "gone", 0.0)
+    broker.clients.disconnect(client, "gone", 0.0)
     left = []
     while turns:
-        left.append((len(broker.router), len(broker.endings)))
-        assert [target for target in broker.route(b"a.7.b", "amqp").targets if not target.ended] == [kept]
+        left.append((len(broker.router), len(broker.teardown)))
+        assert [target for target in broker.router.route(b"a.7.b", "amqp").targets if not target.ended] == [kept]
         turns.run()
     assert left[0] == (2 * SLICE + 2, 2 * SLICE + 1)
     assert all(0 < before - after <= SLICE for (_, before), (_, after) in pairwise(left))
-    assert (list(broker.router.subscriptions()), len(broker.endings)) == ([kept], 0)
-    assert broker.route(b"a.7.b", "amqp").targets == [kept]
-    assert broker.unsubscribes == 2 * SLICE + 1
+    assert (list(broker.router.subscriptions()), len(broker.teardown)) == ([kept], 0)
+    assert broker.router.route(b"a.7.b", "amqp").targets == [kept]
+    assert broker.subscribing.ended == 2 * SLICE + 1
 
 
 def test_clients_that_go_meanwhile_wait_behind_each_other() -> None:
@@ -66,7 +66,7 @@ def test_clients_that_go_meanwhile_wait_behind_each_other() -> None:
         for number in range(SLICE + 1):
             subscribe(broker, client, number, b"a.%d.#" % number)
     for client in clients:
-        broker.disconnect(client, "gone", 0.0)
+        broker.clients.disconnect(client, "gone", 0.0)
         assert len(turns) == 1
     while turns:
         assert len(turns) == 1
@@ -103,7 +103,7 @@ def test_without_turns_all_ends_at_once() -> None:
     for number in range(3 * SLICE):
         peer.subscribe(f"a/{number}")
     peer.leave()
-    assert (len(world.broker.router), len(world.broker.endings)) == (0, 0)
+    assert (len(world.broker.router), len(world.broker.teardown)) == (0, 0)
 
 
 def test_one_that_had_its_last_message_as_its_client_went_keeps_none_of_the_others() -> None:
@@ -113,16 +113,16 @@ def test_one_that_had_its_last_message_as_its_client_went_keeps_none_of_the_othe
     subscriptions = [subscribe(broker, client, number, b"a.%d" % number, after=1) for number in range(2 * SLICE)]
     for subscription in subscriptions:
         subscription.end()  # as its last message does; who published it has not called `finish` yet
-    broker.disconnect(client, "gone", 0.0)
-    assert len(broker.endings) == 2 * SLICE
+    broker.clients.disconnect(client, "gone", 0.0)
+    assert len(broker.teardown) == 2 * SLICE
     broker.finish()
     other, _ = connect(broker)
     subscribe(broker, other, 1, b"b")
-    broker.disconnect(other, "gone", 0.0)
+    broker.clients.disconnect(other, "gone", 0.0)
     while turns:
         turns.run()
-    assert (len(broker.router), len(broker.endings)) == (0, 0)
-    assert broker.unsubscribes == 2 * SLICE + 1
+    assert (len(broker.router), len(broker.teardown)) == (0, 0)
+    assert broker.subscribing.ended == 2 * SLICE + 1
 
 
 def test_a_fault_in_one_keeps_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,17 +130,17 @@ def test_a_fault_in_one_keeps_none_of_the_others(monkeypatch: pytest.MonkeyPatch
     broker = Broker(Limits(), lambda: None, turns.append, clock=Clock())
     client, _ = connect(broker)
     faulty, *_ = [subscribe(broker, client, number, b"a.%d" % number) for number in range(2 * SLICE)]
-    end = broker.end_subscription
+    end = broker.subscribing.end
 
     def end_or_fail(subscription: Subscription) -> None:
         if subscription is faulty:
             raise RuntimeError("out of order")
         end(subscription)
 
-    monkeypatch.setattr(broker, "end_subscription", end_or_fail)
+    monkeypatch.setattr(broker.subscribing, "end", end_or_fail)
     faults = 0
     try:
-        broker.disconnect(client, "gone", 0.0)
+        broker.clients.disconnect(client, "gone", 0.0)
     except RuntimeError:
         faults += 1
     while turns:
@@ -148,4 +148,4 @@ def test_a_fault_in_one_keeps_none_of_the_others(monkeypatch: pytest.MonkeyPatch
             turns.run()
         except RuntimeError:
             faults += 1
-    assert (faults, list(broker.router.subscriptions()), len(broker.endings)) == (1, [faulty], 0)
+    assert (faults, list(broker.router.subscriptions()), len(broker.teardown)) == (1, [faulty], 0)

@@ -1,0 +1,106 @@
+"""Clients: the connections that are through their handshake, from `connect` to `disconnect`."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Final
+
+import structlog
+
+from broker.core.client import SILENT, Client, Speaker
+from broker.core.errors import LimitExceeded
+from broker.core.flow import Flow
+from broker.core.limits import Limits
+from broker.core.shares import Share, Shares, principal_of
+from broker.core.teardown import Teardown
+from broker.core.topics import INBOX_ROOT
+from broker.wire.hidden import hide, show
+from broker.wire.message import Format
+from broker.wire.outbox import Outbox
+
+log: Final = structlog.stdlib.get_logger("core")
+
+
+class Clients:
+    """The connected clients by their numbers."""
+
+    def __init__(self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown) -> None:
+        self.limits = limits
+        self.maximum = 0  # connected at one time, so far
+        self.connects = 0
+        self._shares = shares
+        self._flow = flow
+        self._teardown = teardown
+        self._by_number: dict[int, Client] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    def __iter__(self) -> Iterator[Client]:
+        """In the order in which they connected."""
+        return iter(self._by_number.values())
+
+    def connect(
+        self, outbox: Outbox, speaker: Speaker, now: float, *,
+        name: str | None, user: str, agent: str, address: str, protocol: str,
+        format: Format, port: int = 0, verified: bool = False, label: str = "", share: Share | None = None,
+    ) -> Client:
+        """A connection is through its handshake.
+
+        share  the one that its session is in, if it has one
+        """
+        if share is None:
+            share = self._shares.of(principal_of(user, address, verified=verified))
+        self._shares.join(share)
+        self.connects += 1
+        number = self.connects
+        client = Client(
+            number=number, name=name or f"client-{number}", user=user, agent=agent, address=address, port=port,
+            protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now, inbox=new_inbox(),
+            verified=verified, label=label, share=share,
+        )
+        outbox.owner = client
+        self._by_number[number] = client
+        hide(client, outbox, self._by_number)
+        self.maximum = max(self.maximum, len(self))
+        log.info(
+            "client_connected", connection=number, client=client.name, address=address, port=port, agent=agent,
+            user=user,
+            **({"unverified_user": label} if label else {}),
+        )
+        return client
+
+    def disconnect(self, client: Client, reason: str, now: float) -> list[Client]:
+        """A client's connection is closed. Returns the publishers that need not wait for it any more.
+
+        One with a session has left that before (`Sessions.leave`), or has it not any more.
+        """
+        if self._by_number.pop(client.number, None) is None:
+            return []
+        if client.session is None:
+            self._teardown.end(client.subscriptions)
+        self._shares.leave(client.share)
+        client.outbox.discard()
+        client.speaker = SILENT  # a session may keep the client for long: not its connection
+        if client.session is None or client.session.client is not client:
+            show(client, client.outbox)
+        log.info(
+            "client_disconnected", connection=client.number, client=client.name, address=client.address,
+            port=client.port, reason=reason, lost=client.outbox.lost,
+        )
+        return self._flow.forget(client, now)
+
+    def check_names(self, name: str | None, user: str | None) -> None:
+        """May a client be called so? Raises LimitExceeded."""
+        most = self.limits.name_bytes_max
+        for what, text in (("client identifier", name), ("user name", user)):
+            size = len((text or "").encode(errors="surrogatepass"))
+            if size > most:
+                raise LimitExceeded(f"a {what} of {size} bytes", "name_bytes_max", most)
+
+
+def new_inbox() -> str:
+    """A prefix for reply topics that nobody else has, in `.` spelling."""
+    return f"{INBOX_ROOT.decode()}.{secrets.token_hex(16)}"

@@ -1,0 +1,190 @@
+"""One way in: what `Publishing.accept` does with a message, in which order, and what it returns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.core.client import Client
+from broker.core.errors import InvalidTopic, NotPermitted
+from broker.core.marks import Mark
+from broker.core.publication import Publication
+from broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
+from broker.wire.fanout import Route, publish
+from broker.wire.message import Message
+from broker.wire.outbox import Outbox
+from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
+
+
+class Sending:
+    """A sender that notes what is asked of it; `room` says whether there is some."""
+
+    def __init__(self, world: "World", message: Message, publisher: Client) -> None:
+        self.world, self.message, self.publisher = world, message, publisher
+        self.routed = 0
+        self.unkept = False
+        self.blocker: Outbox | None = None
+
+    def forward(self, route: Route) -> bool:
+        self.world.events.append("forward")
+        if not self.world.room:
+            return False
+        self.routed = publish(route, self.world.broker.ledger, self.publisher.outbox, self.message)
+        self.unkept = self.world.unkept
+        return True
+
+    def hold(self, blocker: Outbox | None) -> None:
+        self.world.events.append("hold")
+        self.blocker = blocker
+
+    def answers(self, route: Route) -> bool:
+        return False
+
+
+class Disk:
+    """A store whose commits wait until `sync`."""
+
+    durable = True
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+        self.waiting: list[Callable[[], None]] = []
+        self.full: Outbox | None = None
+
+    def commit(self, then: Callable[[], None]) -> None:
+        self.events.append("commit")
+        self.waiting.append(then)
+
+    def note(self, mark: Mark, route: Route) -> None:
+        self.events.append("note")
+
+    def take_back(self) -> None:
+        self.events.append("take back")
+
+    def blocker(self, route: Route) -> Outbox | None:
+        return self.full
+
+    def sync(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for then in waiting:
+            then()
+
+
+class Gate:
+    """Permissions and rules in one: refuses the topics that begin with `no`."""
+
+    unrestricted = empty = False
+
+    def __init__(self, events: list[str], name: str, refused: bytes) -> None:
+        self.events, self.name, self.refused = events, name, refused
+
+    def check_publish(self, client: Client, topic: bytes, syntax: str) -> None:
+        self.events.append(self.name)
+        if topic.startswith(self.refused):
+            raise NotPermitted(f"{self.name}: {topic.decode()}")
+
+    def check_subscribe(self, client: Client, filter: bytes, syntax: str) -> None:
+        self.check_publish(client, filter, syntax)
+
+    def check(self, publication: Publication, route: Route) -> None:
+        assert publication.publisher is not None
+        self.check_publish(publication.publisher, publication.message.topic, "amqp")
+
+
+class World:
+    def __init__(self, **limits: Any) -> None:
+        self.broker = broker_with(**limits)
+        self.client, _ = connect(self.broker)
+        self.events: list[str] = []
+        self.receipts: list[Outcome] = []
+        self.room = True
+        self.unkept = False
+        self.disk = self.broker.publishing.store = Disk(self.events)
+
+    def accept(self, topic: bytes, sequence: int | None = None, *, retain: bool = False) -> Outcome:
+        message = Message(FORMAT, topic, 0, b"x", retain=retain)
+        mark = None if sequence is None else Mark("", "producer", 0, sequence)
+        self.sender = Sending(self, message, self.client)
+        return self.broker.publishing.accept(
+            Publication(message, self.client, mark), self.sender, 1.0, self.receipts.append
+        )
+
+
+def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
+    world = World()
+    subscribe(world.broker, world.client, 1, b"a.#")
+    world.broker.publishing.permissions = Gate(world.events, "permission", b"no")
+    world.broker.publishing.rules = Gate(world.events, "rule", b"never")
+    assert world.accept(b"a.b", 1) == Accepted(1)
+    assert world.events == ["permission", "rule", "note", "forward", "commit"]
+    assert world.receipts == []
+    world.disk.sync()
+    assert world.receipts == [Accepted(1)]
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "events"),
+    [(b"no", NotPermitted, ["permission"]), (b"never", NotPermitted, ["permission", "rule"]),
+     (b"$SYS.a", NotPermitted, []), (b"a." * 200, InvalidTopic, ["permission"])],
+)  # fmt: skip
+def test_what_is_refused_leaves_no_trace(topic: bytes, error: type[Exception], events: list[str]) -> None:
+    world = World()
+    world.broker.publishing.permissions = Gate(world.events, "permission", b"no")
+    world.broker.publishing.rules = Gate(world.events, "rule", b"never")
+    outcome = world.accept(topic, 1, retain=True)
+    assert isinstance(outcome, Refused)
+    assert isinstance(outcome.error, error)
+    world.disk.sync()
+    assert (world.events, world.receipts, len(world.broker.marks), len(world.broker.retained)) == (events, [], 0, 0)
+
+
+def test_a_repeated_message_gets_its_receipt_and_nobody_gets_it_again() -> None:
+    world = World()
+    subscribe(world.broker, world.client, 1, b"a")
+    assert world.accept(b"a", 1) == Accepted(1)
+    world.events.clear()
+    assert world.accept(b"a", 1) is REPEATED
+    assert world.events == ["commit"]
+    world.disk.sync()
+    assert world.receipts == [Accepted(1), REPEATED]
+
+
+def test_what_is_held_may_come_again_and_is_marked_and_retained_only_then() -> None:
+    world = World()
+    world.room = False
+    assert world.accept(b"a", 1, retain=True) is HELD
+    assert world.events == ["note", "forward", "take back"]
+    assert (len(world.broker.marks), len(world.broker.retained), world.receipts) == (0, 0, [])
+    world.room = True
+    assert world.accept(b"a", 1, retain=True) == Accepted(0)
+    assert (len(world.broker.marks), len(world.broker.retained)) == (1, 1)
+
+
+def test_a_store_without_room_holds_it_before_anything_else_happens() -> None:
+    world = World()
+    world.disk.full = Outbox(world.broker.ledger, 1_024, "drop_newest")
+    assert world.accept(b"a", 1, retain=True) is HELD
+    assert (world.events, world.sender.blocker) == (["hold"], world.disk.full)
+
+
+def test_a_message_that_every_queue_turned_away_is_not_retained() -> None:
+    world = World()
+    world.unkept = True
+    assert world.accept(b"a", retain=True) == Accepted(0, kept=False)
+    assert len(world.broker.retained) == 0
+
+
+def test_a_lane_asks_for_each_message_where_permissions_or_rules_decide() -> None:
+    world = World()
+    publishing = world.broker.publishing
+    assert publishing.cacheable
+    publishing.permissions = Gate([], "permission", b"no")
+    assert not publishing.cacheable
+
+
+def test_permissions_are_asked_before_a_subscription_is_in_force() -> None:
+    world = World()
+    world.broker.subscribing.permissions = Gate([], "permission", b"no")
+    with pytest.raises(NotPermitted):
+        subscribe(world.broker, world.client, 1, b"no.#")
+    assert len(world.broker.router) == 0
