@@ -245,6 +245,18 @@ async def test_a_consumer_that_gives_up_leaves_the_message_to_the_next() -> None
         assert waiting.cancelled()
 
 
+async def test_a_consumer_that_was_cancelled_just_before_the_end_is_cancelled() -> None:
+    """Both in one turn of the loop: the end of the subscription passes over it before it hears of its cancellation."""
+    async with listening() as peer, conversing(peer, subscribed), connect(peer.url) as client:
+        got = await client.subscribe("t")
+        waiting = asyncio.create_task(got.next())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        got.finish(fanlight.SubscriptionEnded("over", code="after"))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
 async def test_a_subscription_that_was_not_begun_says_so() -> None:
     async with listening() as peer, conversing(peer, lambda peer: greet(peer)), connect(peer.url) as client:
         with pytest.raises(fanlight.FanlightError, match="async with"):

@@ -212,7 +212,7 @@ class Subscription:
         except asyncio.CancelledError:
             if consumer.done() and not consumer.cancelled():
                 self._wake()  # it was for us, and we leave: to the next one
-            else:
+            elif consumer in self._consumers:  # else a message that came after the cancellation has passed over it
                 self._consumers.remove(consumer)
             raise
 
