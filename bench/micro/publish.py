@@ -90,7 +90,7 @@ class Way:
         return spent
 
     def publish(self) -> None:
-        wire = self.publisher.wire
+        wire = self.publisher.transport
         assert isinstance(wire, NoSocket)
         self.publisher.receive(0.0)
         wire.turn()

@@ -86,7 +86,7 @@ class Connected:
             self.broker.router.route(b"plant.%d.x.temp" % n, "amqp")
 
     def read(self, parts: list[bytes]) -> None:
-        connection, wire = self.connection, self.connection.wire
+        connection, wire = self.connection, self.connection.transport
         assert isinstance(wire, NoSocket)
         for part in parts:
             connection.inbox.feed(part)

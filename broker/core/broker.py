@@ -107,7 +107,7 @@ class Broker:
             if subscription in client.subscriptions:
                 self.subscribing.end(subscription)
                 client.outbox.pin()
-                client.speaker.subscription_ended(subscription, "after")
+                client.connection.subscription_ended(subscription, "after")
                 client.outbox.evicted.pop(subscription.number, None)
         self.flow.attend()
         self._close_faulty()
@@ -123,7 +123,7 @@ class Broker:
                     "delivery_failed", connection=client.number, client=client.name, address=client.address,
                     exc_info=outbox.fault,
                 )
-                client.speaker.say_goodbye("internal_error", "a message could not be written for this client")
+                client.connection.say_goodbye("internal_error", "a message could not be written for this client")
 
     # -- now and then -----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """A client: one connection that is through its handshake, whatever protocol it speaks."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker.core.budget import Account
 from broker.wire.message import Format
@@ -9,37 +9,14 @@ from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
+    from broker.core.ports import ClientConnection
     from broker.core.session import Session
     from broker.core.shares import Share
     from broker.core.subscription import Subscription
 
 
-class Speaker(Protocol):
-    """The protocol side of a client, as the core addresses it."""
-
-    def subscription_ended(self, subscription: "Subscription", reason: str) -> None:
-        """Tell the client that a subscription has ended by itself."""
-        ...
-
-    def say_goodbye(self, reason: str, text: str) -> None:
-        """Tell the client why, then close its connection once everything is out."""
-        ...
-
-    def cut_off(self, reason: str, text: str) -> None:
-        """Close its connection without waiting for it to read; what is unsent is lost and counted."""
-        ...
-
-    def unblocked(self) -> None:
-        """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
-        ...
-
-    def held(self, held: bool, seconds: float) -> None:
-        """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
-        ...
-
-
-class Silent:
-    """The speaker of a client whose connection is closed: there is nobody to speak to."""
+class Gone:
+    """The connection of a client whose connection is closed: there is nobody to speak to."""
 
     def subscription_ended(self, subscription: "Subscription", reason: str) -> None: ...
     def say_goodbye(self, reason: str, text: str) -> None: ...
@@ -48,7 +25,7 @@ class Silent:
     def held(self, held: bool, seconds: float) -> None: ...
 
 
-SILENT: Final = Silent()
+GONE: Final = Gone()
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +39,7 @@ class Client:
     protocol: str
     format: Format  # how its messages are written
     outbox: Outbox
-    speaker: Speaker
+    connection: "ClientConnection"
     inbox: str  # where replies to it go, in `.` spelling: nobody else may subscribe there
     connected_at: float  # seconds, of the clock that `now` is from everywhere
     verified: bool = False  # is `user` proven to be its own? See identity.py

@@ -6,10 +6,11 @@ from typing import Final
 
 import structlog
 
-from broker.core.client import SILENT, Client, Speaker
+from broker.core.client import GONE, Client
 from broker.core.errors import LimitExceeded
 from broker.core.flow import Flow
 from broker.core.limits import Limits
+from broker.core.ports import ClientConnection
 from broker.core.shares import Share, Shares, principal_of
 from broker.core.teardown import Teardown
 from broker.core.topics import INBOX_ROOT
@@ -43,7 +44,7 @@ class Clients:
         return iter(self._by_number.values())
 
     def connect(
-        self, outbox: Outbox, speaker: Speaker, now: float, *,
+        self, outbox: Outbox, connection: ClientConnection, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
         format: Format, port: int = 0, verified: bool = False, label: str = "", share: Share | None = None,
     ) -> Client:
@@ -58,7 +59,7 @@ class Clients:
         number = self.connects
         client = Client(
             number=number, name=name or f"client-{number}", user=user, agent=agent, address=address, port=port,
-            protocol=protocol, format=format, outbox=outbox, speaker=speaker, connected_at=now, inbox=new_inbox(),
+            protocol=protocol, format=format, outbox=outbox, connection=connection, connected_at=now, inbox=new_inbox(),
             verified=verified, label=label, share=share,
         )
         outbox.owner = client
@@ -83,7 +84,7 @@ class Clients:
             self._teardown.end(client.subscriptions)
         self._shares.leave(client.share)
         client.outbox.discard()
-        client.speaker = SILENT  # a session may keep the client for long: not its connection
+        client.connection = GONE  # a session may keep the client for long: not its connection
         if client.session is None or client.session.client is not client:
             show(client, client.outbox)
         log.info(

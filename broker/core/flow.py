@@ -121,7 +121,7 @@ class Flow:
             "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
             lost=client.outbox.losable,
         )
-        client.speaker.cut_off("slow_consumer", text)
+        client.connection.cut_off("slow_consumer", text)
 
     # -- holding ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Flow:
         own.begin(awake, budget.window)
         self._running += 1
         self._began += awake
-        publisher.speaker.held(True, 0.0)
+        publisher.connection.held(True, 0.0)
         if consumer is None:
             return
         account = consumer.account(CONSUMER)
@@ -225,7 +225,7 @@ class Flow:
             self._began = self._began - (own.since or 0.0) if self._running else 0.0
             lasted = own.end(now)
             self._held_before += lasted
-            publisher.speaker.held(False, lasted)
+            publisher.connection.held(False, lasted)
         return publisher
 
     # -- by the clock -----------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Flow:
 
     def _go_on(self, clients: Iterable[Client]) -> None:
         for client in clients:
-            self._next_turn(client.speaker.unblocked)
+            self._next_turn(client.connection.unblocked)
 
     # -- to be looked at --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from broker.wire.outbox import Outbox
 if TYPE_CHECKING:
     from broker.core.client import Client
     from broker.core.publication import Publication
+    from broker.core.subscription import Subscription
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
 
@@ -47,7 +48,31 @@ class WrongProtocol(NamedTuple):
 ProtocolCheck = Callable[[str, bytes], WrongProtocol | None]
 
 
-class WireConnection(Protocol):
+class ClientConnection(Protocol):
+    """The connection of a client, as the core addresses it (connection.ProtocolConnection is one)."""
+
+    def subscription_ended(self, subscription: "Subscription", reason: str) -> None:
+        """Tell the client that a subscription has ended by itself."""
+        ...
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        """Tell the client why, then close its connection once everything is out."""
+        ...
+
+    def cut_off(self, reason: str, text: str) -> None:
+        """Close its connection without waiting for it to read; what is unsent is lost and counted."""
+        ...
+
+    def unblocked(self) -> None:
+        """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
+        ...
+
+    def held(self, held: bool, seconds: float) -> None:
+        """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
+        ...
+
+
+class Transport(Protocol):
     """The transport side of a connection, as its protocol sees it."""
 
     @property

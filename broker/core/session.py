@@ -1,6 +1,6 @@
 """A session: what is kept of a client when its connection is gone (MQTT 5, 4.1).
 
-    Client   one connection ......... the outbox, the speaker
+    Client   one connection ......... the outbox, the protocol's side
     Session  many, one at a time .... subscriptions, window and queue, identifiers received, will, expiry
 
 Clients whose protocol has no sessions have none: what they hold ends with their connection.

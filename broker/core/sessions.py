@@ -15,12 +15,13 @@ from typing import Final
 
 import structlog
 
-from broker.core.client import Client, Speaker
+from broker.core.client import Client
 from broker.core.clients import Clients
 from broker.core.deadlines import Deadlines
 from broker.core.errors import NoSuchSubscription, NotPermitted
 from broker.core.flow import Flow
 from broker.core.limits import Limits
+from broker.core.ports import ClientConnection
 from broker.core.publication import Publication
 from broker.core.publishing import Direct, Publishing, Refused
 from broker.core.queues import new_queue
@@ -86,7 +87,7 @@ class Sessions:
     # -- a connection's life ----------------------------------------------------------------------------------------
 
     def connect(
-        self, outbox: Outbox, speaker: Speaker, now: float, wanted: Connect
+        self, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
     ) -> tuple[Client, Session, bool]:
         """A client is through its handshake. Returns it, its session, and whether the session was there before.
 
@@ -112,7 +113,7 @@ class Sessions:
             self.taken_over += 1
             old = found.client
             self._part(found, now)
-            old.speaker.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
+            old.connection.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
         if found is not None and not goes_on:
             self.expired += overdue
             self.end(found, now)
@@ -121,8 +122,8 @@ class Sessions:
             self.made_room += 1
             self.end(session, now)
         client = self.clients.connect(
-            outbox, speaker, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified, label=wanted.label,
-            agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
+            outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
+            label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
             format=wanted.format, share=share,
         )
         present = found is not None
@@ -343,7 +344,7 @@ class Sessions:
     def advance(self, session: Session, now: float) -> bool:
         """Send retained messages as far as there is room. True while there are more: call again when there is room.
 
-        When the outbox has drained the client's `speaker.unblocked` is called; an acknowledgement makes room, too.
+        When the outbox has drained the client's `connection.unblocked` is called; an acknowledgement makes room, too.
         """
         left = SLICE
         while session.cursors and session.connected:

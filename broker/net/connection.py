@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 import structlog
 
 from broker.core.broker import Broker
-from broker.core.client import Client
+from broker.core.connection import ProtocolConnection
 from broker.core.errors import FanlightError
 from broker.core.identity import Identity
 from broker.core.ports import Authenticator
@@ -22,8 +22,7 @@ from broker.net.flush import Sink
 from broker.net.tls import name_of
 from broker.net.traffic import Traffic
 from broker.wire.hidden import hide, show
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.lane import Lane
+from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -34,29 +33,6 @@ log: Final = structlog.stdlib.get_logger("net")
 # A read of so many bytes ends a connection's turn. libuv would go on reading while there is something, 32 times and
 # 8 MiB: some seconds in which nobody else is read from, and no outbox flushed.
 LONG_READ: Final = 128 * 1024
-
-
-class ProtocolConnection(Protocol):
-    """What a protocol's connection offers to the transport."""
-
-    inbox: Inbox
-    outbox: Outbox
-    client: Client | None
-    failed: str | None
-    refused: int
-
-    @property
-    def lane(self) -> Lane: ...
-    @property
-    def things(self) -> tuple[object, ...]: ...
-    def receive(self, now: float) -> None: ...
-    def take(self, event: int | None, now: float) -> None: ...
-    def authenticated(self, identity: Identity, now: float) -> None: ...
-    def refuse(self, error: FanlightError) -> None: ...
-    def idle(self, now: float) -> None: ...
-    def say_goodbye(self, reason: str, text: str) -> None: ...
-    def cut_off(self, reason: str, text: str) -> None: ...
-    def lost(self, reason: str) -> list[Client]: ...
 
 
 class Home(Protocol):
@@ -75,7 +51,7 @@ class Home(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The transport side of a connection (`ports.WireConnection`)."""
+    """The transport side of a connection (`ports.Transport`)."""
 
     def __init__(self, home: Home, traffic: Traffic, arrival: Arrival | None = None) -> None:
         self.home = home
@@ -201,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
             show(self._sink, self._socket)
             self.home.closed(self)
             for client in released:
-                client.speaker.unblocked()
+                client.connection.unblocked()
 
     # -- the protocol's side ----------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 import structlog
 
 from broker.core.broker import Broker
-from broker.core.ports import Authenticator, ProtocolCheck, WireConnection, WrongProtocol
+from broker.core.connection import ProtocolConnection
+from broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from broker.net.arrival import Arrival
-from broker.net.connection import Connection, ProtocolConnection
+from broker.net.connection import Connection
 from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.tls_door import TlsDoor
@@ -36,7 +37,7 @@ RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 2
 LOOK: Final = 32  # connections between two looks at the clock
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
-ProtocolFactory = Callable[[Broker, WireConnection, ReceiveBuffer, float], ProtocolConnection]
+ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
 
 
 class Upgrade(Protocol):
@@ -307,7 +308,7 @@ class Listener:
         now = self.clock()
         self.broker.standstills.note(now, TICK_SECONDS)  # of a hold that ends with a standstill, only the rest counts
         for client in self.broker.flow.drained(outbox, now):
-            self.broker.turns.later(client.speaker.unblocked)
+            self.broker.turns.later(client.connection.unblocked)
 
     # -- the clock --------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from typing import Final
 
 import structlog
 
+from broker.core.connection import FIRST_BYTES
 from broker.core.limits import Limits
 from broker.core.ports import ProtocolCheck, WrongProtocol
-from broker.core.reader import FIRST_BYTES
 from broker.net.arrival import UNREAD_BYTES_MAX, Arrival, Hall
 from broker.net.bound import bind
 from broker.net.bound import name_of as bound_to

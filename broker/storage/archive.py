@@ -266,7 +266,7 @@ class Archive:
             return
         self._gate.drained()
         for client in self._flow.drained(self._gate, self._clock()):
-            self._loop.call_soon(client.speaker.unblocked)
+            self._loop.call_soon(client.connection.unblocked)
 
     # -- to be looked at ----------------------------------------------------------------------------------------------
 

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from broker.auth import Credentials, PasswordAuthenticator
 from broker.core.broker import Broker
+from broker.core.connection import ProtocolConnection
 from broker.core.limits import Limits, SlowPolicy
 from broker.net.clock import monotonic
-from broker.net.connection import Connection, ProtocolConnection
+from broker.net.connection import Connection
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.net.poller import Poller

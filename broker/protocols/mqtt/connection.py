@@ -1,7 +1,7 @@
 """One MQTT connection: what a client's packets do. Bytes in through the inbox, bytes out through the outbox.
 
-The loop over what has come is in core/reader.py. CONNECT is in on_connect.py, SUBSCRIBE in on_subscribe.py, enhanced
-authentication in on_auth.py. Time is an argument, the socket is behind `ports.WireConnection`, and so are passwords.
+The loop over what has come, and what all connections do in their lives, is in core/connection.py. CONNECT is in
+on_connect.py, PUBLISH in on_publish.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import structlog
 from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.connection import ProtocolConnection, State
 from broker.core.identity import Identity
-from broker.core.ports import WireConnection
-from broker.core.reader import Reader
+from broker.core.ports import Transport
 from broker.core.session import Session
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
@@ -45,36 +45,34 @@ from broker.protocols.mqtt.packets import (
 )  # fmt: skip
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
-from broker.protocols.mqtt.state import LEGAL, State
+from broker.protocols.mqtt.state import LEGAL
 from broker.protocols.mqtt.version import V3, V5, Version
 from broker.wire.inbox import Inbox, ReceiveBuffer
 from broker.wire.message import Message
 
-log: Final = structlog.stdlib.get_logger("mqtt")
-
 FIXED_HEADER: Final = 5  # bytes at most
 
 
-class MqttConnection(Reader):
+class MqttConnection(ProtocolConnection):
     """The protocol side of one connection."""
 
     protocol: Final = "mqtt"
+    log = structlog.stdlib.get_logger("mqtt")
     lane: lane.Lane
 
     def __init__(
-        self, options: Options, counts: Counts, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float
+        self, options: Options, counts: Counts, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float
     ) -> None:
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
         inbox.read_max = FIXED_HEADER + first_max
         inbox.stranger(limits.handshake_frame_bytes_max)
-        super().__init__(broker, wire, now, lane.Lane(
+        super().__init__(broker, transport, now, lane.Lane(
             inbox, outbox, broker.routes, broker.ledger,
             packet_max=first_max, control_max=limits.control_bytes_max,
         ))
         self.options = options
         self.counts = counts
-        self.state = State.AWAITING_CONNECT
         self.version: Version | None = None  # told by CONNECT
         self.keep_alive = 0  # seconds; 0: none
         self.auth: Authentication | None = None
@@ -92,15 +90,7 @@ class MqttConnection(Reader):
         assert self.client.session is not None
         return self.client.session
 
-    # -- what has come (Reader) -------------------------------------------------------------------------------------
-
-    @property
-    def closed(self) -> bool:
-        return self.state is State.CLOSED
-
-    @property
-    def waiting(self) -> bool:
-        return self.state is State.VERIFYING
+    # -- what has come ----------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
         self._handle(self.lane.first_byte, self.lane.packet(), now)
@@ -140,74 +130,48 @@ class MqttConnection(Reader):
             self._at_work = None
         return self._at_work is not None
 
-    # -- what the transport tells -----------------------------------------------------------------------------------
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Nothing more is done for this client. Its session leaves at once and not when the peer closes, which may take
+        `linger_seconds_max`: it would be given messages meanwhile, behind DISCONNECT [MQTT-3.14.4-1], those of its
+        queue groups among them.
+        """
+        if self.client is not None:
+            self.broker.sessions.leave(self.client, self.transport.now(), will=True)  # without effect if it has left
+        self._accepted = None
+        self._keep_connect(0)
 
     def lost(self, reason: str) -> list[Client]:
-        """The transport is gone. Returns the publishers that need not wait for this client any more."""
-        self.state = State.CLOSED
-        self._keep_connect(0)
         self.lane.forget_aliases()
-        self.inbox.clear()
-        if self.client is None:
-            self.outbox.discard()
-            return []
-        now = self.wire.now()
-        if isinstance(self.client.format, AliasFormat):
+        if self.client is not None and isinstance(self.client.format, AliasFormat):
             self.client.format.forget()
-        self.broker.sessions.leave(self.client, now, will=True)  # without effect if it has left
-        released = self.broker.clients.disconnect(self.client, reason, now)
-        self.broker.finish()
-        return released
-
-    def authenticated(self, identity: Identity, now: float) -> None:
-        """The credentials were right."""
-        if self.state is not State.VERIFYING:
-            return
-        try:
-            self._welcome(identity, now)
-        except errors.FanlightError as error:
-            self.fail(error)
-            return
-        self.wire.resume_reading()
-        self.resume(now)
-
-    def refuse(self, error: errors.FanlightError) -> None:
-        """The credentials were wrong, or could not be checked."""
-        if self.state is State.VERIFYING:
-            self.fail(error)
+        return super().lost(reason)
 
     def idle(self, now: float) -> None:
-        """Called now and then: close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
         if self._unkept is not None and self.state is State.CONNECTED:
             self._look_for_room(*self._unkept, now)
-            return
-        if self.state is not State.CONNECTED or not self.keep_alive or self.blocked or self.turn_over:
-            return
-        silence = self.lane.silence(now)
-        if silence >= 1.5 * self.keep_alive:
+        else:
+            super().idle(now)
+
+    def check_silence(self, silence: float, now: float) -> None:
+        """Close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
+        if self.keep_alive and silence >= 1.5 * self.keep_alive:
             self.say_goodbye("idle_timeout", f"no packet for {silence:.1f} s")
 
-    # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
+    def refill(self, now: float) -> None:
+        if not self.blocked:  # else `unblock` does
+            self.broker.sessions.advance(self.session, now)
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         raise AssertionError("a session's subscriptions do not end by themselves")
 
-    def say_goodbye(self, reason: str, text: str) -> None:
-        if self.state is State.CLOSED:
-            return
-        farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
-        if farewell is not None:
-            self._put(farewell)
-        self._close(f"closed by the broker: {reason}")
+    def held(self, held: bool, seconds: float) -> None:
+        pass  # MQTT has no packet for it; /connections shows it
 
-    def cut_off(self, reason: str, text: str) -> None:
-        if self.state is State.CLOSED:
-            self.wire.abort(reason)
-            return
-        # What is in the outbox is not being read: it is given up, so that DISCONNECT does not come behind all of it.
-        farewell = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
-        self.outbox.discard(self._octets(farewell) if farewell is not None else None)
-        self._close(reason)
+    def farewell(self, reason: str, text: str) -> bytes | None:
+        packet = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
+        return None if packet is None else self._octets(packet)
 
     def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
         """The last packet: DISCONNECT, or a CONNACK before there was one. None: the version has no word for it."""
@@ -230,19 +194,6 @@ class MqttConnection(Reader):
         reason = carried(reason, PacketType.CONNACK)
         self.counts.refused[reason] += 1
         return on_connect.refusal(reason, text, self.version, self.options)
-
-    def unblocked(self) -> None:
-        """Go on where a full outbox stopped this publisher, or with retained messages that its own had no room for."""
-        if self.state is not State.CONNECTED:
-            return
-        now = self.wire.now()
-        if not self.blocked:
-            self.broker.sessions.advance(self.session, now)
-            return
-        self.unblock(now)  # which advances the session, too
-
-    def held(self, held: bool, seconds: float) -> None:
-        pass  # MQTT has no packet for it; /connections shows it
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -299,12 +250,9 @@ class MqttConnection(Reader):
         method = packet.properties.authentication_method
         if method is None:
             user, password = on_connect.credentials(packet)
-            self.state = State.VERIFYING
-            self.inbox.pause()
-            self.wire.pause_reading()
-            self.wire.authenticate(user, password)
+            self.verify(user, password)
             return
-        self.auth = Authentication.begin(method, packet, self.options.methods, self.wire.address)
+        self.auth = Authentication.begin(method, packet, self.options.methods, self.transport.address)
         self.state = State.AUTHENTICATING
         self._authenticate(packet.properties.authentication_data, now)
 
@@ -328,18 +276,18 @@ class MqttConnection(Reader):
             self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
         elif self.state is State.AUTHENTICATING:
             self.auth.last_data = answer
-            self._welcome(Identity(user, verified=True), now)
+            self.welcome(Identity(user, verified=True), now)
         elif self.client is not None and user != self.client.user:
             raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
         else:
             self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
 
-    def _welcome(self, identity: Identity, now: float) -> None:
+    def welcome(self, identity: Identity, now: float) -> None:
         """The client is who it says it is: its session, and CONNACK."""
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(identity, self.wire, self.options, broker.ledger.inboxes)
+        wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = State.CONNECTED
@@ -355,20 +303,17 @@ class MqttConnection(Reader):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
         self.lane.packet_max = limits.frame_bytes_max
-        self.lane.silent = broker.publishing.store.durable
-        self.lane.plain = self.lane.plain or not broker.publishing.cacheable
         self.lane.check_text = self.options.payload_format_check
         self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
                         alias_bytes_max=self.options.topic_alias_bytes_max,
                         maximum_qos=self.options.maximum_qos)
-        self.inbox.read_max = 0
-        self.inbox.admitted()
+        self.admit()
         broker.sessions.resume(session, now)
 
     def _on_disconnect(self, packet: Disconnect, now: float) -> None:
         if self.client is None:  # in the middle of an enhanced authentication
-            self._close("the client said goodbye")
+            self.leave("the client said goodbye")
             return
         expiry = packet.properties.session_expiry_interval
         if expiry and not self.session.expiry:  # [MQTT-3.14.2-2]
@@ -378,7 +323,7 @@ class MqttConnection(Reader):
             will=packet.reason_code is not ReasonCode.NORMAL_DISCONNECTION,  # that one deletes it [MQTT-3.14.4-3]
             expiry=None if expiry is None else on_connect.seconds_of(expiry),
         )
-        self._close(f"the client said goodbye: {packet.reason_code.name.lower()}")
+        self.leave(f"the client said goodbye: {packet.reason_code.name.lower()}")
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -404,28 +349,16 @@ class MqttConnection(Reader):
 
     # -- trouble ----------------------------------------------------------------------------------------------------
 
-    def note_refusal(self, error: errors.FanlightError) -> None:
-        """A request is answered with an error: counted, and told in the log once in a connection's life."""
-        if self.complains():
-            log.info(
-                "request_refused", address=self.wire.address, port=self.wire.port, client=self.who,
-                code=reason_of(error).name, text=error.text,
-            )
-
-    def leave(self, reason: str) -> None:
-        self._close(reason)
+    def note_error(self, error: errors.FanlightError) -> None:
+        """A request, or a part of one, is answered with an error."""
+        self.note_refusal(reason_of(error).name, error.text)
 
     def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
         if self.state is State.CLOSED:
             return
         reason = reason_of(error)
-        self.failed = reason.name.lower()
-        log.warning(
-            "connection_failed", address=self.wire.address, port=self.wire.port, client=self.who,
-            code=reason.name, text=error.text,
-            **_shown(error),
-        )
+        self.note_failure(reason.name, error.text, **_shown(error))
         if isinstance(error, UnsupportedProtocol):
             self.version = error.answer_in
         farewell = None if silently else self._farewell(reason, error.text)
@@ -433,19 +366,7 @@ class MqttConnection(Reader):
             self.counts.errors[reason] += 1
         if farewell is not None:
             self._put(farewell)
-        self._close(f"closed by the broker: {self.failed}")
-
-    def _close(self, reason: str) -> None:
-        """Nothing more is done for this client. Its session leaves at once and not when the peer closes, which may take
-        `linger_seconds_max`: it would be given messages meanwhile, behind DISCONNECT [MQTT-3.14.4-1], those of its
-        queue groups among them.
-        """
-        self.state = State.CLOSED
-        if self.client is not None:
-            self.broker.sessions.leave(self.client, self.wire.now(), will=True)  # without effect if it has left
-        self._accepted = None
-        self._keep_connect(0)
-        self.wire.close(reason)
+        self.leave(f"closed by the broker: {self.failed}")
 
 
 def _shown(error: errors.FanlightError) -> dict[str, Any]:

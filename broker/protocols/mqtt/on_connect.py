@@ -8,7 +8,7 @@ from typing import Final
 from broker.core import errors, session
 from broker.core.identity import Identity
 from broker.core.limits import Limits
-from broker.core.ports import WireConnection
+from broker.core.ports import Transport
 from broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
 from broker.core.will import Will as CoreWill
 from broker.protocols.mqtt.aliases import AliasFormat
@@ -43,7 +43,7 @@ class Accepted:
     def properties(self) -> Properties:
         return self.packet.properties
 
-    def wanted(self, identity: Identity, wire: WireConnection, options: Options, aliases: Pot) -> session.Connect:
+    def wanted(self, identity: Identity, transport: Transport, options: Options, aliases: Pot) -> session.Connect:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -54,7 +54,7 @@ class Accepted:
         return session.Connect(
             client_id=self.client_id, format=self.format(options, aliases),
             protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1",
-            address=wire.address, port=wire.port,
+            address=transport.address, port=transport.port,
             user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,
             receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,

@@ -13,7 +13,6 @@ and a connection is not closed for it [MQTT-3.3.5-2]: it is acknowledged as if i
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from broker.core import errors
 from broker.core.publication import Publication
@@ -22,54 +21,52 @@ from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.errors import ProtocolError
 from broker.protocols.mqtt.on_connect import check_text
 from broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
+from broker.protocols.mqtt.peer import Peer
 from broker.protocols.mqtt.properties import NONE, Properties
 from broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
 from broker.protocols.mqtt.version import V3, V5
 
-if TYPE_CHECKING:
-    from broker.protocols.mqtt.connection import MqttConnection
 
-
-def publish(connection: "MqttConnection", now: float) -> bool:
+def publish(peer: Peer, now: float) -> bool:
     """The PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
-    lane, qos, packet_id = connection.lane, connection.lane.message.qos, connection.lane.packet_id
-    if not _expected(connection, qos, packet_id):
+    lane, qos, packet_id = peer.lane, peer.lane.message.qos, peer.lane.packet_id
+    if not _expected(peer, qos, packet_id):
         return True
-    receipt = None if packet_id is None else partial(_confirm, connection, qos, packet_id)
+    receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
     try:
         if lane.check_text and lane.is_text:
             check_text(lane.message.payload, "PUBLISH: the payload")
-        outcome = connection.broker.publishing.accept(Publication(lane.message, connection.client), lane, now, receipt)
+        outcome = peer.broker.publishing.accept(Publication(lane.message, peer.client), lane, now, receipt)
     except ProtocolError as error:
         if qos == 0:
             raise  # there is no other way to say it (3.3.2.3.2)
         outcome = Refused(error)
     match outcome:
         case Accepted(kept=True) if qos == 2 and packet_id is not None:
-            connection.session.receive(packet_id)  # its PUBREL is still to come
+            peer.session.receive(packet_id)  # its PUBREL is still to come
         case Refused(error=refusal):
             lane.done()
-            connection.note_refusal(refusal)
-            _refuse(connection, qos, packet_id, refusal)
+            peer.note_error(refusal)
+            _refuse(peer, qos, packet_id, refusal)
     return not isinstance(outcome, Held)
 
 
-def _expected(connection: "MqttConnection", qos: int, packet_id: int | None) -> bool:
+def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
     """May the PUBLISH at hand be published? False: it was, and PUBREC is sent again, whether DUP is set or not (4.3.3).
 
     Raises ProtocolError, LimitExceeded.
     """
-    session, limits = connection.session, connection.broker.limits
+    session, limits = peer.session, peer.broker.limits
     if qos == 2 and packet_id is not None and packet_id in session.unreleased:
-        connection.lane.done()
-        _acknowledge(connection, PubRec(packet_id))
+        peer.lane.done()
+        _acknowledge(peer, PubRec(packet_id))
         return False
     if qos == 2 and len(session.unreleased) >= limits.unreleased_messages_max:
         raise ProtocolError(
             f"PUBLISH: more than {limits.unreleased_messages_max} messages of QoS 2 that are not released "
             "(unreleased_messages_max, the Receive Maximum of CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
         )
-    if connection.lane.message.retain and not limits.retains and connection.version is V5:
+    if peer.lane.message.retain and not limits.retains and peer.version is V5:
         raise ProtocolError(
             "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
             ReasonCode.RETAIN_NOT_SUPPORTED,
@@ -79,7 +76,7 @@ def _expected(connection: "MqttConnection", qos: int, packet_id: int | None) -> 
     return True
 
 
-def _confirm(connection: "MqttConnection", qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
+def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
     """Acknowledge a message that was accepted, and is stored if it is to be."""
     reason = ReasonCode.SUCCESS
     if isinstance(outcome, Accepted):
@@ -87,75 +84,75 @@ def _confirm(connection: "MqttConnection", qos: int, packet_id: int, outcome: Ac
             reason = ReasonCode.QUOTA_EXCEEDED
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
-    connection.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
+    peer.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
 
 
 def _refuse(
-    connection: "MqttConnection", qos: int, packet_id: int | None, error: errors.FanlightError
+    peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError
 ) -> None:
     if qos == 0 or packet_id is None:
         return
     reason, properties = reason_of(error), explaining(error)
-    if connection.version is V3:
+    if peer.version is V3:
         reason, properties = ReasonCode.SUCCESS, NONE
-    _answer(connection, qos, packet_id, reason, properties)
+    _answer(peer, qos, packet_id, reason, properties)
 
 
 def _answer(
-    connection: "MqttConnection", qos: int, packet_id: int, reason: ReasonCode, properties: Properties = NONE
+    peer: Peer, qos: int, packet_id: int, reason: ReasonCode, properties: Properties = NONE
 ) -> None:
     if qos == 1:
-        _acknowledge(connection, PubAck(packet_id, reason, properties))
+        _acknowledge(peer, PubAck(packet_id, reason, properties))
         return
     if reason < ERROR:
-        connection.session.receive(packet_id)  # its PUBREL is still to come
-    _acknowledge(connection, PubRec(packet_id, reason, properties))
+        peer.session.receive(packet_id)  # its PUBREL is still to come
+    _acknowledge(peer, PubRec(packet_id, reason, properties))
 
 
-def _acknowledge(connection: "MqttConnection", packet: Acknowledgement) -> None:
-    store = connection.broker.publishing.store
+def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
+    store = peer.broker.publishing.store
     if store.durable:
-        store.commit(partial(connection.send, packet))
+        store.commit(partial(peer.send, packet))
     else:
-        connection.send(packet)
+        peer.send(packet)
 
 
-def release(connection: "MqttConnection", packet: PubRel) -> None:
+def release(peer: Peer, packet: PubRel) -> None:
     """PUBREL: the client will not send this message again."""
-    known = connection.session.release(packet.packet_id)
-    _acknowledge(connection, PubComp(packet.packet_id, _found(connection, known)))
+    known = peer.session.release(packet.packet_id)
+    _acknowledge(peer, PubComp(packet.packet_id, _found(peer, known)))
 
 
-def acknowledged(connection: "MqttConnection", packet: PubAck, now: float) -> None:
+def acknowledged(peer: Peer, packet: PubAck, now: float) -> None:
     """PUBACK of a message we sent."""
-    _check_kind(connection, packet)
-    window = connection.session.window
+    _check_kind(peer, packet)
+    window = peer.session.window
     settle = window.refuse if packet.reason_code >= ERROR else window.acknowledge
-    _found(connection, settle(packet.packet_id, now))
+    _found(peer, settle(packet.packet_id, now))
 
 
-def received(connection: "MqttConnection", packet: PubRec, now: float) -> None:
+def received(peer: Peer, packet: PubRec, now: float) -> None:
     """PUBREC of a message we sent: PUBREL, unless the client refused it (4.3.3)."""
-    _check_kind(connection, packet)
-    window = connection.session.window
+    _check_kind(peer, packet)
+    window = peer.session.window
     if packet.reason_code >= ERROR:
-        _found(connection, window.refuse(packet.packet_id, now))
+        _found(peer, window.refuse(packet.packet_id, now))
         return
-    connection.send(PubRel(packet.packet_id, _found(connection, window.received(packet.packet_id))))
+    peer.send(PubRel(packet.packet_id, _found(peer, window.received(packet.packet_id))))
 
 
-def completed(connection: "MqttConnection", packet: PubComp, now: float) -> None:
+def completed(peer: Peer, packet: PubComp, now: float) -> None:
     """PUBCOMP of a message we sent."""
-    _check_kind(connection, packet)
-    _found(connection, connection.session.window.complete(packet.packet_id, now))
+    _check_kind(peer, packet)
+    _found(peer, peer.session.window.complete(packet.packet_id, now))
 
 
-def _check_kind(connection: "MqttConnection", packet: PubAck | PubRec | PubComp) -> None:
+def _check_kind(peer: Peer, packet: PubAck | PubRec | PubComp) -> None:
     """Raises ProtocolError if the message in flight with this identifier waits for another acknowledgement.
 
     To ignore it would leave the identifier in use until the session ends: the client regards the exchange as over.
     """
-    kind, awaited = packet.type.name, connection.session.window.awaited(packet.packet_id)
+    kind, awaited = packet.type.name, peer.session.window.awaited(packet.packet_id)
     if awaited is None or awaited == kind:
         return
     if awaited == "PUBCOMP" and kind == "PUBREC" and packet.reason_code < ERROR:
@@ -163,8 +160,8 @@ def _check_kind(connection: "MqttConnection", packet: PubAck | PubRec | PubComp)
     raise ProtocolError(f"{kind} for message {packet.packet_id}, which waits for a {awaited}")
 
 
-def _found(connection: "MqttConnection", known: bool) -> ReasonCode:
+def _found(peer: Peer, known: bool) -> ReasonCode:
     if known:
         return ReasonCode.SUCCESS
-    connection.counts.unknown_acknowledgements += 1
-    return ReasonCode.SUCCESS if connection.version is V3 else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND
+    peer.counts.unknown_acknowledgements += 1
+    return ReasonCode.SUCCESS if peer.version is V3 else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND

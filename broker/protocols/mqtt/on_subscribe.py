@@ -11,7 +11,7 @@ them.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.core import errors
 from broker.core.session import SessionOptions
@@ -21,15 +21,13 @@ from broker.protocols.mqtt.encoding import options_byte
 from broker.protocols.mqtt.error_codes import explaining, reason_of
 from broker.protocols.mqtt.fixed_header import FIRST_BYTES, PacketType
 from broker.protocols.mqtt.packets import SubAck, Subscribe, UnsubAck, Unsubscribe
+from broker.protocols.mqtt.peer import Peer
 from broker.protocols.mqtt.properties import NONE
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.subscribe_body import filters_of
 from broker.protocols.mqtt.topics import SHARE, parse_shared
 from broker.protocols.mqtt.version import V5
 from broker.wire.message import Variant
-
-if TYPE_CHECKING:
-    from broker.protocols.mqtt.connection import MqttConnection
 
 Filters = Iterable[tuple[bytes, int]]  # each with the byte of its options (3.8.3.1)
 
@@ -41,44 +39,44 @@ GRANTED: Final = tuple(map(ReasonCode, range(3)))
 SHARED: Final = SHARE.encode()
 
 
-def begin(connection: "MqttConnection", first: int, body: bytes) -> Iterator[None] | None:
+def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
     """The work that a packet asks for. None: it is another one, or the codec is to look at it."""
     if first not in (SUBSCRIBE, UNSUBSCRIBE):
         return None
-    filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=connection.version is V5)
+    filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5)
     if filters is None:
         return None
     if first == SUBSCRIBE:
-        return subscribe(connection, filters.packet_id, filters.identifier, filters)
-    return unsubscribe(connection, filters.packet_id, filters)
+        return subscribe(peer, filters.packet_id, filters.identifier, filters)
+    return unsubscribe(peer, filters.packet_id, filters)
 
 
-def begin_subscribe(connection: "MqttConnection", packet: Subscribe) -> Iterator[None]:
+def begin_subscribe(peer: Peer, packet: Subscribe) -> Iterator[None]:
     """The same for what the codec has made of it."""
     identifiers = packet.properties.subscription_identifiers
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
     filters = ((each.filter.encode(), options_byte(each, V5)) for each in packet.subscriptions)
-    return subscribe(connection, packet.packet_id, identifier, filters)
+    return subscribe(peer, packet.packet_id, identifier, filters)
 
 
-def begin_unsubscribe(connection: "MqttConnection", packet: Unsubscribe) -> Iterator[None]:
+def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
     """The same for what the codec has made of it."""
-    return unsubscribe(connection, packet.packet_id, ((each.encode(), 0) for each in packet.filters))
+    return unsubscribe(peer, packet.packet_id, ((each.encode(), 0) for each in packet.filters))
 
 
-def subscribe(connection: "MqttConnection", packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
+def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
     refused: list[errors.FanlightError] = []
     codes: list[ReasonCode] = []
     asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
     for filter, octet in filters:
-        if codes and connection.broker.turns.over():
+        if codes and peer.broker.turns.over():
             yield
         if octet not in asked:
-            options = options_of(octet, identifier, connection.options.maximum_qos)
-            asked[octet] = options, connection.broker.sessions.variant_of(connection.session, options)
-        codes.append(_subscribe(connection, filter, octet, *asked[octet], refused))
-    explained = explaining(refused[0]) if refused and connection.version is V5 else NONE
-    connection.send(SubAck(packet_id, tuple(codes), explained))
+            options = options_of(octet, identifier, peer.options.maximum_qos)
+            asked[octet] = options, peer.broker.sessions.variant_of(peer.session, options)
+        codes.append(_subscribe(peer, filter, octet, *asked[octet], refused))
+    explained = explaining(refused[0]) if refused and peer.version is V5 else NONE
+    peer.send(SubAck(packet_id, tuple(codes), explained))
 
 
 @lru_cache(maxsize=256)  # most packets are alike
@@ -93,10 +91,10 @@ def options_of(octet: int, identifier: bytes, maximum_qos: int) -> SessionOption
 
 
 def _subscribe(
-    connection: "MqttConnection", filter: bytes, octet: int, options: SessionOptions, variant: Variant,
+    peer: Peer, filter: bytes, octet: int, options: SessionOptions, variant: Variant,
     refused: list[errors.FanlightError],
 ) -> ReasonCode:
-    sessions, session = connection.broker.sessions, connection.session
+    sessions, session = peer.broker.sessions, peer.session
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
         options = replace(options, group=group)
@@ -104,17 +102,17 @@ def _subscribe(
     try:
         subscription, is_new = sessions.subscribe(session, filter, "mqtt", options, variant)
         if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
-            _send_retained(connection, subscription, is_new=is_new)
+            _send_retained(peer, subscription, is_new=is_new)
     except errors.FanlightError as error:
-        connection.note_refusal(error)
+        peer.note_error(error)
         refused.append(error)
         return reason_of(error)
     return GRANTED[options.qos]
 
 
-def _send_retained(connection: "MqttConnection", subscription: Subscription, *, is_new: bool) -> None:
+def _send_retained(peer: Peer, subscription: Subscription, *, is_new: bool) -> None:
     """Without room for that, a new subscription is refused as a whole; one that was there stays."""
-    sessions, session = connection.broker.sessions, connection.session
+    sessions, session = peer.broker.sessions, peer.session
     try:
         sessions.send_retained(session, subscription)
     except errors.LimitExceeded:
@@ -123,21 +121,21 @@ def _send_retained(connection: "MqttConnection", subscription: Subscription, *, 
         raise
 
 
-def unsubscribe(connection: "MqttConnection", packet_id: int, filters: Filters) -> Iterator[None]:
+def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
     codes: list[ReasonCode] = []
     for filter, _ in filters:
-        if codes and connection.broker.turns.over():
+        if codes and peer.broker.turns.over():
             yield
-        codes.append(_unsubscribe(connection, filter))
-    connection.send(UnsubAck(packet_id, tuple(codes)))
+        codes.append(_unsubscribe(peer, filter))
+    peer.send(UnsubAck(packet_id, tuple(codes)))
 
 
-def _unsubscribe(connection: "MqttConnection", filter: bytes) -> ReasonCode:
+def _unsubscribe(peer: Peer, filter: bytes) -> ReasonCode:
     group = None
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
     try:
-        connection.broker.sessions.unsubscribe(connection.session, filter, group)
+        peer.broker.sessions.unsubscribe(peer.session, filter, group)
     except errors.NoSuchSubscription:
         return ReasonCode.NO_SUBSCRIPTION_EXISTED  # no refusal: the client has what it wants
     return ReasonCode.SUCCESS

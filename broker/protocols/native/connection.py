@@ -1,7 +1,6 @@
 """One native connection: what a client's frames do. Bytes in through the inbox, bytes out through the outbox.
 
-The loop over what has come is in core/reader.py. Time is an argument, the socket is behind `ports.WireConnection`, and
-passwords are checked behind it too.
+The loop over what has come, and what all connections do in their lives, is in core/connection.py.
 """
 
 from functools import partial
@@ -13,12 +12,12 @@ from broker import __version__
 from broker.core import errors
 from broker.core.broker import Broker
 from broker.core.client import Client
+from broker.core.connection import ProtocolConnection, State
 from broker.core.identity import Identity
 from broker.core.marks import Mark
-from broker.core.ports import WireConnection
+from broker.core.ports import Transport
 from broker.core.publication import Publication
 from broker.core.publishing import Accepted, Held, Refused, Repeated
-from broker.core.reader import Reader
 from broker.core.subscription import PLAIN, Options, Subscription
 from broker.core.topics import SYNTAXES, syntax_of, words_of
 from broker.protocols.native import frames, lane
@@ -39,49 +38,39 @@ from broker.protocols.native.frames import (
 from broker.protocols.native.plain_request import plain_request
 from broker.protocols.native.refusals import Refusals
 from broker.protocols.native.replays import Replays
-from broker.protocols.native.state import LEGAL, State
+from broker.protocols.native.state import LEGAL
 from broker.wire.fanout import UNLIMITED
 from broker.wire.inbox import Inbox, ReceiveBuffer
-
-log: Final = structlog.stdlib.get_logger("native")
 
 NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
 
 REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
 
 
-class NativeConnection(Reader):
+class NativeConnection(ProtocolConnection):
     """The protocol side of one connection."""
 
     protocol: Final = "native"
+    log = structlog.stdlib.get_logger("native")
     lane: lane.Lane
 
-    def __init__(self, broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float) -> None:
+    def __init__(self, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> None:
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
         inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
         inbox.stranger(inbox.read_max)
-        super().__init__(broker, wire, now, lane.Lane(
+        super().__init__(broker, transport, now, lane.Lane(
             inbox, outbox, broker.routes, broker.ledger,
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         ))
-        self.state = State.AWAITING_HELLO
-        self.replays = Replays(self)
+        self.replays = Replays(broker, outbox)
         self.refusals = Refusals()
         self.pinged_at: float | None = None  # by us; an answer is heard later
         self._hello: Hello | None = None
         self._pings = 0
         self._told_held = False
 
-    # -- what has come (Reader) -------------------------------------------------------------------------------------
-
-    @property
-    def closed(self) -> bool:
-        return self.state is State.CLOSED
-
-    @property
-    def waiting(self) -> bool:
-        return self.state is State.AUTHENTICATING
+    # -- what has come ----------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
         self._handle(self.lane.frame(), now)
@@ -127,41 +116,25 @@ class NativeConnection(Reader):
             raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
         self.fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
 
-    # -- what the transport tells -----------------------------------------------------------------------------------
+    @property
+    def refused(self) -> int:
+        return super().refused + self.replays.failed
 
     @property
     def things(self) -> tuple[object, ...]:
         return *super().things, self.replays, self.refusals
 
+    # -- its life ---------------------------------------------------------------------------------------------------
+
     def lost(self, reason: str) -> list[Client]:
-        """The transport is gone. Returns the publishers that need not wait for this client any more."""
-        self.state = State.CLOSED
-        self.inbox.clear()
         self.replays.cancel_all()
-        if self.client is None:
-            self.outbox.discard()
-            return []
-        return self.broker.clients.disconnect(self.client, reason, self.wire.now())
+        return super().lost(reason)
 
-    def authenticated(self, identity: Identity, now: float) -> None:
-        """The credentials were right."""
-        if self.state is not State.AUTHENTICATING:
-            return
-        self._welcome(identity, now)
-        self.wire.resume_reading()
-        self.resume(now)
-
-    def refuse(self, error: errors.FanlightError) -> None:
-        """The credentials were wrong, or could not be checked."""
-        if self.state is State.AUTHENTICATING:
-            self.fail(error)
-
-    def idle(self, now: float) -> None:
-        """Called now and then: ping a silent peer, and close the connection of one that stays silent."""
+    def check_silence(self, silence: float, now: float) -> None:
+        """Ping a silent peer, and close the connection of one that stays silent."""
         most = self.broker.limits.idle_seconds_max
-        if self.state is not State.CONNECTED or not most or self.blocked:
+        if not most:
             return
-        silence = self.lane.silence(now)
         if silence >= most:
             self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
         elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.heard_at):
@@ -169,34 +142,14 @@ class NativeConnection(Reader):
             self._pings += 1
             self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
 
-    # -- what the core tells (client.Speaker) -----------------------------------------------------------------------
+    def farewell(self, reason: str, text: str) -> bytes:
+        return frames.goodbye(reason, text)
+
+    def refill(self, now: float) -> None:
+        self.replays.drained()
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
-
-    def say_goodbye(self, reason: str, text: str) -> None:
-        if self.state is State.CLOSED:
-            return
-        self.state = State.CLOSED
-        self.outbox.write(frames.goodbye(reason, text))
-        self.wire.close(f"closed by the broker: {reason}")
-
-    def cut_off(self, reason: str, text: str) -> None:
-        if self.state is State.CLOSED:
-            self.wire.abort(reason)
-            return
-        # What is in the outbox is not being read: it is given up, so that GOODBYE does not come behind all of it.
-        self.state = State.CLOSED
-        self.outbox.discard(frames.goodbye(reason, text))
-        self.wire.close(reason)
-
-    def unblocked(self) -> None:
-        """Go on where a full outbox stopped this publisher, or where one that is empty now has room for more."""
-        if self.state is not State.CONNECTED:
-            return
-        self.replays.drained()
-        if self.blocked:
-            self.unblock(self.wire.now())
 
     def held(self, held: bool, seconds: float) -> None:
         # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
@@ -253,7 +206,7 @@ class NativeConnection(Reader):
             case Subscribe():
                 self._on_subscribe(frame)
             case Replay():
-                self.replays.begin(frame)
+                self.replays.begin(self.client, frame)
             case Unsubscribe():
                 self._on_unsubscribe(frame)
             case Credit():
@@ -263,8 +216,7 @@ class NativeConnection(Reader):
             case Pong():
                 pass  # `receive` has noted that the peer is alive
             case Goodbye():
-                self.state = State.CLOSED
-                self.wire.close(f"the client said goodbye: {frames.shown(frame.reason)}")
+                self.leave(f"the client said goodbye: {frames.shown(frame.reason)}")
 
     def _on_hello(self, hello: Hello) -> None:
         if hello.version < frames.VERSION:
@@ -273,12 +225,9 @@ class NativeConnection(Reader):
             )
         self.broker.clients.check_names(hello.client, hello.user)
         self._hello = hello
-        self.state = State.AUTHENTICATING
-        self.inbox.pause()
-        self.wire.pause_reading()
-        self.wire.authenticate(hello.user, hello.password)
+        self.verify(hello.user, hello.password)
 
-    def _welcome(self, identity: Identity, now: float) -> None:
+    def welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits
         assert hello is not None
         if hello.slow_policy is not None:
@@ -286,16 +235,14 @@ class NativeConnection(Reader):
         self.client = self.broker.clients.connect(
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
-            agent=hello.agent, address=self.wire.address, port=self.wire.port, protocol=self.protocol, format=FORMAT,
+            agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
+            format=FORMAT,
         )
         self.state = State.CONNECTED
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
-        self.lane.silent = self.broker.publishing.store.durable
-        self.lane.plain = self.lane.plain or not self.broker.publishing.cacheable
-        self.inbox.read_max = 0
-        self.inbox.admitted()
+        self.admit()
         # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
         self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4
         self.outbox.write(
@@ -369,7 +316,7 @@ class NativeConnection(Reader):
             subscription.grant(frame.messages)
         except ValueError as error:
             # The one protocol_error that leaves the connection open (section 6).
-            self.refused += 1
+            self._refused += 1
             self.outbox.write(frames.error(None, "protocol_error", str(error), {"subscription": frame.subscription}))
 
     # -- trouble ----------------------------------------------------------------------------------------------------
@@ -380,27 +327,15 @@ class NativeConnection(Reader):
         if code.closes or self.client is None:
             self.fail(error, request)
             return
-        if self.complains():
-            log.info(
-                "request_refused", address=self.wire.address, port=self.wire.port, client=self.who, code=code.name,
-                text=error.text,
-            )
+        self.note_refusal(code.name, error.text)
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
-    def leave(self, reason: str) -> None:
-        self.state = State.CLOSED
-        self.wire.close(reason)
-
     def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
-        """Tell the peer what was wrong and close; logged once, for there is only one such error in a connection."""
+        """Tell the peer what was wrong and close."""
         if self.state is State.CLOSED:
             return
         code = CODES[type(error)]
-        self.failed = code.name
-        log.warning(
-            "connection_failed", address=self.wire.address, port=self.wire.port, client=self.who, code=code.name,
-            text=error.text,
-        )
+        self.note_failure(code.name, error.text)
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
         self.say_goodbye(code.name, error.text)
 

@@ -3,25 +3,25 @@
 A number belongs to its replay until that has gone live, and to an ordinary subscription from then on.
 """
 
-from typing import TYPE_CHECKING
-
 from broker.core import errors
+from broker.core.broker import Broker
+from broker.core.client import Client
 from broker.core.content import Content
 from broker.core.replay import Part, Replay, Wanted
 from broker.core.topics import syntax_of
 from broker.protocols.native import convert, frames
 from broker.protocols.native.error_codes import CODES
 from broker.protocols.native.format import FORMAT
-
-if TYPE_CHECKING:
-    from broker.protocols.native.connection import NativeConnection
+from broker.wire.outbox import Outbox
 
 
 class Replays:
     """`core.replay.Listener`."""
 
-    def __init__(self, connection: "NativeConnection") -> None:
-        self._connection = connection
+    def __init__(self, broker: Broker, outbox: Outbox) -> None:
+        self.failed = 0  # of those that were asked for
+        self._broker = broker
+        self._outbox = outbox
         self._running: dict[int, tuple[Replay, int | None]] = {}  # by number; with the request to answer
 
     def __contains__(self, number: int) -> bool:
@@ -32,10 +32,9 @@ class Replays:
         if number in self._running:
             raise errors.SubscriptionInUse(number)
 
-    def begin(self, frame: frames.Replay) -> None:
+    def begin(self, client: Client | None, frame: frames.Replay) -> None:
         """REPLAY. It is answered when the first of it is there. Raises the errors of SUBSCRIBE."""
-        connection, number = self._connection, frame.subscription
-        broker, client = connection.broker, connection.client
+        broker, number = self._broker, frame.subscription
         assert client is not None
         assert broker.replay_source is not None
         self.check_number(number)
@@ -69,7 +68,7 @@ class Replays:
         replay.cancel()
         if request is not None:
             result = {"delivered": replay.delivered, "dropped": 0}
-            self._connection.outbox.write(frames.ok(request, result))
+            self._outbox.write(frames.ok(request, result))
 
     def drained(self) -> None:
         for replay, _ in list(self._running.values()):
@@ -86,19 +85,19 @@ class Replays:
         _, request = self._running[replay.number]
         if request is not None:
             kept = part.kept._asdict() if part.kept is not None else {}
-            self._connection.outbox.write(frames.ok(request, {"epoch": part.epoch, **kept}))
+            self._outbox.write(frames.ok(request, {"epoch": part.epoch, **kept}))
 
     def replay_ended(self, replay: Replay, part: Part) -> None:
-        outbox = self._connection.outbox
+        outbox = self._outbox
         del self._running[replay.number]
         outbox.write(frames.replay_end(replay.number, part.offset, part.epoch))
         if not replay.wanted.live:
             outbox.write(frames.ended(replay.number, "end", replay.delivered, 0))
 
     def replay_failed(self, replay: Replay, error: errors.FanlightError) -> None:
-        outbox, code = self._connection.outbox, CODES[type(error)].name
+        outbox, code = self._outbox, CODES[type(error)].name
         _, request = self._running.pop(replay.number)
-        self._connection.refused += 1
+        self.failed += 1
         if not replay.begun and request is not None:
             outbox.write(frames.error(request, code, error.text, error.details))
         else:

@@ -11,7 +11,7 @@ from broker.protocols.native.format import FORMAT
 
 
 class Listener:
-    """The protocol side of a client (`client.Speaker`): what the core tells it, in order."""
+    """The protocol side of a client (`ports.ClientConnection`): what the core tells it, in order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
@@ -44,12 +44,12 @@ def broker_with(**limits: Any) -> Broker:
 
 
 def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:
-    speaker = Listener()
+    connection = Listener()
     client = broker.clients.connect(
-        broker.new_outbox(policy), speaker, 0.0,
+        broker.new_outbox(policy), connection, 0.0,
         name=None, user="", agent="", address="192.0.2.1", protocol="test", format=FORMAT,
     )  # fmt: skip
-    return client, speaker
+    return client, connection
 
 
 def subscribe(

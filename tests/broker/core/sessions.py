@@ -28,10 +28,10 @@ class Peer:
 
     def __init__(self, world: "World", connect: Connect, policy: str) -> None:
         self.world = world
-        self.speaker = Listener()
+        self.connection = Listener()
         self.outbox = world.broker.new_outbox(policy)
         self.client, self.session, self.present = world.broker.sessions.connect(
-            self.outbox, self.speaker, world.now, connect
+            self.outbox, self.connection, world.now, connect
         )
         world.broker.sessions.resume(self.session, world.now)
 

@@ -59,18 +59,18 @@ def test_waiting_messages_are_the_lesser_of_wish_and_limit() -> None:
 
 def test_a_client_is_told_once_that_a_subscription_ended() -> None:
     broker = broker_with()
-    client, speaker = connect(broker)
+    client, connection = connect(broker)
     target = subscribe(broker, client, 7, b"a", after=1)
     target.end()
     broker.finish()
     broker.finish()
-    assert speaker.told == [("ended", 7, "after", 0, 0)]
+    assert connection.told == [("ended", 7, "after", 0, 0)]
     assert len(client.subscriptions) == 0
 
 
 def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> None:
     broker = broker_with()
-    client, speaker = connect(broker)
+    client, connection = connect(broker)
     first, second = subscribe(broker, client, 1, b"a"), subscribe(broker, client, 2, b"a")
     first.end()
     broker.subscribing.unsubscribe(client, 1)
@@ -78,7 +78,7 @@ def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> 
     second.end()
     broker.clients.disconnect(client, "gone", 0.0)
     broker.finish()
-    assert speaker.told == []
+    assert connection.told == []
     assert again.ended
     assert broker.clients.disconnect(client, "twice", 0.0) == []
     assert (broker.subscribing.begun, broker.subscribing.ended) == (3, 3)

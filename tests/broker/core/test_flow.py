@@ -30,22 +30,22 @@ def fill(broker: Broker, outbox: Outbox, policy: str) -> None:
 
 def test_a_slow_consumer_is_attended_to_once() -> None:
     broker = broker_with(outbox_bytes_max=64 * 1024)
-    client, speaker = connect(broker)
+    client, connection = connect(broker)
     fill(broker, client.outbox, "drop_newest")
     broker.finish()
     client.outbox.take()
     fill(broker, client.outbox, "drop_newest")
     broker.finish()
     assert broker.flow.slow_consumers == 1
-    assert speaker.told == []
+    assert connection.told == []
 
 
 def test_a_slow_consumer_under_disconnect_is_cut_off() -> None:
     broker = broker_with(outbox_bytes_max=64 * 1024)
-    client, speaker = connect(broker)
+    client, connection = connect(broker)
     fill(broker, client.outbox, "disconnect")
     broker.finish()
-    assert speaker.told == [("cut off", "slow_consumer")]
+    assert connection.told == [("cut off", "slow_consumer")]
     assert broker.flow.slow_consumers_disconnected == 1
 
 
@@ -67,35 +67,35 @@ def test_publishers_go_on_in_the_order_they_came() -> None:
 
 def test_the_time_counts_from_the_first_that_waits_and_goes_on_counting_after_draining() -> None:
     broker = broker_with(pause_seconds_max=10, pause_window_seconds=60)
-    slow, speaker = connect(broker, "pause")
+    slow, connection = connect(broker, "pause")
     waiting(broker, slow.outbox, 0.0)
     broker.sweep(9.9)
-    assert speaker.told == []
+    assert connection.told == []
     broker.flow.drained(slow.outbox, 9.9)
     publishers = waiting(broker, slow.outbox, 30.0)
     broker.sweep(30.05)
-    assert speaker.told == []
+    assert connection.told == []
     broker.sweep(30.1)
     broker.sweep(40.0)
-    assert speaker.told == [("cut off", "slow_consumer")]
+    assert connection.told == [("cut off", "slow_consumer")]
     assert all(("unblocked",) in listener.told for _, listener in publishers)
 
 
 def test_the_time_is_whole_again_after_a_window_without_a_hold() -> None:
     broker = broker_with(pause_seconds_max=10, pause_window_seconds=60)
-    slow, speaker = connect(broker, "pause")
+    slow, connection = connect(broker, "pause")
     for start in (0.0, 70.0, 140.0):
         waiting(broker, slow.outbox, start, 1)
         broker.sweep(start + 9.9)
         broker.flow.drained(slow.outbox, start + 9.9)
-    assert speaker.told == []
+    assert connection.told == []
     assert broker.flow.held_seconds(200.0) == pytest.approx(29.7)
 
 
 @pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "disconnect"])
 def test_a_burst_holds_publishers_for_its_budget_and_nobody_is_cut_off(policy: str) -> None:
     broker = broker_with(burst_seconds_max=0.1, burst_window_seconds=10)
-    slow, speaker = connect(broker, policy)
+    slow, connection = connect(broker, policy)
     assert slow.outbox.patient
     ((publisher, listener),) = waiting(broker, slow.outbox, 0.0, 1)
     broker.sweep(0.05)
@@ -103,7 +103,7 @@ def test_a_burst_holds_publishers_for_its_budget_and_nobody_is_cut_off(policy: s
     assert broker.flow.holds(publisher)
     broker.sweep(0.1)
     assert listener.told == [("held",), ("goes on", 0.1), ("unblocked",)]
-    assert (speaker.told, slow.outbox.patient, slow.outbox.hold_back()) == ([], False, False)
+    assert (connection.told, slow.outbox.patient, slow.outbox.hold_back()) == ([], False, False)
 
 
 def test_who_has_caught_up_may_hold_again_after_the_window_and_not_before() -> None:
@@ -218,21 +218,21 @@ def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
 
 def test_who_leaves_does_not_wait_and_is_not_waited_for() -> None:
     broker = broker_with(pause_seconds_max=10)
-    slow, speaker = connect(broker, "pause")
+    slow, connection = connect(broker, "pause")
     (first, _), (second, _) = waiting(broker, slow.outbox, 0.0)
     assert broker.clients.disconnect(first, "gone", 0.0) == []
     assert broker.clients.disconnect(slow, "gone", 0.0) == [second]
     broker.sweep(100.0)
-    assert speaker.told == []
+    assert connection.told == []
 
 
 def test_nobody_is_cut_off_for_publishers_that_have_left() -> None:
     broker = broker_with(pause_seconds_max=10)
-    slow, speaker = connect(broker, "pause")
+    slow, connection = connect(broker, "pause")
     for publisher, _ in waiting(broker, slow.outbox, 0.0):
         broker.clients.disconnect(publisher, "gone", 0.0)
     broker.sweep(100.0)
-    assert speaker.told == []
+    assert connection.told == []
 
 
 def test_a_blocking_outbox_that_goes_is_not_counted_as_blocking_any_more() -> None:
@@ -251,17 +251,17 @@ def test_a_blocking_outbox_that_goes_is_not_counted_as_blocking_any_more() -> No
 def test_a_standstill_of_the_broker_takes_nothing_of_a_budget(policy: str, budget: float) -> None:
     """As with SIGSTOP: nobody could read, and nobody could be let go."""
     broker = broker_with(pause_seconds_max=10, burst_seconds_max=0.1)
-    slow, speaker = connect(broker, policy)
+    slow, connection = connect(broker, policy)
     broker.standstills.note(100.0, 0.25)
     ((publisher, _),) = waiting(broker, slow.outbox, 100.0, 1)
     broker.standstills.note(120.25, 0.25)
     broker.sweep(120.0 + 0.9 * budget)
     assert broker.flow.holds(publisher)
-    assert speaker.told == []
+    assert connection.told == []
     assert broker.flow.held_seconds(120.0 + 0.9 * budget) == pytest.approx(0.9 * budget)
     broker.sweep(120.0 + budget)
     assert not broker.flow.holds(publisher)
-    assert speaker.told == ([("cut off", "slow_consumer")] if policy == "pause" else [])
+    assert connection.told == ([("cut off", "slow_consumer")] if policy == "pause" else [])
 
 
 def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and_asks_for_another() -> None:
@@ -325,7 +325,7 @@ def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) 
     else:
         broker.flow.sweep(6.0)
         released = []
-    told = [publisher.speaker for publisher in publishers]
+    told = [publisher.connection for publisher in publishers]
     held, turns = [broker.flow.publishers_held], 0
     while soon:
         now, soon[:] = list(soon), []
@@ -336,11 +336,11 @@ def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) 
     steps = [before - after for before, after in itertools.pairwise([1_000, *held])]
     assert max(steps) <= 10 * 16
     assert held[-1] == 0
-    gone_on = sum(("unblocked",) in speaker.told for speaker in told if isinstance(speaker, Listener))
+    gone_on = sum(("unblocked",) in connection.told for connection in told if isinstance(connection, Listener))
     assert gone_on + len(released) == 1_000
     assert not set(released) & {publisher for publisher in publishers if ("unblocked",) in told_of(publisher)}
 
 
 def told_of(client: Client) -> list[tuple[Any, ...]]:
-    assert isinstance(client.speaker, Listener)
-    return client.speaker.told
+    assert isinstance(client.connection, Listener)
+    return client.connection.told

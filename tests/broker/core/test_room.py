@@ -61,7 +61,7 @@ def test_a_refused_clean_start_ends_neither_the_old_session_nor_its_connection()
     there = world.connect("c", expiry=LONG, **A)
     refused(world, "c", **large(world, 900 * KIB))
     assert there.session.connected
-    assert (there.speaker.told, world.broker.sessions.taken_over) == ([], 0)
+    assert (there.connection.told, world.broker.sessions.taken_over) == ([], 0)
 
 
 @pytest.mark.parametrize("address", ["192.0.2.66", "192.0.2.1"])

@@ -125,7 +125,7 @@ def test_a_second_connection_takes_the_session_over(clean_start: bool) -> None:
     first.subscribe("a", 1)
     world.publish("a", "0", 1)
     second = world.connect("c", clean_start=clean_start, expiry=60)
-    assert first.speaker.told == [("goodbye", "taken_over")]
+    assert first.connection.told == [("goodbye", "taken_over")]
     assert second.present is not clean_start
     first.leave()  # its transport is gone at last: that is nobody's business any more
     assert second.session.connected
@@ -147,7 +147,7 @@ def test_another_users_session_is_not_to_be_had() -> None:
     peer = world.connect("c", user="alice", expiry=60)
     with pytest.raises(NotPermitted):
         world.connect("c", user="bob")
-    assert peer.speaker.told == []
+    assert peer.connection.told == []
     assert peer.session.connected
 
 
@@ -333,11 +333,11 @@ def test_an_acknowledgement_now_and_then_gives_a_slow_client_no_more_time_to_hol
     for _ in range(2):
         peer.acknowledge()
         world.later(4)
-    assert peer.speaker.told == []
+    assert peer.connection.told == []
     assert world.broker.flow.holds(publisher)
     peer.acknowledge()
     world.later(4)
-    assert peer.speaker.told == [("cut off", "slow_consumer")]
+    assert peer.connection.told == [("cut off", "slow_consumer")]
     assert not world.broker.flow.holds(publisher)
 
 
@@ -357,7 +357,7 @@ def test_a_client_that_acknowledges_now_and_then_loses_what_its_queue_has_no_roo
     assert len(queue) == 20
     assert queue.dropped == world.broker.ledger.dropped_queue > 400
     assert peer.client.slow
-    assert peer.speaker.told == []
+    assert peer.connection.told == []
     assert world.broker.flow.held_seconds(world.now) == pytest.approx(0.25)
 
 

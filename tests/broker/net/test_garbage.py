@@ -10,10 +10,11 @@ import pytest
 from broker.auth.access import Credentials
 from broker.auth.authenticator import PasswordAuthenticator
 from broker.core.broker import Broker
+from broker.core.connection import ProtocolConnection
 from broker.core.limits import Limits
-from broker.core.ports import WireConnection
+from broker.core.ports import Transport
 from broker.net.clock import monotonic
-from broker.net.connection import Connection, ProtocolConnection
+from broker.net.connection import Connection
 from broker.net.flush import Flusher
 from broker.net.listener import Listener
 from broker.net.poller import Poller
@@ -74,11 +75,11 @@ async def test_connections_are_no_work_for_the_collector_and_freed_at_their_end(
     broker = Broker(Limits(), lambda: flusher.schedule(loop), loop.call_soon)
     flusher = Flusher(broker.ledger, lambda outbox, error: None)
     authenticator = PasswordAuthenticator(Credentials(allow_anonymous=True))
-    wires: list[weakref.ref[WireConnection]] = []
+    wires: list[weakref.ref[Transport]] = []
 
-    def connection(broker: Broker, wire: WireConnection, shared: ReceiveBuffer, now: float) -> NativeConnection:
-        wires.append(weakref.ref(wire))
-        return kind(broker, wire, shared, now)
+    def connection(broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> NativeConnection:
+        wires.append(weakref.ref(transport))
+        return kind(broker, transport, shared, now)
 
     listener = Counting(
         "native", broker, connection, authenticator, clock=monotonic, shared=ReceiveBuffer(),

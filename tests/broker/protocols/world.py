@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.core.broker import Broker
+from broker.core.connection import ProtocolConnection
 from broker.core.errors import FanlightError
 from broker.core.identity import Identity
 from broker.core.limits import Limits
-from broker.net.connection import ProtocolConnection
 from broker.wire.inbox import ReceiveBuffer
 from broker.wire.outbox import Outbox
 from tests.broker.core.parts import at_once
@@ -63,7 +63,7 @@ class World:
 
 
 class Peer:
-    """The other end of a connection; to its protocol, the transport (`ports.WireConnection`)."""
+    """The other end of a connection; to its protocol, the transport (`ports.Transport`)."""
 
     protocol: ProtocolConnection
 
@@ -172,7 +172,7 @@ class Peer:
         if (outbox.pausing and outbox.drained()) or (outbox.refill and not outbox.size):
             outbox.refill = False
             for client in self.world.broker.flow.drained(outbox, self.world.now):
-                self.world.soon.append(client.speaker.unblocked)
+                self.world.soon.append(client.connection.unblocked)
         if self._closing and not outbox.size:
             self._lose("closed")
         return len(self.received) > before
@@ -181,4 +181,4 @@ class Peer:
         if not self.gone:
             self.gone = True
             for client in self.protocol.lost(reason):
-                self.world.soon.append(client.speaker.unblocked)
+                self.world.soon.append(client.connection.unblocked)

@@ -1,4 +1,4 @@
-"""Reading: what a connection does with the bytes that come, in their order, and no more in a turn than is fair.
+"""A connection, whatever its protocol: what comes is read in its order, no more in a turn than is fair; and its life.
 
     receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
          ^                         |-- FRAME     -> handle: decode, check against the state, act, answer --.
@@ -6,15 +6,21 @@
          |                         '-- BLOCKED   -> stop reading until the blocker has drained             |
          '-------------------------------------------------------------------------------------------------'
 
-The base of each protocol's connection, which says what a frame means. A transport that is compiled advances the lane
-itself as long as the lane is `ready`, and comes here with the event that needs Python.
+    AWAITING --verify--> VERIFYING --authenticated--> CONNECTED --leave, lost--> CLOSED
+        '--an exchange with a method--> AUTHENTICATING --^
+
+The base of each protocol's connection, which says what a frame means and how to say goodbye. The other side is a
+`ports.Transport`. One that is compiled advances the lane itself as long as the lane is `ready`, and comes here with the
+event that needs Python. Time is an argument.
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.core.errors import FanlightError, LimitExceeded
-from broker.core.ports import WireConnection
+from broker.core.identity import Identity
+from broker.core.ports import ClientConnection, Transport
 from broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
 
 if TYPE_CHECKING:
@@ -25,28 +31,42 @@ FIRST_BYTES: Final = 24  # of a connection: they tell its protocol, and the vers
 ENOUGH_BYTES: Final = 8  # to tell the protocol; the first frame of each protocol here is at least as long
 
 
-class Reader(ABC):
+class State(Enum):
+    """Which frames are legal in each is the protocol's (protocols/*/state.py)."""
+
+    AWAITING = auto()  # the client's first frame
+    VERIFYING = auto()  # its credentials are being checked: nothing is read until that is done
+    AUTHENTICATING = auto()  # an exchange with a method is under way
+    CONNECTED = auto()
+    CLOSED = auto()  # the last frame has been sent or received: nothing more is processed
+
+
+class ProtocolConnection(ClientConnection, ABC):
     """The protocol side of one connection.
 
     receive(now)       after bytes have been put into `inbox`
     take(event, now)   the same, when the transport has advanced the lane up to this event
-    authenticated(..)  when the credentials it passed to `wire.authenticate` have been checked
+    authenticated(..)  when the credentials it passed to `verify` were right; `refuse` if not
+    idle(now)          now and then
     lost(reason)       when the transport is gone
     """
 
-    def __init__(self, broker: "Broker", wire: WireConnection, now: float, lane: Lane) -> None:
+    log: Any  # the protocol's logger
+
+    def __init__(self, broker: "Broker", transport: Transport, now: float, lane: Lane) -> None:
         self.broker = broker
-        self.wire = wire
+        self.transport = transport
         self.lane = lane
         self.inbox = lane.inbox
         self.outbox = lane.outbox
+        self.state = State.AWAITING
         self.client: Client | None = None
         self.blocked = False
         self.turn_over = False  # the rest of the inbox is for the next turn
-        self.refused = 0  # requests answered with an error
         self.met = False  # the first bytes have been checked
         self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
         lane.hear(now)
+        self._refused = 0
         self._complained = False
 
     @property
@@ -54,17 +74,12 @@ class Reader(ABC):
         """What it is made of and lasts as long, of what the garbage collector looks at (wire/hidden.pxd)."""
         return self, self.lane, self.inbox
 
+    @property
+    def refused(self) -> int:
+        """Requests answered with an error."""
+        return self._refused
+
     # -- the protocol's ---------------------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def closed(self) -> bool:
-        """Is it over? What still comes is thrown away."""
-
-    @property
-    @abstractmethod
-    def waiting(self) -> bool:
-        """Are its credentials being checked? What comes meanwhile is kept."""
 
     @abstractmethod
     def handle(self, now: float) -> None:
@@ -79,12 +94,26 @@ class Reader(ABC):
         """The lane can read nothing more: FAULT or TOO_LARGE. Raises the error, or calls `fail` with it."""
 
     @abstractmethod
-    def leave(self, reason: str) -> None:
-        """Close without an error of its own; what is in the outbox is still sent."""
-
-    @abstractmethod
     def fail(self, error: FanlightError) -> None:
         """Tell the peer what was wrong, and close."""
+
+    @abstractmethod
+    def farewell(self, reason: str, text: str) -> bytes | None:
+        """The last frame. None if the protocol has no word for it."""
+
+    @abstractmethod
+    def welcome(self, identity: Identity, now: float) -> None:
+        """The client is who it says it is: make it a client of the broker and answer. Raises FanlightError."""
+
+    @abstractmethod
+    def check_silence(self, silence: float, now: float) -> None:
+        """Nothing has been heard of the peer for so many seconds."""
+
+    def end(self) -> None:
+        """It is over, by `leave` or `lost`: give up what is kept for the handshake and for this client."""
+
+    def refill(self, now: float) -> None:
+        """The outbox has drained: put in what waited for that."""
 
     def works_on(self) -> bool:
         """Do a turn's share of a frame that takes more than one. True if there is more of it to do."""
@@ -114,7 +143,7 @@ class Reader(ABC):
         """Check that the client speaks this protocol at all: an error about its first frame would not say so."""
         first = self.inbox.first(FIRST_BYTES)
         self.met = len(first) >= ENOUGH_BYTES
-        answer = self.wire.wrong_protocol(first)
+        answer = self.transport.wrong_protocol(first)
         if answer is not None:
             self.met = True
             self.failed = "wrong_protocol"
@@ -165,12 +194,12 @@ class Reader(ABC):
         """The rest is for a later turn."""
         self.turn_over = True
         self.inbox.pause()
-        self.wire.next_turn(self._next_turn)
+        self.transport.next_turn(self._next_turn)
 
     def _next_turn(self) -> None:
         self.turn_over = False
         if not (self.closed or self.waiting):
-            now = self.wire.now()
+            now = self.transport.now()
             self.lane.hear(now)  # the silence so far was ours: we did not read
             self.resume(now)
 
@@ -183,7 +212,7 @@ class Reader(ABC):
         """The outbox that held it back has drained."""
         self.blocked = False
         self.lane.hear(now)  # the silence so far was ours: we did not read
-        self.wire.resume_reading()
+        self.transport.resume_reading()
         self.resume(now)
 
     def no_room(self) -> LimitExceeded:
@@ -203,11 +232,105 @@ class Reader(ABC):
         blocker = self.lane.blocker
         assert self.client is not None
         self.blocked = True
-        self.wire.pause_reading()
+        self.transport.pause_reading()
         if blocker is None:
             self.wait_for_room(now)
             return
         self.broker.flow.hold(self.client, blocker, now)
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Is it over? What still comes is thrown away."""
+        return self.state is State.CLOSED
+
+    @property
+    def waiting(self) -> bool:
+        """Are its credentials being checked? What comes meanwhile is kept."""
+        return self.state is State.VERIFYING
+
+    def verify(self, user: str | None, password: str | None) -> None:
+        """Have the client's credentials checked. Nothing is read until that is done."""
+        self.state = State.VERIFYING
+        self.inbox.pause()
+        self.transport.pause_reading()
+        self.transport.authenticate(user, password)
+
+    def authenticated(self, identity: Identity, now: float) -> None:
+        """The credentials were right."""
+        if not self.waiting:
+            return
+        try:
+            self.welcome(identity, now)
+        except FanlightError as error:
+            self.fail(error)
+            return
+        self.transport.resume_reading()
+        self.resume(now)
+
+    def refuse(self, error: FanlightError) -> None:
+        """The credentials were wrong, or could not be checked."""
+        if self.waiting:
+            self.fail(error)
+
+    def admit(self) -> None:
+        """The limits of a stranger are for this connection no more, and the lane may do without Python what it can."""
+        publishing = self.broker.publishing
+        self.lane.silent = publishing.store.durable
+        self.lane.plain = self.lane.plain or not publishing.cacheable
+        self.inbox.read_max = 0
+        self.inbox.admitted()
+
+    def idle(self, now: float) -> None:
+        """Called now and then: has nothing been heard of the peer, though we listen?"""
+        if self.state is State.CONNECTED and not (self.blocked or self.turn_over):
+            self.check_silence(self.lane.silence(now), now)
+
+    def leave(self, reason: str) -> None:
+        """Close; what is in the outbox is still sent. `reason` is for the log."""
+        self.state = State.CLOSED
+        self.end()
+        self.transport.close(reason)
+
+    def lost(self, reason: str) -> list["Client"]:
+        """The transport is gone. Returns the publishers that need not wait for this client any more."""
+        self.state = State.CLOSED
+        self.inbox.clear()
+        self.end()
+        if self.client is None:
+            self.outbox.discard()
+            return []
+        released = self.broker.clients.disconnect(self.client, reason, self.transport.now())
+        self.broker.finish()
+        return released
+
+    # -- what the core asks (ports.ClientConnection) ----------------------------------------------------------------
+
+    def say_goodbye(self, reason: str, text: str) -> None:
+        if self.closed:
+            return
+        farewell = self.farewell(reason, text)
+        if farewell is not None:
+            self.outbox.write(farewell)
+        self.leave(f"closed by the broker: {reason}")
+
+    def cut_off(self, reason: str, text: str) -> None:
+        if self.closed:
+            self.transport.abort(reason)
+            return
+        # What is in the outbox is not being read: it is given up, and the last frame does not come behind all of it.
+        self.outbox.discard(self.farewell(reason, text))
+        self.leave(reason)
+
+    def unblocked(self) -> None:
+        """Go on where a full outbox stopped this publisher, or where its own, empty now, has room for more."""
+        if self.state is not State.CONNECTED:
+            return
+        now = self.transport.now()
+        self.refill(now)
+        if self.blocked:
+            self.unblock(now)
 
     # -- for the log ------------------------------------------------------------------------------------------------
 
@@ -215,8 +338,17 @@ class Reader(ABC):
     def who(self) -> str:
         return str(self.client) if self.client is not None else "(not through its handshake)"
 
-    def complains(self) -> bool:
-        """Count a request that is refused. True the first time in a connection's life: the log hears of that one."""
-        self.refused += 1
-        first, self._complained = not self._complained, True
-        return first
+    def note_refusal(self, code: str, text: str) -> None:
+        """A request is answered with an error: counted, and logged once in a connection's life."""
+        self._refused += 1
+        if not self._complained:
+            self._complained = True
+            self.log.info("request_refused", **self._peer(), code=code, text=text)
+
+    def note_failure(self, code: str, text: str, **details: Any) -> None:
+        """The connection is closed for an error: logged, for there is only one such in a connection's life."""
+        self.failed = code.lower()
+        self.log.warning("connection_failed", **self._peer(), code=code, text=text, **details)
+
+    def _peer(self) -> dict[str, Any]:
+        return {"address": self.transport.address, "port": self.transport.port, "client": self.who}

@@ -1,0 +1,28 @@
+"""What the modules of single packets (on_publish.py, on_subscribe.py) need of the connection that they work for."""
+
+from typing import Protocol
+
+from broker.core.broker import Broker
+from broker.core.client import Client
+from broker.core.errors import FanlightError
+from broker.core.session import Session
+from broker.protocols.mqtt.lane import Lane
+from broker.protocols.mqtt.options import Counts, Options
+from broker.protocols.mqtt.packets import Packet
+from broker.protocols.mqtt.version import Version
+
+
+class Peer(Protocol):
+    """The client at the other end, once it is connected."""
+
+    broker: Broker
+    lane: Lane
+    client: Client | None
+    version: Version | None
+    options: Options
+    counts: Counts
+
+    @property
+    def session(self) -> Session: ...
+    def send(self, packet: Packet) -> None: ...
+    def note_error(self, error: FanlightError) -> None: ...
