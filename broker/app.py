@@ -125,8 +125,8 @@ class Application:
         if self.tls is None:
             return None
         gate = Gate(
-            self.tls, "https", arriving_max=self.settings.http_connections_max, limits=lambda: self.settings.limits,
-            protocol_check=self.doors.port_guide.check,
+            self.tls, "https", self.doors.handshake_turns, arriving_max=self.settings.http_connections_max,
+            limits=lambda: self.settings.limits, protocol_check=self.doors.port_guide.check,
         )
         return Https(gate, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
 

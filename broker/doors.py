@@ -26,6 +26,7 @@ from broker.core.broker import Broker
 from broker.core.ports import Authenticator
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
+from broker.net.handshake import HandshakeTurns
 from broker.net.listener import Listener
 from broker.net.places import Places
 from broker.net.tls import Tls
@@ -58,16 +59,17 @@ class Doors:
         self._tls = tls
         self.port_guide = PortGuide()
         places, shared = Places(), ReceiveBuffer()
+        self.handshake_turns = HandshakeTurns(broker.turns.later)
         self.native = Listener(
             "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places,
-            poller=self._poller, protocol_check=self.port_guide.check,
+            poller=self._poller, protocol_check=self.port_guide.check, handshake_turns=self.handshake_turns,
         )
         self.listeners = [self.native]
         if settings.mqtt:
             factory = partial(MqttConnection, mqtt_options(settings), self.mqtt_counts)
             self.mqtt = Listener(
                 "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places,
-                poller=self._poller, protocol_check=self.port_guide.check,
+                poller=self._poller, protocol_check=self.port_guide.check, handshake_turns=self.handshake_turns,
             )
             self.listeners.append(self.mqtt)
 

@@ -18,6 +18,7 @@ from broker.core.connection import ProtocolConnection
 from broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
 from broker.net.arrival import Arrival
 from broker.net.connection import Connection
+from broker.net.handshake import HandshakeTurns
 from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.tls_door import TlsDoor
@@ -59,6 +60,7 @@ class Listener:
     name   in logs, and the protocol's
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
     places shared by the listeners of a broker, whose limits are for all connections together
+    handshake_turns  shared, too: when a TLS handshake may start
     poller what plain TCP connections are read and written by; without one, the loop's transports
     protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
     """
@@ -67,6 +69,7 @@ class Listener:
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, places: Places | None = None,
         poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
+        handshake_turns: HandshakeTurns | None = None,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -81,6 +84,7 @@ class Listener:
         self._shared = shared
         self._poller = poller
         self._places = places if places is not None else Places()
+        self._handshake_turns = handshake_turns or HandshakeTurns(broker.turns.later)
         self._doors: list[ListeningDoor] = []
         self.traffic: list[Traffic] = []  # of each door
         self._timer: asyncio.TimerHandle | None = None
@@ -108,7 +112,7 @@ class Listener:
         if tls is not None:
             secure = TlsDoor(
                 tls, self, lambda arrival: self._entrance(traffic, arrival, upgrade), lambda: self.broker.limits,
-                traffic.name, timed=True,
+                traffic.name, self._handshake_turns, timed=True,
             )
             bound = await secure.start(host, port, BACKLOG)
             self._doors.append(secure)

@@ -20,11 +20,12 @@ from broker.core.ports import ProtocolCheck, WrongProtocol
 from broker.net.arrival import UNREAD_BYTES_MAX, Arrival, Hall
 from broker.net.bound import bind
 from broker.net.bound import name_of as bound_to
+from broker.net.handshake import HandshakeTurns
 from broker.net.tls import Tls, name_of
 
 log: Final = structlog.stdlib.get_logger("net")
 
-ACCEPTED_PER_TURN: Final = 64  # handshakes begun before the others have their turn: some 60 ms of a core, later
+ACCEPTED_PER_TURN: Final = 16  # before the others have their turn, at some 100 µs each
 LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
 THROWN_AWAY_AT_ONCE: Final = 4_096  # bytes
 REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
@@ -37,19 +38,21 @@ class TlsDoor:
     protocol  makes what has a connection afterwards, given its arrival; an asyncio protocol
     limits    those in force: of the handshake, and of the closing one
     name      of the listener, for those who do not speak TLS
+    turns     when a handshake may start
     timed     the hall gives up those whose handshake takes too long; by a clock that stands still when the loop does,
               which the loop's own timers do not
     """
 
     def __init__(
         self, tls: Tls, hall: Hall, protocol: Callable[[Arrival], asyncio.BaseProtocol], limits: Callable[[], Limits],
-        name: str, *, timed: bool = False,
+        name: str, turns: HandshakeTurns, *, timed: bool = False,
     ) -> None:
         self._tls = tls
         self._hall = hall
         self._protocol = protocol
         self._limits = limits
         self._name = name
+        self._turns = turns
         self._timed = timed
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -110,7 +113,7 @@ class TlsDoor:
         secured = False
         try:
             with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
-                wrong = arrival.wrong_protocol(await first_bytes(accepted, seconds))
+                wrong = arrival.wrong_protocol(await first_bytes(accepted, seconds, self._turns))
                 if wrong is not None:
                     arrival.refuse(wrong.text)
                     await answer_and_close(accepted, wrong.answer, limits.linger_seconds_max)
@@ -131,8 +134,8 @@ class TlsDoor:
                     arrival.fail(reason)
 
 
-async def first_bytes(accepted: socket.socket, seconds: float) -> bytes:
-    """What a connection begins with, as far as it has come; it stays to be read. The socket is closed if that fails.
+async def first_bytes(accepted: socket.socket, seconds: float, turns: HandshakeTurns) -> bytes:
+    """What a connection begins with, when it is its turn; it stays to be read. The socket is closed if that fails.
 
     Raises TimeoutError if nothing comes, OSError.
     """
@@ -144,6 +147,7 @@ async def first_bytes(accepted: socket.socket, seconds: float) -> bytes:
                 await readable.wait()
         finally:
             loop.remove_reader(accepted)
+        await turns.wait()
         return accepted.recv(FIRST_BYTES, socket.MSG_PEEK)
     except BaseException:
         accepted.close()
@@ -175,7 +179,7 @@ class Gate:
     """
 
     def __init__(
-        self, tls: Tls, name: str, *, arriving_max: int, limits: Callable[[], Limits],
+        self, tls: Tls, name: str, turns: HandshakeTurns, *, arriving_max: int, limits: Callable[[], Limits],
         protocol_check: ProtocolCheck | None = None,
     ) -> None:
         self.failures = 0
@@ -183,6 +187,7 @@ class Gate:
         self._tls = tls
         self._name = name
         self._arriving_max = arriving_max
+        self._turns = turns
         self._protocol_check = protocol_check
         self._limits = limits
         self._arriving: set[Arrival] = set()
@@ -190,7 +195,7 @@ class Gate:
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
         """Listen, and hand what is through its handshake to what `factory` makes. Raises OSError."""
-        self._door = TlsDoor(self._tls, self, lambda arrival: factory(), self._limits, self._name)
+        self._door = TlsDoor(self._tls, self, lambda arrival: factory(), self._limits, self._name, self._turns)
         return await self._door.start(host, port, backlog=64)
 
     def stop(self) -> None:
