@@ -58,7 +58,7 @@ cdef class Target:
         public uint32_t id                # the router's
         readonly unsigned char echo       # Echo
         readonly unsigned char syntax_number
-        readonly bint ended
+        bint done                         # it delivers nothing more; see also Window.ended, Outbox.closed
 
     cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:
         cdef Target part

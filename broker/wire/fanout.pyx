@@ -105,6 +105,11 @@ cdef class Target:
         return self.box().owner
 
     @property
+    def ended(self):
+        """It delivers nothing more: it has ended, or its session or connection has."""
+        return self.done or (self.direct.closed if self.window is None else self.window.ended)
+
+    @property
     def no_echo(self):
         return self.echo == NOT_OWN
 
@@ -123,8 +128,10 @@ cdef class Target:
 
     cdef bint listens(self, Outbox publisher) noexcept:
         if self.window is not None:
-            return not self.ended and (self.echo == ALL or (publisher is self.window.outbox) == (self.echo == ONLY_OWN))
-        return not (self.ended or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
+            if self.done or self.window.ended:
+                return False
+            return self.echo == ALL or (publisher is self.window.outbox) == (self.echo == ONLY_OWN)
+        return not (self.done or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
 
     cdef bint joins(self, int qos) noexcept:
         """Is there nothing to decide about a message of this quality but whether it fits?"""
@@ -234,14 +241,14 @@ cdef class Target:
         if messages < 0 or self.credit + messages > 0xFFFFFFFF:
             raise ValueError(f"a credit of {self.credit} + {messages} messages is beyond 2^32-1")
         self.credit += messages
-        while self.credit and self.extras.waiting and not self.ended:
+        while self.credit and self.extras.waiting and not self.done:
             frame = self.extras.waiting.popleft()
             self.direct.held -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
             self.direct.ledger.used -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
             self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
             self.credit -= 1
             self.count()
-        if self.ended:
+        if self.done:
             self.discard()
 
     def release(self):
@@ -259,13 +266,13 @@ cdef class Target:
 
     def end(self):
         """Deliver nothing more, and let the core know at the end of the turn."""
-        if not self.ended:
-            self.ended = True
+        if not self.done:
+            self.done = True
             self.box().ledger.ended.append(self)
 
     def cancel(self):
         """Deliver nothing more; the core knows."""
-        self.ended = True
+        self.done = True
         self.discard()
 
     cpdef int discard(self) except -1:

@@ -19,6 +19,7 @@ cdef class Subscriptions:
         void** slots                # Targets, each with a reference
         uint32_t* hashes
         Py_ssize_t mask, count
+        Py_ssize_t place            # where `any_left` looks next
         uint64_t version            # changes with every change: who iterates notices
 
     cdef Py_ssize_t seek(self, uint32_t hash, uint32_t number, bytes filter, object group) except -2

@@ -14,7 +14,6 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from broker.wire.fanout cimport Target
-from broker.wire.hidden cimport unseen
 
 cdef enum:
     FIRST_SLOTS = 4
@@ -84,17 +83,15 @@ cdef class Subscriptions:
         at = self.seek(hash_of_filter(filter, group), 0, filter, group)
         return <Target> self.slots[at] if at >= 0 else None
 
-    def cancel(self):
-        """All are to deliver nothing more; a list of them. Some ms for 100,000: there is a turn for all else."""
-        cdef Py_ssize_t at
-        cdef list found = unseen([])
-        for at in range(self.mask + 1):
-            if self.slots[at] is not NULL:
-                (<Target> self.slots[at]).ended = True
-                found.append(<Target> self.slots[at])
-                if (<Target> self.slots[at]).extras is not None:
-                    (<Target> self.slots[at]).discard()
-        return found
+    def any_left(self):
+        """One of them, or None. All are found in one pass if each is removed before the next is asked for."""
+        if not self.count:
+            return None
+        if self.place > self.mask:    # the table is smaller now
+            self.place = self.mask
+        while self.slots[self.place] is NULL:
+            self.place = (self.place - 1) & self.mask
+        return <Target> self.slots[self.place]
 
     def __contains__(self, Target target not None):
         return self.place_of(target) >= 0

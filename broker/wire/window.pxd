@@ -72,6 +72,7 @@ cdef class Window:
         readonly Outbox outbox        # of the present connection, or the last
         readonly Queue queue
         readonly bint open            # the client is there and may be sent to
+        readonly bint ended           # its session is over: its subscriptions deliver nothing more
         readonly bint resting         # the turn was over before all was sent that has room: `advance` goes on
         readonly Py_ssize_t receive_max
         readonly Py_ssize_t in_flight # identifiers in use

@@ -42,6 +42,7 @@ class Window:
     outbox: Outbox
     queue: Queue
     open: bool
+    ended: bool
     resting: bool
     receive_max: int
     in_flight: int

@@ -407,6 +407,7 @@ cdef class Window:
         """The session is over. Returns how many messages were not acknowledged, or not even sent."""
         cdef Flight flight
         cdef Py_ssize_t lost = 0
+        self.ended = True
         self.leave()
         for flight in self.flights():
             lost += flight.message is not None

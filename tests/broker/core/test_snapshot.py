@@ -56,5 +56,5 @@ def test_a_slice_is_so_many_places_also_where_nothing_is_left_of_them() -> None:
 
 def test_what_is_over_and_only_not_taken_out_yet_is_not_told() -> None:
     router, client = filled(5)
-    client.subscriptions.cancel()
+    client.outbox.close()
     assert router.from_place(0, 30) == ([], None)

@@ -9,6 +9,9 @@ from broker.core.broker import Broker
 from broker.core.limits import Limits
 from broker.core.subscription import Subscription
 from broker.core.teardown import LOOK
+from broker.protocols.native.format import FORMAT
+from broker.wire.fanout import publish
+from broker.wire.message import Message
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import World
 
@@ -95,6 +98,36 @@ def test_nothing_reaches_a_session_that_ends_in_slices(qos: int) -> None:
     while turns:
         turns.run()
     assert len(world.broker.router) == 1
+
+
+def test_a_target_that_stands_for_several_of_a_session_that_ends_is_silent_with_them() -> None:
+    turns = Turns()
+    world = World()
+    world.broker = Broker(Limits(), lambda: None, turns.append, clock=Clock())
+    peer, other = world.connect("c"), world.connect("d")
+    for number in range(SLICE):
+        peer.subscribe(f"b/{number}")
+    for topic in ("a/#", "a/+", "+/x"):
+        peer.subscribe(topic)
+    other.subscribe("a/x")
+    assert world.publish("a/x", "before") == 2  # the route is there, with one target for three
+    peer.leave()
+    assert turns
+    assert world.publish("a/x", "after") == 1
+    assert other.got()[-1].startswith("a/x after")
+
+
+def test_messages_that_wait_for_credit_are_given_up_with_their_subscription() -> None:
+    turns = Turns()
+    broker = Broker(Limits(), lambda: None, turns.append, clock=Clock())
+    client, _ = connect(broker)
+    poor = subscribe(broker, client, 1, b"a", credit=0, waiting_max=5)
+    publish(broker.router.route(b"a", "amqp"), broker.ledger, None, Message(FORMAT, b"a", 0, b"kept"))
+    assert (poor.waiting_messages, broker.ledger.used > 0) == (1, True)
+    broker.clients.disconnect(client, "gone", 0.0)
+    while turns:
+        turns.run()
+    assert (poor.ended, poor.waiting_messages, broker.ledger.used) == (True, 0, 0)
 
 
 def test_without_turns_all_ends_at_once() -> None:
