@@ -9,12 +9,12 @@ from collections.abc import Callable
 import msgpack  # type: ignore[import-untyped]
 
 from broker.protocols.mqtt.format import FORMATS
-from broker.protocols.mqtt.lane import NEED_MORE
 from broker.protocols.mqtt.lane import Lane as MqttLane
 from broker.protocols.mqtt.version import V5, Version
 from broker.protocols.native.format import FORMAT as NATIVE
 from broker.protocols.native.lane import Lane as NativeLane
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import NEED_MORE
 from broker.wire.ledger import Ledger
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
@@ -72,7 +72,7 @@ class Peer:
             window = self.way = Window(self.outbox, Queue(ledger, 10_000, GIB))
             window.attach(self.outbox, IDENTIFIERS)
             window.resume(0.0)
-            mqtt = MqttLane(self.inbox, self.outbox, routes, ledger, packet_max=GIB, control_max=GIB)
+            mqtt = MqttLane(self.inbox, self.outbox, routes, ledger, frame_max=GIB, control_max=GIB)
             self.format = FORMATS[version]
             mqtt.begin(FORMATS[version], window, alias_max=10)
             self.advance = lambda: mqtt.advance(0.0)

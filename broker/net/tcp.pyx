@@ -17,7 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from broker.net.poller cimport READABLE, WRITABLE, Poller, Watched
 from broker.wire.inbox cimport Inbox
-from broker.wire.lane cimport WAITS, Lane
+from broker.wire.lane cimport NEED_MORE, Lane
 
 cdef extern from "<sys/socket.h>" nogil:
     ctypedef unsigned int socklen_t
@@ -109,7 +109,7 @@ cdef class Socket(Watched):
         inbox.take_in(size)
         if self.direct and lane.ready:
             event = lane.take(now)
-            if event != WAITS or self.ledger.ended or self.ledger.attention or self.ledger.faults:
+            if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults:
                 self.reader.take(event, now)
         else:
             self.reader.receive(now)

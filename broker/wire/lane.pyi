@@ -1,32 +1,44 @@
+from typing import Final
+
 from broker.wire.fanout import Route
 from broker.wire.inbox import Inbox
+from broker.wire.ledger import Ledger
 from broker.wire.message import Message
 from broker.wire.outbox import Outbox
+from broker.wire.routes import RouteCache
 
-NEED_MORE: int
-FRAME: int
-PUBLISH: int
-BLOCKED: int
-FAULT: int
-TOO_LARGE: int
-NO_ROOM: int
-TURN_OVER: int
+NEED_MORE: Final = 0
+FRAME: Final = 1
+PUBLISH: Final = 2
+BLOCKED: Final = 3
+FAULT: Final = 4
+TOO_LARGE: Final = 5
+NO_ROOM: Final = 6
+TURN_OVER: Final = 7
 
 class Lane:
     inbox: Inbox
     outbox: Outbox
+    frame_max: int
     control_max: int
+    open: bool
     message: Message
     routed: int
     unkept: bool
     plain: bool
     silent: bool
+    fault: str
     blocker: Outbox | None
     heard_at: float
     ready: bool
+    frame_size: int
+    def __init__(
+        self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, frame_max: int, control_max: int
+    ) -> None: ...
     def hear(self, now: float) -> None: ...
     def silence(self, now: float) -> float: ...
     def hold(self, blocker: Outbox | None) -> None: ...
+    def frame(self) -> bytes: ...
     def forward(self, route: Route) -> bool: ...
     def done(self) -> None: ...
     def answers(self, route: Route) -> bool: ...

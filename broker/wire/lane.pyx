@@ -1,24 +1,32 @@
 # cython: language_level=3
-"""A lane: the compiled half of a connection. What it does with a frame is its protocol's (protocols/*/lane.pyx)."""
+"""A lane: the compiled half of a connection. Which frames there are, and what they ask, is its protocol's
+(protocols/*/lane.pyx).
 
-from broker.wire.fanout cimport Route
+The frame at hand stays at hand, and the inbox must not change, until `frame`, `forward`, `done` or the next `advance`.
+"""
 
-# What `advance` returns.
-NEED_MORE = 0     # the rest is an incomplete frame, or nothing
-FRAME = 1         # a frame for Python
-PUBLISH = 2       # a PUBLISH for Python
-BLOCKED = 3       # an outbox holds this client back: `blocker`; None: no queue has room; the frame is still to be done
-FAULT = 4         # malformed; nothing more can be read
-TOO_LARGE = 5     # a frame above the limit; nothing more can be read
-NO_ROOM = 6       # the rest is an incomplete frame, and all inboxes together hold too much: it is given up
-TURN_OVER = 7     # there is more, for the next turn
+from cpython.bytes cimport PyBytes_FromStringAndSize
 
 
 cdef class Lane:
-    """The frames of one connection."""
+    """The frames of one connection.
+
+    frame_max    largest frame accepted, in bytes, as the protocol counts them
+    control_max  bytes of unsent answers beyond which this connection is not read any further
+    """
+
+    def __cinit__(self, Inbox inbox not None, Outbox outbox not None, RouteCache routes not None,
+                  Ledger ledger not None, *, Py_ssize_t frame_max, Py_ssize_t control_max):
+        self.inbox = inbox
+        self.outbox = outbox
+        self.routes = routes
+        self.collector = routes.collector
+        self.ledger = ledger
+        self.frame_max = frame_max
+        self.control_max = control_max
 
     def advance(self, double now=0.0):
-        """Process frames until one needs Python, or none is left. Returns one of the numbers above."""
+        """Process frames until one needs Python, or none is left. Returns one of the events of lane.pxd."""
         return self.take(now)
 
     def hear(self, double now):
@@ -32,29 +40,42 @@ cdef class Lane:
             self.heard_at = awake    # it was read from behind a standstill that was not known of yet
         return awake - self.heard_at
 
+    # -- the frame at hand, for Python ------------------------------------------------------------------------------
+
+    def frame(self):
+        """The body of the frame at hand. It is done with that."""
+        cdef bytes body = PyBytes_FromStringAndSize(<const char*> self.body_at, self.body_size)
+        self.pass_frame()
+        return body
+
     def hold(self, Outbox blocker):
         """The frame at hand waits for this outbox, or for something else: as BLOCKED does, by Python's decision."""
         self.blocker = blocker
-        self.inbox.keep_rest()
+        self.stop()
 
     def forward(self, Route route not None):
         """Send the PUBLISH at hand on this route, and its acknowledgement if it wants one and `answers`.
 
-        Returns False if an outbox holds it back: `blocker` says which, and the frame is still at hand then.
+        Returns False if an outbox holds it back: `blocker` says which (None: no queue has room for it), and the frame
+        is still at hand then.
         """
-        raise NotImplementedError
+        self.blocker = None
+        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message), route)
 
     def done(self):
         """The PUBLISH at hand needs nothing more: pass over it."""
-        raise NotImplementedError
+        self.pass_frame()
 
     def answers(self, Route route not None):
         """Does `forward` acknowledge the PUBLISH at hand by itself? Else Python does, once it is stored."""
         raise NotImplementedError
 
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
     cdef int take(self, double now) except -1:
         cdef int event
         self.ledger.now = now
+        self.blocker = None
         try:
             event = self.take_frames(now)
         finally:
@@ -62,9 +83,18 @@ cdef class Lane:
         if self.heard:
             self.heard = False
             self.heard_at = now - self.ledger.standstill
-        if event == WAITS and self.inbox.over():
-            return OVER
+        if event == NEED_MORE and self.inbox.over():
+            return NO_ROOM
         return event
 
     cdef int take_frames(self, double now) except -1:
+        """Frames one after the other, as long as none is in the way, and no longer than the turn (`Ledger.worked`)."""
         raise NotImplementedError
+
+    cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
+        """The PUBLISH at hand went to so many: acknowledge it, and pass over it. False if it is held back."""
+        raise NotImplementedError
+
+    cdef int pass_frame(self) noexcept:
+        self.inbox.pos += self.frame_size
+        return 0

@@ -48,6 +48,7 @@ from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
 from broker.protocols.mqtt.state import LEGAL
 from broker.protocols.mqtt.version import V3, V5, Version
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import TOO_LARGE
 from broker.wire.message import Message
 
 FIXED_HEADER: Final = 5  # bytes at most
@@ -69,7 +70,7 @@ class MqttConnection(ProtocolConnection):
         inbox.stranger(limits.handshake_frame_bytes_max)
         super().__init__(broker, transport, now, lane.Lane(
             inbox, outbox, broker.routes, broker.ledger,
-            packet_max=first_max, control_max=limits.control_bytes_max,
+            frame_max=first_max, control_max=limits.control_bytes_max,
         ))
         self.options = options
         self.counts = counts
@@ -93,14 +94,14 @@ class MqttConnection(ProtocolConnection):
     # -- what has come ----------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
-        self._handle(self.lane.first_byte, self.lane.packet(), now)
+        self._handle(self.lane.first_byte, self.lane.frame(), now)
 
     def publish(self, now: float) -> bool:
         return on_publish.publish(self, now)
 
     def reject(self, event: int) -> None:
-        if event == lane.TOO_LARGE:
-            raise PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
+        if event == TOO_LARGE:
+            raise PacketTooLarge(self.lane.frame_size, self.lane.frame_max)
         raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
 
     def settle(self, now: float) -> bool:
@@ -302,7 +303,7 @@ class MqttConnection(ProtocolConnection):
         if not self._put(connack):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
-        self.lane.packet_max = limits.frame_bytes_max
+        self.lane.frame_max = limits.frame_bytes_max
         self.lane.check_text = self.options.payload_format_check
         self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,

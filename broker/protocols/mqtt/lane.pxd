@@ -11,7 +11,6 @@
 
 cimport cython
 
-from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.ledger cimport Pot
 from broker.wire.message cimport Format
@@ -22,12 +21,9 @@ from broker.protocols.mqtt.publish_body cimport PublishBody
 @cython.final
 cdef class Lane(AnyLane):
     cdef:
-        public Py_ssize_t packet_max      # bytes of a packet, its fixed header included
-        readonly bint open                # CONNECT has been accepted
         public Py_ssize_t user_properties_max    # of a PUBLISH
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python
-        readonly str fault                # what is wrong, after FAULT
-        readonly int fault_reason         # the same as a reason code
+        readonly int fault_reason         # what is wrong, after FAULT, as a reason code
         # Of the session and its version, from `begin` on.
         Window window
         bint has_properties               # 5.0
@@ -41,24 +37,17 @@ cdef class Lane(AnyLane):
         readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
-        readonly Py_ssize_t packet_size   # the fixed header included
-        const unsigned char* body_at
-        Py_ssize_t body_size
         # If it is a PUBLISH.
         PublishBody body
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
-    cdef int find_packet(self) except -1
+    cdef int next_frame(self) except -1
     cdef bint acknowledged(self, double now) except -1
     cdef int take_publish(self, double now) except -1
     cdef bint is_text_indeed(self) noexcept
     cdef bint resolve_alias(self) except -1
     cdef bint keep_alias(self, int alias, bytes before) except -1
     cdef int cut_alias_out(self) except -1
-    cdef bint sent(self, Py_ssize_t routed) except -1
     cdef int answer(self, int kind, int reason) except -1
-    cdef int write(self, const char* octets, Py_ssize_t size) except -1
     cdef int refuse(self, str fault, int reason) except -1
     cdef int refuse_publish(self) except -1
-    cdef int pass_packet(self) noexcept
-    cdef int stop(self) except -1

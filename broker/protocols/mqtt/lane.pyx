@@ -1,10 +1,8 @@
 # cython: language_level=3
 """MQTT's compiled lane: packets out of the inbox, publishes into the outboxes.
 
-`advance` runs until it needs more bytes or Python: a PUBLISH of QoS 0 or 1 on a known route, with any properties, and
-acknowledgements of success never leave this file. The packet at hand stays at hand, and the inbox must not change,
-until `packet`, `forward`, `done` or the next `advance`. Fixed headers are section 2.1 (3.1.1: 2.2); framing.py has the
-same rules in plain Python, and the tests compare.
+A PUBLISH of QoS 0 or 1 on a known route, with any properties, and acknowledgements of success never leave this file.
+Fixed headers are section 2.1 (3.1.1: 2.2); framing.py has the same rules in plain Python, and the tests compare.
 """
 
 cimport cython
@@ -16,17 +14,14 @@ from libc.string cimport memcpy
 
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
-from broker.wire.lane cimport ENOUGH, FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
-from broker.wire.ledger cimport Ledger
+from broker.wire.lane cimport (
+    BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane as AnyLane,
+)
 from broker.wire.message cimport Format, Message, borrowed
 from broker.wire.msgpack cimport is_utf8
-from broker.wire.outbox cimport Outbox
-from broker.wire.routes cimport RouteCache
 from broker.wire.window cimport AWAITING_PUBACK, AWAITING_PUBCOMP
 
 from broker.protocols.mqtt.publish_body cimport take_apart
-
-from broker.wire.lane import BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
 
 from broker.protocols.mqtt.codec import decode
 from broker.protocols.mqtt.errors import PacketError
@@ -35,15 +30,7 @@ from broker.protocols.mqtt.format import MQTT_3_1_1
 from broker.protocols.mqtt.from_client import check_from_client
 from broker.protocols.mqtt.reason_codes import ReasonCode
 
-# What `advance` returns is in broker.wire.lane:
-#   PACKET      `first_byte` and `packet()` have it
-#   PUBLISH     `message`, ...; `forward` or `done` end it
-#   FAULT       `fault`, `fault_reason`
-#   TOO_LARGE   a packet of `packet_size` bytes
-PACKET = FRAME
-
 cdef enum:
-    DONE = 8                    # beside those of lane.Event: go on
     PUBLISH_TYPE = 3
     PUBACK = 0x40
     PUBREC = 0x50
@@ -65,22 +52,10 @@ for octet in range(256):
 # It counts bytes in a pot until it is freed, and the collector must not take the pot from it before.
 @cython.no_gc_clear
 cdef class Lane(AnyLane):
-    """The packets of one connection.
+    """The packets of one connection. Their sizes include the fixed header, as a Maximum Packet Size does (3.1.2.11.4)."""
 
-    packet_max   largest packet accepted, in bytes, its fixed header included (Maximum Packet Size, 3.1.2.11.4)
-    control_max  bytes of unsent answers beyond which this connection is not read any further
-    """
-
-    def __cinit__(self, Inbox inbox not None, Outbox outbox not None, RouteCache routes not None,
-                  Ledger ledger not None, *, Py_ssize_t packet_max, Py_ssize_t control_max):
-        self.inbox = inbox
-        self.outbox = outbox
-        self.routes = routes
-        self.collector = routes.collector
-        self.ledger = ledger
-        self.alias_pot = ledger.inboxes
-        self.packet_max = packet_max
-        self.control_max = control_max
+    def __cinit__(self):
+        self.alias_pot = self.ledger.inboxes
         self.message = borrowed(MQTT_3_1_1)
         self.user_properties_max = 1 << 30
 
@@ -114,34 +89,23 @@ cdef class Lane(AnyLane):
 
     cdef int take_frames(self, double now) except -1:
         cdef int event
-        self.blocker = None
         self.body.properties_size = 0    # what they pointed at is gone
-        while True:
-            if self.outbox.control_size > self.control_max:
-                self.outbox.choke()
-                self.blocker = self.outbox
-                self.stop()
-                return HELD_BACK
-            event = self.find_packet()
-            if event == FOR_PYTHON and self.open:
+        while not self.unread():
+            event = self.next_frame()
+            if event == FRAME and self.open:
                 if self.first_byte >> 4 == PUBLISH_TYPE:
                     event = self.take_publish(now)
                 else:
                     self.collector.settle()
                     if self.acknowledged(now):
-                        event = DONE
-            if event != DONE:
+                        event = PASSED
+            if event != PASSED:
                 return event
             if self.ledger.worked(1):
-                return ENOUGH
+                return TURN_OVER
+        return BLOCKED
 
     # -- the packet at hand, for Python -----------------------------------------------------------------------------
-
-    def packet(self):
-        """The body of the packet at hand: all behind its Remaining Length. It is done with that."""
-        cdef bytes body = PyBytes_FromStringAndSize(<const char*> self.body_at, self.body_size)
-        self.pass_packet()
-        return body
 
     @property
     def packet_id(self):
@@ -157,23 +121,13 @@ cdef class Lane(AnyLane):
         """Does the PUBLISH at hand say that its payload is UTF-8? (3.3.2.3.2)"""
         return self.body.is_text
 
-    def forward(self, Route route not None):
-        """As `lane.Lane` has it. If `blocker` is None, no queue has room for it. PUBREC is the caller's; `unkept` says
-        that it is to be an error.
-        """
-        self.blocker = None
-        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message))
-
-    def done(self):
-        self.pass_packet()
-
     def answers(self, Route route not None):
         return self.message.qos < 2 and not self.silent
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
-    cdef int find_packet(self) except -1:
-        """Put the next packet at hand: FOR_PYTHON, or what is in the way of it."""
+    cdef int next_frame(self) except -1:
+        """Put the next packet at hand: FRAME, or what is in the way of it."""
         cdef Inbox inbox = self.inbox
         cdef const unsigned char* at = <const unsigned char*> inbox.data + inbox.pos
         cdef Py_ssize_t rest = inbox.end - inbox.pos, remaining = 0
@@ -181,7 +135,7 @@ cdef class Lane(AnyLane):
         inbox.wanted = 0
         if rest == 0:
             self.stop()
-            return WAITS
+            return NEED_MORE
         self.first_byte = at[0]
         if not VALID[at[0]]:
             return self.refuse(first_byte_error(at[0]), ReasonCode.MALFORMED_PACKET)
@@ -191,7 +145,7 @@ cdef class Lane(AnyLane):
                 return self.refuse("a Remaining Length that does not end within 4 bytes", ReasonCode.MALFORMED_PACKET)
             if size >= rest:
                 self.stop()
-                return WAITS
+                return NEED_MORE
             remaining |= <Py_ssize_t> (at[size] & 0x7F) << 7 * (size - 1)
             if at[size] < 0x80:
                 break
@@ -200,14 +154,14 @@ cdef class Lane(AnyLane):
                                ReasonCode.MALFORMED_PACKET)
         self.body_at = at + 1 + size
         self.body_size = remaining
-        self.packet_size = 1 + size + remaining
-        if self.packet_size > self.packet_max:
-            return OVERSIZE
-        if rest < self.packet_size:
-            inbox.wanted = self.packet_size
+        self.frame_size = 1 + size + remaining
+        if self.frame_size > self.frame_max:
+            return TOO_LARGE
+        if rest < self.frame_size:
+            inbox.wanted = self.frame_size
             self.stop()
-            return WAITS
-        return FOR_PYTHON
+            return NEED_MORE
+        return FRAME
 
     cdef bint acknowledged(self, double now) except -1:
         """An acknowledgement of success that the window knows, or a PINGREQ. False: it is for Python."""
@@ -227,7 +181,7 @@ cdef class Lane(AnyLane):
                 return False
             else:
                 self.answer(PUBREL, 0)
-        self.pass_packet()
+        self.pass_frame()
         return True
 
     # -- PUBLISH ----------------------------------------------------------------------------------------------------
@@ -258,18 +212,18 @@ cdef class Lane(AnyLane):
         message.expiry_hole = body.expiry_at
         message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
         if body.alias and not self.resolve_alias():
-            return REFUSED
+            return FAULT
         if qos == 2 or message.retain or self.plain or (qos and self.silent) or (self.check_text and body.is_text and not self.is_text_indeed()):
-            return PUBLISH_FOR_PYTHON
+            return PUBLISH
         if body.again:
             route = self.collector.last
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
         if route is None:
-            return PUBLISH_FOR_PYTHON
-        more = self.inbox.end - self.inbox.pos > MORE * self.packet_size
-        return DONE if self.sent(self.collector.publish(route, self.ledger, self.outbox, message, more)) else HELD_BACK
+            return PUBLISH
+        more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
+        return PASSED if self.sent(self.collector.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
 
     cdef bint is_text_indeed(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -338,16 +292,15 @@ cdef class Lane(AnyLane):
             message.fields_at = spliced
         return 0
 
-    cdef bint sent(self, Py_ssize_t routed) except -1:
-        """The PUBLISH at hand went to so many: acknowledge it, and pass over it. False if it is held back."""
+    cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
+        """False with `blocker` None: no queue has room. PUBREC is the caller's; `unkept` says that it is to be an error."""
         if routed < 0:
-            self.blocker = self.collector.held_back_by()
-            self.stop()
+            self.wait()
             return False
         self.routed = routed
         if self.message.qos == 0:
             self.unkept = False
-            self.pass_packet()
+            self.pass_frame()
             return True
         self.unkept = self.ledger.unkept
         if self.unkept and not self.has_properties:
@@ -361,7 +314,7 @@ cdef class Lane(AnyLane):
             self.answer(PUBACK, QUOTA_EXCEEDED)
         elif self.message.qos == 1 and not self.silent:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
-        self.pass_packet()
+        self.pass_frame()
         return True
 
     cdef int answer(self, int kind, int reason) except -1:
@@ -374,18 +327,12 @@ cdef class Lane(AnyLane):
         octets[4] = reason
         return self.write(<const char*> octets, 5 if reason else 4)
 
-    cdef int write(self, const char* octets, Py_ssize_t size) except -1:
-        if not self.outbox.closed:
-            self.outbox.put(octets, size, NULL, 0, 0, 0)
-            self.outbox.control_size += size
-        return 0
-
     # -- trouble ----------------------------------------------------------------------------------------------------
 
     cdef int refuse(self, str fault, int reason) except -1:
         self.fault = fault
         self.fault_reason = reason
-        return REFUSED
+        return FAULT
 
     cdef int refuse_publish(self) except -1:
         """Let the codec say what is wrong with the PUBLISH at hand."""
@@ -396,14 +343,10 @@ cdef class Lane(AnyLane):
             return self.refuse(error.text, error.reason_code)
         raise AssertionError("a PUBLISH that the codec accepts and the lane does not")
 
-    cdef int pass_packet(self) noexcept:
-        self.inbox.pos += self.packet_size
+    cdef int pass_frame(self) noexcept:
+        self.inbox.pos += self.frame_size
         self.heard = True    # half a packet is none (3.1.2.10)
         if self.spliced is not NULL:
             free(self.spliced)
             self.spliced = NULL
         return 0
-
-    cdef int stop(self) except -1:
-        """Nothing more can be done now: keep what is left until the next read."""
-        return self.inbox.keep_rest()

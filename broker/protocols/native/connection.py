@@ -41,6 +41,7 @@ from broker.protocols.native.replays import Replays
 from broker.protocols.native.state import LEGAL
 from broker.wire.fanout import UNLIMITED
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import TOO_LARGE
 
 NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
 
@@ -111,7 +112,7 @@ class NativeConnection(ProtocolConnection):
             self.broker.ledger.count_receipt()
 
     def reject(self, event: int) -> None:
-        if event == lane.TOO_LARGE:
+        if event == TOO_LARGE:
             setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
             raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
         self.fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)

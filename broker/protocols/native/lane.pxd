@@ -13,7 +13,6 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.msgpack cimport Cursor, Fault
 
@@ -39,18 +38,11 @@ cdef struct Publish:
 @cython.final
 cdef class Lane(AnyLane):
     cdef:
-        public Py_ssize_t frame_max       # bytes of a frame's body
-        public bint open                  # the handshake is done: PUBLISH may be forwarded
-        readonly str fault                # what is wrong, after FAULT
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
-        readonly Py_ssize_t frame_size    # of the body of the frame at hand
-        const unsigned char* frame_at
         Publish publish
 
+    cdef int check_frame(self) except -1
     cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, Cursor* cursor) noexcept
     cdef int set_message(self) noexcept
-    cdef bint sent(self, Py_ssize_t routed, Route route) except -1
     cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1
-    cdef int pass_frame(self) noexcept
-    cdef int stop(self) except -1

@@ -1,9 +1,8 @@
 # cython: language_level=3
 """The native protocol's compiled lane: frames out of the inbox, publishes into the outboxes.
 
-`advance` runs until it needs more bytes or Python: a PUBLISH on a known route without reply topic and mark, with or
-without a receipt, never leaves this file. The frame at hand stays at hand, and the inbox must not change, until `done`,
-`forward` or the next `advance`. Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
+A PUBLISH on a known route without reply topic and mark, with or without a receipt, never leaves this file.
+Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -13,17 +12,15 @@ from libc.stdint cimport uint32_t, uint64_t
 from broker.wire cimport msgpack
 from broker.wire.fanout cimport Route
 from broker.wire.inbox cimport Inbox
-from broker.wire.lane cimport ENOUGH, FOR_PYTHON, HELD_BACK, OVERSIZE, PUBLISH_FOR_PYTHON, REFUSED, WAITS, Lane as AnyLane
-from broker.wire.ledger cimport Ledger
+from broker.wire.lane cimport (
+    BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane as AnyLane,
+)
 from broker.wire.message cimport Message, borrowed
 from broker.wire.msgpack cimport (
     BAD_UTF8, EXTENSION, NO_FAULT, TOO_DEEP, TRUNCATED, WRONG_TYPE, Cursor, Fault,
 )
-from broker.wire.outbox cimport Outbox
-from broker.wire.routes cimport RouteCache
 
 from broker.protocols.native.format import FORMAT
-from broker.wire.lane import BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
 from broker.wire.msgpack import FAULTS
 
 # The fields of a PUBLISH by number, and what each must be (section 3.3): for the sentence that says what was wrong.
@@ -39,13 +36,8 @@ FIELDS = (
     ("fields behind mark", "values"),
 )
 
-# What `advance` returns is in broker.wire.lane:
-#   FRAME       `frame()` has it
-#   PUBLISH     `topic`, `reply`, ...; answer it with `forward` or `done`
-#   FAULT       `fault`, `fault_request`
-#   TOO_LARGE   a frame of `frame_size` bytes
-
 cdef enum:
+    LENGTH = 4               # bytes of a frame's length, which does not count itself
     PUBLISH_TYPE = 3
     RECEIPT_TYPE = 5
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply: those that a MESSAGE has, too
@@ -69,21 +61,9 @@ PUBLISH_FAULTS = {
 
 
 cdef class Lane(AnyLane):
-    """The frames of one connection.
+    """The frames of one connection. A frame is as large as its body, without the 4 bytes of its length."""
 
-    frame_max    largest body accepted, in bytes
-    control_max  bytes of unsent answers beyond which this connection is not read any further
-    """
-
-    def __cinit__(self, Inbox inbox not None, Outbox outbox not None, RouteCache routes not None,
-                  Ledger ledger not None, *, Py_ssize_t frame_max, Py_ssize_t control_max):
-        self.inbox = inbox
-        self.outbox = outbox
-        self.routes = routes
-        self.collector = routes.collector
-        self.ledger = ledger
-        self.frame_max = frame_max
-        self.control_max = control_max
+    def __cinit__(self):
         self.message = borrowed(FORMAT)
 
     cdef int take_frames(self, double now) except -1:
@@ -91,68 +71,72 @@ cdef class Lane(AnyLane):
         cdef const unsigned char* at
         cdef Cursor cursor
         cdef Py_ssize_t rest, size
-        cdef uint32_t fields = 0
         cdef Fault fault
         cdef Route route
-        self.blocker = None
-        self.heard = True
+        self.heard = True    # whatever came
         while True:
-            if self.outbox.control_size > self.control_max:
-                self.outbox.choke()
-                self.blocker = self.outbox
-                self.stop()
-                return HELD_BACK
+            if self.unread():
+                return BLOCKED
             at = <const unsigned char*> inbox.data + inbox.pos
             rest = inbox.end - inbox.pos
             inbox.wanted = 0
-            if rest < 4:
+            if rest < LENGTH:
                 self.stop()
-                return WAITS
+                return NEED_MORE
             size = <Py_ssize_t> (<uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | at[3])
-            self.frame_size = size
+            self.frame_size = self.body_size = size
             if size > self.frame_max:
-                return OVERSIZE
+                return TOO_LARGE
             if size == 0:
                 self.fault = "a frame of no bytes; the body is at least an array header"
-                return REFUSED
-            if rest < 4 + size:
-                inbox.wanted = 4 + size
+                return FAULT
+            if rest < LENGTH + size:
+                inbox.wanted = LENGTH + size
                 self.stop()
-                return WAITS
-            self.frame_at = cursor.at = at + 4
+                return NEED_MORE
+            self.body_at = cursor.at = at + LENGTH
+            if not self.open or not is_publish(cursor.at, size):
+                return self.check_frame()
             cursor.end = cursor.at + size
-            if self.open and is_publish(cursor.at, size):
-                fault = self.parse_publish(&cursor)
-                if fault:
-                    return self.report_publish(fault)
-                self.set_message()
-                if not self.publish.special and self.publish.syntax <= 1 and not self.plain:
-                    route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
-                                             self.publish.topic_size)
-                    if route is not None and not (self.silent and publish_waits(route, &self.publish)):
-                        if self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
-                                                            rest > MORE * size), route):
-                            if self.ledger.worked(1):
-                                return ENOUGH
-                            continue
-                        return HELD_BACK
-                return PUBLISH_FOR_PYTHON
-            fault = msgpack.skip(&cursor, DEPTH)
-            if fault == NO_FAULT and cursor.at != cursor.end:
-                self.fault = f"{cursor.end - cursor.at} bytes left over behind the frame's array"
-                return REFUSED
-            cursor.at = self.frame_at
-            if fault == NO_FAULT:
-                fault = msgpack.array_header(&cursor, &fields)
-            if fault == NO_FAULT and (fields == 0 or cursor.at[0] > 0x7F):
-                fault = WRONG_TYPE
-            if fault == WRONG_TYPE:
-                self.fault = "a frame's body must be an array that begins with the frame's type, 0 to 127 in one byte"
-                return REFUSED
+            fault = self.parse_publish(&cursor)
             if fault:
-                self.fault = FAULTS[fault]
-                return REFUSED
-            return FOR_PYTHON
+                return self.report_publish(fault)
+            self.set_message()
+            if self.publish.special or self.publish.syntax > 1 or self.plain:
+                return PUBLISH
+            route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
+                                     self.publish.topic_size)
+            if route is None or (self.silent and publish_waits(route, &self.publish)):
+                return PUBLISH
+            if not self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
+                                                    rest > MORE * size), route):
+                return BLOCKED
+            if self.ledger.worked(1):
+                return TURN_OVER
+
+    cdef int check_frame(self) except -1:
+        """FRAME if the one at hand is one of the protocol's, whichever."""
+        cdef Cursor cursor
+        cdef uint32_t fields = 0
+        cdef Fault fault
+        cursor.at = self.body_at
+        cursor.end = self.body_at + self.body_size
+        fault = msgpack.skip(&cursor, DEPTH)
+        if fault == NO_FAULT and cursor.at != cursor.end:
+            self.fault = f"{cursor.end - cursor.at} bytes left over behind the frame's array"
+            return FAULT
+        cursor.at = self.body_at
+        if fault == NO_FAULT:
+            fault = msgpack.array_header(&cursor, &fields)
+        if fault == NO_FAULT and (fields == 0 or cursor.at[0] > 0x7F):
+            fault = WRONG_TYPE
+        if fault == WRONG_TYPE:
+            self.fault = "a frame's body must be an array that begins with the frame's type, 0 to 127 in one byte"
+            return FAULT
+        if fault:
+            self.fault = FAULTS[fault]
+            return FAULT
+        return FRAME
 
     cdef int report_publish(self, int fault) except -1:
         """Say which field of the PUBLISH at hand is wrong, and how."""
@@ -162,15 +146,9 @@ cdef class Lane(AnyLane):
         else:
             self.fault = PUBLISH_FAULTS.get(fault) or f"PUBLISH {name}: {FAULTS[fault]}"
         self.fault_request = self.request if self.publish.at > 1 else None
-        return REFUSED
+        return FAULT
 
     # -- the frame at hand, for Python ------------------------------------------------------------------------------
-
-    def frame(self):
-        """The body of the frame at hand, sound msgpack; it is done with that."""
-        cdef bytes body = PyBytes_FromStringAndSize(<const char*> self.frame_at, self.frame_size)
-        self.pass_frame()
-        return body
 
     @property
     def reply(self):
@@ -197,24 +175,14 @@ cdef class Lane(AnyLane):
         producer = PyUnicode_DecodeUTF8(<const char*> self.publish.producer, self.publish.producer_size, NULL)
         return producer, self.publish.batch, self.publish.sequence
 
-    def forward(self, Route route not None):
-        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message), route)
-
-    def done(self):
-        self.pass_frame()
-
     def answers(self, Route route not None):
         return not (self.silent and route.tap is not None)
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
     cdef int pass_frame(self) noexcept:
-        self.inbox.pos += 4 + self.frame_size
+        self.inbox.pos += LENGTH + self.body_size
         return 0
-
-    cdef int stop(self) except -1:
-        """Nothing more can be done now: keep what is left until the next read."""
-        return self.inbox.keep_rest()
 
     cdef int set_message(self) noexcept:
         """Point the message at the PUBLISH at hand."""
@@ -228,10 +196,8 @@ cdef class Lane(AnyLane):
         return 0
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """The PUBLISH at hand went to so many: send its receipt, and pass over it. False if it is held back."""
         if routed < 0:
-            self.blocker = self.collector.held_back_by()
-            self.stop()
+            self.wait()
             return False
         self.routed = routed
         self.unkept = False    # no message of this protocol has a quality of service
@@ -251,8 +217,7 @@ cdef class Lane(AnyLane):
         for i in range(4):
             frame[7 + i] = (request >> (24 - 8 * i)) & 0xFF
             frame[12 + i] = (routed >> (24 - 8 * i)) & 0xFF
-        self.outbox.put(<const char*> frame, 16, NULL, 0, 0, 0)
-        self.outbox.control_size += 16
+        self.write(<const char*> frame, 16)
         self.ledger.receipts += 1
         return 0
 

@@ -8,6 +8,7 @@ from broker.protocols.native import lane
 from broker.protocols.native.format import FORMAT
 from broker.wire.fanout import Group, Route, Target
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import BLOCKED, NEED_MORE
 from broker.wire.ledger import Ledger
 from broker.wire.message import Variants
 from broker.wire.outbox import Outbox
@@ -47,9 +48,9 @@ class Publisher:
         """The same for PUBLISHes that come in one piece; those behind the one that is held back are forgotten, too."""
         self.inbox.feed(octets)
         event = self.lane.advance()
-        assert event in (lane.NEED_MORE, lane.BLOCKED)
+        assert event in (NEED_MORE, BLOCKED)
         self.inbox.clear()
-        return event == lane.NEED_MORE
+        return event == NEED_MORE
 
     def routed(self, topic: bytes, payload: bytes = b"") -> int:
         """Publish, and return what the receipt says."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker.protocols.native import lane
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import FRAME, NEED_MORE
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
 from broker.wire.routes import RouteCache
@@ -44,9 +45,9 @@ class Reader:
     def parse(self, stop_after: int = 1 << 30) -> None:
         for _ in range(stop_after):
             event = self.lane.advance()
-            if event == lane.NEED_MORE:
+            if event == NEED_MORE:
                 return
-            assert event == lane.FRAME, (event, self.lane.fault)
+            assert event == FRAME, (event, self.lane.fault)
             self.frames.append(self.lane.frame())
         self.inbox.pause()
 

@@ -7,6 +7,7 @@ from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
 from broker.protocols.mqtt.version import V5, Version
 from broker.wire.fanout import Route, Target
 from broker.wire.inbox import Inbox, ReceiveBuffer
+from broker.wire.lane import FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
 from broker.wire.ledger import Ledger
 from broker.wire.message import RETAIN_CLEAR, Variants
 from broker.wire.outbox import Outbox
@@ -35,7 +36,7 @@ class Client:
         self.window.attach(self.outbox, receive_max)
         self.window.resume(0.0)
         self.lane = lane.Lane(
-            self.inbox, self.outbox, self.routes, self.ledger, packet_max=packet_max, control_max=control_max
+            self.inbox, self.outbox, self.routes, self.ledger, frame_max=packet_max, control_max=control_max
         )
         self.version = version
         if version is not None:
@@ -66,9 +67,9 @@ class Client:
         found = []
         for piece in pieces:
             self.inbox.feed(piece)
-            while (event := self.lane.advance(now)) in (lane.PACKET, lane.PUBLISH):
-                if event == lane.PACKET:
-                    found.append(RawPacket(self.lane.first_byte, self.lane.packet()))
+            while (event := self.lane.advance(now)) in (FRAME, PUBLISH):
+                if event == FRAME:
+                    found.append(RawPacket(self.lane.first_byte, self.lane.frame()))
                     continue
                 route = self.routes.lookup(SYNTAX, self.lane.message.topic)
                 if route is not None:
@@ -76,12 +77,12 @@ class Client:
                 else:
                     self.missed.append(self.lane.message.topic)
                     self.lane.done()
-            if event == lane.FAULT:
+            if event == FAULT:
                 return found, (self.lane.fault_reason, self.lane.fault)
-            if event == lane.TOO_LARGE:
-                error = PacketTooLarge(self.lane.packet_size, self.lane.packet_max)
+            if event == TOO_LARGE:
+                error = PacketTooLarge(self.lane.frame_size, self.lane.frame_max)
                 return found, (error.reason_code, error.text)
-            assert event == lane.NEED_MORE
+            assert event == NEED_MORE
         return found, None
 
     def got(self) -> bytes:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt import lane
 from broker.protocols.mqtt.errors import PacketError
 from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
 from broker.protocols.mqtt.reason_codes import ReasonCode
+from broker.wire.lane import BLOCKED, FRAME, TOO_LARGE
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING
 from tests.broker.protocols.mqtt.laned import MAXIMUM, Client, Ended, cut
 
@@ -65,8 +65,8 @@ def test_a_packet_of_the_maximum_is_taken_and_one_byte_more_is_refused_before_it
     assert Client().send(b"\x30\xa9\x02" + body) == ([RawPacket(0x30, body)], None)
     client = Client()
     client.inbox.feed(b"\x30\xaa\x02")
-    assert client.lane.advance(0.0) == lane.TOO_LARGE
-    assert client.lane.packet_size == MAXIMUM + 1
+    assert client.lane.advance(0.0) == TOO_LARGE
+    assert client.lane.frame_size == MAXIMUM + 1
 
 
 def test_a_first_byte_that_no_packet_has_is_refused_before_its_length_comes() -> None:
@@ -91,9 +91,9 @@ def test_who_leaves_answers_unread_is_not_read_from() -> None:
     client = Client(control_max=10)
     client.outbox.write(bytes(11))
     client.inbox.feed(PING)
-    assert client.lane.advance(0.0) == lane.BLOCKED
+    assert client.lane.advance(0.0) == BLOCKED
     assert client.lane.blocker is client.outbox
     client.outbox.take()
     client.inbox.resume()
     assert client.send() == ([], None)
-    assert client.lane.advance(0.0) == lane.PACKET
+    assert client.lane.advance(0.0) == FRAME

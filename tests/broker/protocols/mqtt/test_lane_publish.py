@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt import lane
 from broker.protocols.mqtt.codec import decode, encode
 from broker.protocols.mqtt.errors import PacketError
 from broker.protocols.mqtt.fixed_header import PacketType, encode_variable_byte_integer
@@ -13,6 +12,7 @@ from broker.protocols.mqtt.packets import Publish
 from broker.protocols.mqtt.properties import Properties
 from broker.protocols.mqtt.reason_codes import ReasonCode as R
 from broker.protocols.mqtt.version import V3, V5, Version
+from broker.wire.lane import BLOCKED, FAULT, NEED_MORE, PUBLISH
 from broker.wire.message import RETAIN_AS_PUBLISHED
 from tests.broker.protocols.mqtt.corpus import CORPUS
 from tests.broker.protocols.mqtt.laned import Client, cut, split
@@ -67,7 +67,7 @@ def agrees(first: int, body: bytes, version: Version) -> None:
     client.inbox.feed(framed(first, body))
     expected = sound(first, body, version)
     event = client.lane.advance(0.0)
-    assert (event == lane.FAULT) == (expected is not None), client.lane.fault
+    assert (event == FAULT) == (expected is not None), client.lane.fault
     if expected is not None:
         assert client.lane.fault_reason == expected
         assert client.lane.fault
@@ -177,7 +177,7 @@ def test_a_publish_on_a_known_route_does_not_enter_python() -> None:
     client = Client(V5)
     route = client.route(b"a/b", client.target(1))
     client.inbox.feed(publish(b"a/b", b"x", packet_id=7, properties=b"\x26\0\1k\0\1v"))
-    assert client.lane.advance(0.0) == lane.NEED_MORE
+    assert client.lane.advance(0.0) == NEED_MORE
     assert route.hits == 1
     assert client.got() == publish(b"a/b", b"x", packet_id=1, properties=b"\x26\0\1k\0\1v") + b"\x40\x02\0\7"
 
@@ -193,7 +193,7 @@ def test_a_publish_that_needs_a_decision_is_for_python(first: int, properties: b
         client.route(b"t")
         client.lane.plain = first == 0x3A
     client.inbox.feed(publish(b"t", b"\xff", packet_id=9 if first & 6 else 0, properties=properties, first=first))
-    assert client.lane.advance(5.0) == lane.PUBLISH
+    assert client.lane.advance(5.0) == PUBLISH
     message = client.lane.message
     assert (message.topic, message.payload, message.fields) == (b"t", b"\xff", properties)
     assert (message.qos, message.retain) == (first >> 1 & 3, bool(first & 1))
@@ -201,7 +201,7 @@ def test_a_publish_that_needs_a_decision_is_for_python(first: int, properties: b
     assert client.lane.dup == bool(first & 8)
     assert client.lane.is_text == bool(properties)
     client.lane.done()
-    assert client.lane.advance(5.0) == lane.NEED_MORE
+    assert client.lane.advance(5.0) == NEED_MORE
     assert client.got() == b""
 
 
@@ -263,7 +263,7 @@ def test_properties_behind_the_same_and_behind_others_are_refused_if_they_are_wr
         client = Client(V5)
         client.route(b"t")
         client.inbox.feed(publish(b"t", properties=before) * 2 + publish(b"t", properties=wrong) * 2)
-        assert client.lane.advance(0.0) == lane.FAULT
+        assert client.lane.advance(0.0) == FAULT
 
 
 def test_a_topic_that_another_protocol_publishes_on_is_no_more_utf_8_for_that() -> None:
@@ -274,7 +274,7 @@ def test_a_topic_that_another_protocol_publishes_on_is_no_more_utf_8_for_that() 
     assert native.send(frame(3, None, b"\xff", b"", None, 1))
     assert route.hits == 1
     client.inbox.feed(publish(b"\xff"))
-    assert client.lane.advance(0.0) == lane.FAULT
+    assert client.lane.advance(0.0) == FAULT
     assert (route.hits, subscriber.got()) == (1, b"")
 
 
@@ -288,7 +288,7 @@ def test_a_payload_that_is_said_to_be_text_and_is_not_is_for_python_when_asked(i
             client.lane.check_text = check
             client.inbox.feed(publish(b"t", payload, properties=b"\x01" + bytes((indicator,))))
             decision = check and indicator == 1 and payload == b"\xff"
-            assert client.lane.advance(0.0) == (lane.PUBLISH if decision else lane.NEED_MORE)
+            assert client.lane.advance(0.0) == (PUBLISH if decision else NEED_MORE)
 
 
 def test_a_publish_waits_whole_while_an_outbox_holds_it_back() -> None:
@@ -296,15 +296,15 @@ def test_a_publish_waits_whole_while_an_outbox_holds_it_back() -> None:
     slow = Client(V5, ledger=client.ledger)
     client.route(b"t", slow.target())
     big = publish(b"t", bytes(200))
-    while (event := client.lane.advance(0.0)) == lane.NEED_MORE:
+    while (event := client.lane.advance(0.0)) == NEED_MORE:
         client.inbox.feed(big)
-    assert event == lane.BLOCKED
+    assert event == BLOCKED
     assert client.lane.blocker is slow.outbox
     before = slow.outbox.messages
     slow.got()
     assert slow.outbox.drained()
     client.inbox.resume()
-    assert client.lane.advance(0.0) == lane.NEED_MORE
+    assert client.lane.advance(0.0) == NEED_MORE
     assert slow.got() == big
     assert before > 1
 
