@@ -26,6 +26,7 @@ from broker.core.router import Router
 from broker.core.sessions import Sessions
 from broker.core.shares import Shares
 from broker.core.standstill import Standstills
+from broker.core.subscriber import Subscriber
 from broker.core.subscribing import Subscribing
 from broker.core.system_topics import SystemTopics
 from broker.core.teardown import Teardown
@@ -103,12 +104,14 @@ class Broker:
     def finish(self) -> None:
         """End the subscriptions that have had their last message, and attend to what overflowed or failed."""
         for subscription in self.ledger.take_ended():
-            client: Client = subscription.client
-            if subscription in client.subscriptions:
+            owner: Subscriber = subscription.owner
+            client = owner.client
+            if subscription in owner.subscriptions:
                 self.subscribing.end(subscription)
-                client.outbox.pin()
-                client.connection.subscription_ended(subscription, "after")
-                client.outbox.evicted.pop(subscription.number, None)
+                if client is not None:
+                    client.outbox.pin()
+                    client.connection.subscription_ended(subscription, "after")
+                    client.outbox.evicted.pop(subscription.number, None)
         self.flow.attend()
         self._close_faulty()
 

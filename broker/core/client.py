@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from broker.core.budget import Account
+from broker.core.shares import Share
+from broker.core.subscriber import Subscriber
 from broker.wire.message import Format
 from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
@@ -11,7 +13,6 @@ from broker.wire.subscriptions import Subscriptions
 if TYPE_CHECKING:
     from broker.core.ports import ClientConnection
     from broker.core.session import Session
-    from broker.core.shares import Share
     from broker.core.subscription import Subscription
 
 
@@ -31,25 +32,52 @@ GONE: Final = Gone()
 @dataclass(slots=True, eq=False)
 class Client:
     number: int  # unique in this broker's life; in logs and views
-    name: str  # as the client says; not unique
-    user: str  # as authenticated; "" if anonymous
+    subscriber: Subscriber
     agent: str
     address: str
     port: int  # the peer's
-    protocol: str
-    format: Format  # how its messages are written
     outbox: Outbox
     connection: "ClientConnection"
-    inbox: str  # where replies to it go, in `.` spelling: nobody else may subscribe there
+    format: Format  # how messages are written on this connection; its subscriber's is that of the latest one
     connected_at: float  # seconds, of the clock that `now` is from everywhere
-    verified: bool = False  # is `user` proven to be its own? See identity.py
-    label: str = ""  # a user name that nothing was checked against
-    searching: int = 0  # subscriptions whose filters have several `#`
-    session: "Session | None" = None  # None: what it holds ends with its connection
-    share: "Share" = field(kw_only=True)  # of its principal; its session's, if it has one
-    subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))  # or the session's
     slow: bool = False  # its outbox or its session's queue was full at least once
     accounts: dict[int, Account] = field(default_factory=dict)  # of holds, by whose time they take: core.flow
+
+    @property
+    def name(self) -> str:
+        return self.subscriber.name
+
+    @property
+    def user(self) -> str:
+        return self.subscriber.user
+
+    @property
+    def verified(self) -> bool:
+        return self.subscriber.verified
+
+    @property
+    def label(self) -> str:
+        return self.subscriber.label
+
+    @property
+    def protocol(self) -> str:
+        return self.subscriber.protocol
+
+    @property
+    def inbox(self) -> str:
+        return self.subscriber.inbox
+
+    @property
+    def share(self) -> Share:
+        return self.subscriber.share
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        return self.subscriber.subscriptions
+
+    @property
+    def session(self) -> "Session | None":
+        return self.subscriber.session
 
     def account(self, kind: int) -> Account:
         found = self.accounts.get(kind)

@@ -11,7 +11,8 @@ from broker.core.errors import LimitExceeded
 from broker.core.flow import Flow
 from broker.core.limits import Limits
 from broker.core.ports import ClientConnection
-from broker.core.shares import Share, Shares, principal_of
+from broker.core.shares import Shares, principal_of
+from broker.core.subscriber import Subscriber
 from broker.core.teardown import Teardown
 from broker.core.topics import INBOX_ROOT
 from broker.wire.hidden import hide, show
@@ -46,22 +47,22 @@ class Clients:
     def connect(
         self, outbox: Outbox, connection: ClientConnection, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
-        format: Format, port: int = 0, verified: bool = False, label: str = "", share: Share | None = None,
+        format: Format, port: int = 0, verified: bool = False, label: str = "", subscriber: Subscriber | None = None,
     ) -> Client:
         """A connection is through its handshake.
 
-        share  the one that its session is in, if it has one
+        subscriber  of its session, if it has one
         """
-        if share is None:
-            share = self._shares.of(principal_of(user, address, verified=verified))
-        self._shares.join(share)
         self.connects += 1
         number = self.connects
-        client = Client(
-            number=number, name=name or f"client-{number}", user=user, agent=agent, address=address, port=port,
-            protocol=protocol, format=format, outbox=outbox, connection=connection, connected_at=now, inbox=new_inbox(),
-            verified=verified, label=label, share=share,
-        )
+        if subscriber is None:
+            subscriber = Subscriber(
+                name or f"client-{number}", user, protocol, format,
+                self._shares.of(principal_of(user, address, verified=verified)), new_inbox(), verified, label,
+            )
+        self._shares.join(subscriber.share)
+        client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
+        subscriber.client = client
         outbox.owner = client
         self._by_number[number] = client
         hide(client, outbox, self._by_number)
@@ -84,9 +85,10 @@ class Clients:
             self._teardown.end(client.subscriptions)
         self._shares.leave(client.share)
         client.outbox.discard()
-        client.connection = GONE  # a session may keep the client for long: not its connection
-        if client.session is None or client.session.client is not client:
-            show(client, client.outbox)
+        client.connection = GONE
+        if client.subscriber.client is client:
+            client.subscriber.client = None
+        show(client, client.outbox)
         log.info(
             "client_disconnected", connection=client.number, client=client.name, address=client.address,
             port=client.port, reason=reason, lost=client.outbox.lost,

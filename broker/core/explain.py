@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import matchcore
 from broker.core.ports import View
-from broker.core.subscription import Subscription, group_name_of
+from broker.core.subscription import Subscription, group_name_of, number_of
 from broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, lim
         "total": len(matching),
         "matches": [
             {
-                "client": s.client.name, "connection": s.client.number, "subscription": s.number,
+                "client": s.owner.name, "connection": number_of(s), "subscription": s.number,
                 "filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "group": group_name_of(s),
                 "tier": told[s.id].tier, "rows": [str(row) for row in told[s.id].rows], "reason": told[s.id].reason,
             }

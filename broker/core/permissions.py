@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.core.client import Client
+    from broker.core.subscriber import Subscriber
 
 
 class Unrestricted:
     unrestricted = True
 
-    def check_publish(self, client: "Client", topic: bytes, syntax: str) -> None:
+    def check_publish(self, publisher: "Subscriber", topic: bytes, syntax: str) -> None:
         pass
 
-    def check_subscribe(self, client: "Client", filter: bytes, syntax: str) -> None:
+    def check_subscribe(self, subscriber: "Subscriber", filter: bytes, syntax: str) -> None:
         pass

@@ -12,8 +12,8 @@ from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
-    from broker.core.client import Client
     from broker.core.publication import Publication
+    from broker.core.subscriber import Subscriber
     from broker.core.subscription import Subscription
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
@@ -125,11 +125,11 @@ class Permissions(Protocol):
         """True: everybody may do everything, and need not be checked."""
         ...
 
-    def check_publish(self, client: "Client", topic: bytes, syntax: str) -> None:
+    def check_publish(self, publisher: "Subscriber", topic: bytes, syntax: str) -> None:
         """Raises NotPermitted."""
         ...
 
-    def check_subscribe(self, client: "Client", filter: bytes, syntax: str) -> None:
+    def check_subscribe(self, subscriber: "Subscriber", filter: bytes, syntax: str) -> None:
         """Raises NotPermitted."""
         ...
 

@@ -7,11 +7,11 @@ from broker.core.marks import Mark
 from broker.wire.message import Message
 
 if TYPE_CHECKING:
-    from broker.core.client import Client
+    from broker.core.subscriber import Subscriber
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
     message: Message  # may point into an inbox: what is to last is a copy
-    publisher: "Client | None" = None  # None: the broker itself
+    publisher: "Subscriber | None" = None  # None: the broker itself
     mark: Mark | None = None  # for deduplication, if its publisher numbers its messages

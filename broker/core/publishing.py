@@ -31,8 +31,8 @@ from broker.wire.message import Message
 from broker.wire.outbox import Outbox
 
 if TYPE_CHECKING:
-    from broker.core.client import Client
     from broker.core.ports import Permissions, Rules, Store
+    from broker.core.subscriber import Subscriber
     from broker.wire.ledger import Ledger
 
 
@@ -133,8 +133,8 @@ class Publishing:
         """May a lane publish again on a route that was looked up for another message? Else it asks for each one."""
         return self.permissions.unrestricted and self.rules.empty
 
-    def route(self, publisher: "Client | None", topic: bytes, syntax: str) -> Route:
-        """The route of a topic, for a client (None: for the broker itself). Raises InvalidTopic, NotPermitted."""
+    def route(self, publisher: "Subscriber | None", topic: bytes, syntax: str) -> Route:
+        """The route of a topic, for its publisher (None: the broker itself). Raises InvalidTopic, NotPermitted."""
         if publisher is None:
             return self.router.own_route(topic, syntax)
         check_publisher(topic)
@@ -150,10 +150,11 @@ class Publishing:
                  itself; not called for what is held or refused. None: its publisher expects no acknowledgement
         """
         publisher, mark, message = publication.publisher, publication.mark, publication.message
+        client = publisher.client if publisher is not None else None  # a mark is of the connection that has sent it
         try:
             route = self.route(publisher, message.topic, SYNTAXES[message.syntax])
-            if mark is not None and publisher is not None:
-                self.marks.check(mark, publisher)
+            if mark is not None and client is not None:
+                self.marks.check(mark, client)
                 if self.marks.repeats(mark):
                     self._acknowledge(REPEATED, sender, route, receipt)
                     return REPEATED
@@ -170,8 +171,8 @@ class Publishing:
         kept = message.keep() if message.retain else None  # the sender gives up what a lane's message points at
         if not self._send(mark, route, sender):
             return HELD
-        if mark is not None and publisher is not None:
-            self.marks.advance(mark, publisher)
+        if mark is not None and client is not None:
+            self.marks.advance(mark, client)
         if kept is not None and not sender.unkept:
             self.retained.put(kept, now, own=publisher is None, publisher=publisher)
         outcome = Accepted(sender.routed, not sender.unkept)

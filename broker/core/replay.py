@@ -120,7 +120,7 @@ class Replay:
         self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: Listener,
         number: int, wanted: Wanted, encode: Encode,
     ) -> None:
-        subscribing.check(client, wanted.filter, wanted.syntax)
+        subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
         self.source, self.client, self.listener = source, client, listener
         self._subscribing, self._flow = subscribing, flow
         self.number, self.wanted = number, wanted
@@ -189,12 +189,12 @@ class Replay:
         self.joins += 1
         wanted, client = self.wanted, self.client
         try:
-            self._subscribing.check(client, wanted.filter, wanted.syntax)
+            self._subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
             subscription = Subscription(
                 client.outbox, self._subscribing.router.variants.of(client.format), self.number, wanted.filter,
                 SYNTAXES.index(wanted.syntax), credit=0, waiting_max=WAITING_MAX,
             )
-            self._subscribing.begin(client, subscription, None)
+            self._subscribing.begin(client.subscriber, subscription, None)
         except FanlightError as error:
             self.cancel()
             self.listener.replay_failed(self, error)

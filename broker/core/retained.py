@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 import matchcore
-from broker.core.client import Client
 from broker.core.deadlines import Deadlines
 from broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from broker.core.shares import Pot, Share, Shares
+from broker.core.subscriber import Subscriber
 from broker.core.subscription import Subscription
 from broker.core.topics import (
     SYNTAXES,
@@ -94,7 +94,7 @@ class Retained:
         """Memory of the index of topics."""
         return sum(index.nbytes for index in self._indexes)
 
-    def put(self, message: Message, now: float, *, own: bool = False, publisher: Client | None = None) -> bool:
+    def put(self, message: Message, now: float, *, own: bool = False, publisher: Subscriber | None = None) -> bool:
         """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it.
 
         own        it is the broker's, on a topic that only the broker publishes: no limit of clients applies
@@ -274,6 +274,8 @@ class Cursor:
         """May more be sent now? If not, the socket must drain first, or the client acknowledge."""
         window = self.subscription.window
         assert window is not None
+        if window.outbox is None:
+            return False
         return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
 
     def advance(self, now: float, most: int = SLICE, over: Callable[[], bool] = lambda: False) -> int:
@@ -323,7 +325,7 @@ class Cursor:
         message, subscription = entry.message, self.subscription
         if message.expired(now):
             return False
-        session = subscription.client.session
+        session = subscription.owner.session
         if subscription.no_echo and session is not None and entry.origin == session.name:
             return False  # retained or not, it is the client's own [MQTT-3.8.3-3]
         syntax = SYNTAXES[message.syntax]

@@ -1,7 +1,8 @@
 """A session: what is kept of a client when its connection is gone (MQTT 5, 4.1).
 
-    Client   one connection ......... the outbox, the protocol's side
-    Session  many, one at a time .... subscriptions, window and queue, identifiers received, will, expiry
+    Client      one connection ......... the outbox, the protocol's side
+    Session     many, one at a time .... window and queue, identifiers received, will, expiry
+    Subscriber  the same ............... name, user, subscriptions
 
 Clients whose protocol has no sessions have none: what they hold ends with their connection.
 """
@@ -14,6 +15,7 @@ from broker.core.client import Client
 from broker.core.errors import LimitExceeded
 from broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from broker.core.shares import Share
+from broker.core.subscriber import Subscriber
 from broker.core.will import Will
 from broker.wire.identifiers import Identifiers
 from broker.wire.ledger import Part
@@ -22,7 +24,7 @@ from broker.wire.outbox import Outbox
 from broker.wire.subscriptions import Subscriptions
 from broker.wire.window import Window
 
-SESSION_BYTES: Final = 3_072  # of a session and its last client, beside what it is charged for one by one
+SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,13 @@ class SessionOptions:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    name: str  # the client identifier
-    user: str
-    client: Client  # of the present connection, or of the last
+    subscriber: Subscriber  # its share is of the principal that made it, wherever its client connects from later
     window: Window
     pot: Part  # that counts what it takes: its share's for sessions
-    share: Share  # of the principal that made it, wherever its client connects from later
     expiry: float = 0.0
     connected: bool = False
     ended: bool = False
     will: Will | None = None
-    subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=True))  # one for each filter
     unreleased: Identifiers = field(init=False)  # identifiers received with QoS 2
     nbytes: int = 0  # entered in the pot
     # Retained messages still to be sent, by the number of the subscription; one after the other.
@@ -85,17 +83,41 @@ class Session:
     numbers: int = 0
 
     def __post_init__(self) -> None:
+        self.subscriber.session = self
         self.unreleased = Identifiers(self.pot)
         self.charge()
 
     @property
     def things(self) -> tuple[object, ...]:
         """The objects that it is made of, of those that the garbage collector looks at (wire/hidden.pxd)."""
-        return self, self.window, self.unreleased, self.client, self.client.outbox
+        return self, self.subscriber, self.window, self.unreleased
+
+    @property
+    def name(self) -> str:
+        """The client identifier."""
+        return self.subscriber.name
+
+    @property
+    def user(self) -> str:
+        return self.subscriber.user
+
+    @property
+    def share(self) -> Share:
+        return self.subscriber.share
+
+    @property
+    def client(self) -> Client | None:
+        """Its present connection."""
+        return self.subscriber.client if self.connected else None
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """One for each filter."""
+        return self.subscriber.subscriptions
 
     def charge(self) -> None:
         """Enter what it takes now, its identifiers received and its window's table not included."""
-        nbytes = 0 if self.ended else nbytes_of(self.name, self.user, self.client.label, self.will)
+        nbytes = 0 if self.ended else nbytes_of(self.name, self.user, self.subscriber.label, self.will)
         self.pot.add(nbytes - self.nbytes)
         self.nbytes = nbytes
 
@@ -149,5 +171,5 @@ class Session:
         return self.unreleased.discard(identifier)
 
     @property
-    def outbox(self) -> Outbox:
+    def outbox(self) -> Outbox | None:
         return self.window.outbox

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from broker.core.client import Client
-from broker.core.clients import Clients
+from broker.core.clients import Clients, new_inbox
 from broker.core.deadlines import Deadlines
 from broker.core.errors import NoSuchSubscription, NotPermitted
 from broker.core.flow import Flow
@@ -29,6 +29,7 @@ from broker.core.retained import SLICE, Cursor
 from broker.core.room import check_growth, room_for
 from broker.core.session import Connect, Session, SessionOptions
 from broker.core.shares import Pot, principal_of
+from broker.core.subscriber import Subscriber
 from broker.core.subscribing import Subscribing
 from broker.core.subscription import Subscription, group_name_of
 from broker.core.teardown import Teardown
@@ -38,6 +39,7 @@ from broker.core.will import Wills
 from broker.wire.hidden import hide, show
 from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from broker.wire.outbox import Outbox
+from broker.wire.subscriptions import Subscriptions
 from broker.wire.window import Window
 
 log: Final = structlog.stdlib.get_logger("sessions")
@@ -93,7 +95,6 @@ class Sessions:
 
         Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
         """
-        limits = self.limits
         found = self._by_name.get(wanted.client_id)
         if found is not None and found.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
@@ -109,7 +110,7 @@ class Sessions:
             share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
             ending = room_for(self._shares, share, wanted, found, len(self))
         # Nothing is refused from here on.
-        if found is not None and found.connected:
+        if found is not None and found.client is not None:
             self.taken_over += 1
             old = found.client
             self._part(found, now)
@@ -121,54 +122,71 @@ class Sessions:
         for session in ending:
             self.made_room += 1
             self.end(session, now)
+        if found is None:
+            session = self.begin(Subscriber(
+                wanted.client_id, wanted.user, wanted.protocol, wanted.format, share, new_inbox(), wanted.verified,
+                wanted.label, Subscriptions(by_filter=True),
+            ))
+        else:
+            session = found
+            self._rejoin(session, wanted)
+        client = self._attach(session, outbox, connection, now, wanted)
+        return client, session, found is not None
+
+    def begin(self, subscriber: Subscriber, expiry: float = 0.0, now: float | None = None) -> Session:
+        """A session that nobody is connected to yet. Subscriptions and messages may be put into it at once.
+
+        now  it is made anew after a restart: its client has `expiry` seconds from now on to come back
+        """
+        share = subscriber.share
+        queue = new_queue(self._ledger, self.limits, share.account)
+        session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions)
+        self._by_name[session.name] = session
+        hide(*session.things, self._by_name)
+        self._shares.take(share, Pot.SESSIONS)
+        session.expiry = self._bounded(expiry)
+        if now is not None:
+            self._wait(session, now)
+        return session
+
+    def _attach(
+        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
+    ) -> Client:
+        """A connection for a session."""
         client = self.clients.connect(
             outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
             label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
-            format=wanted.format, share=share,
+            format=wanted.format, subscriber=session.subscriber,
         )
-        present = found is not None
-        if found is None:
-            window = Window(outbox, new_queue(self._ledger, limits, share.account), share.sessions)
-            session = Session(
-                name=wanted.client_id, user=wanted.user, client=client, window=window, pot=share.sessions, share=share,
-            )
-            self._by_name[session.name] = session
-            self._shares.take(share, Pot.SESSIONS)
-        else:
-            session = found
-            self._rejoin(session, client)
-        client.session = session
-        client.subscriptions = session.subscriptions
-        hide(*session.things, self._by_name)
         if wanted.frame_max is not None:
             outbox.frame_max = wanted.frame_max
-        session.window.attach(outbox, min(wanted.receive_max, limits.inflight_messages_max))
+        session.window.attach(outbox, min(wanted.receive_max, self.limits.inflight_messages_max))
         session.connected = True
         self._connected += 1
         session.will = wanted.will
         session.charge()
         session.expiry = self._bounded(wanted.expiry)
         self._away.discard(session)
-        share.away.pop(session, None)
+        session.share.away.pop(session, None)
         self.wills.cancel(session)
-        return client, session, present
+        return client
 
-    def _rejoin(self, session: Session, client: Client) -> None:
+    def _rejoin(self, session: Session, wanted: Connect) -> None:
         self.resumed += 1
-        before, session.client = session.client, client
-        show(before, before.outbox)
-        client.inbox = before.inbox  # the session's subscriptions to it are in force
-        if before.format is not client.format:
+        subscriber = session.subscriber
+        before, subscriber.format = subscriber.format, wanted.format
+        subscriber.protocol, subscriber.verified, subscriber.label = wanted.protocol, wanted.verified, wanted.label
+        if before is not wanted.format:
             variants = self._router.variants
-            session.window.rebind(variants, client.format)
+            session.window.rebind(variants, wanted.format)
             for subscription in session.subscriptions:
-                variant = variants.like(subscription.variant, client.format)
+                variant = variants.like(subscription.variant, wanted.format)
                 self._router.rebind(subscription, variant, no_echo=subscription.no_echo)
 
     def resume(self, session: Session, now: float) -> None:
         """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
         session.window.resume(now)
-        if session.window.resting:
+        if session.window.resting and session.client is not None:
             self._turns.later(partial(self._go_on, session, session.client, now))
         self.advance(session, now)
 
@@ -201,8 +219,7 @@ class Sessions:
         """A session and its connection go apart."""
         session.connected = False
         self._connected -= 1
-        window = session.window
-        for group in window.leave():
+        for group in session.window.detach():
             group.feed(now)
         if session.will is not None:
             if session.will.delay > 0 and session.expiry > 0:
@@ -210,9 +227,13 @@ class Sessions:
             else:
                 self._publish_will(session, now)
         if session.expiry > 0:
-            session.share.away[session] = None
-            hide(session.share.away)
-        if 0 < session.expiry < inf:
+            self._wait(session, now)
+
+    def _wait(self, session: Session, now: float) -> None:
+        """Its client is away, and may come back until it expires."""
+        session.share.away[session] = None
+        hide(session.share.away)
+        if session.expiry < inf:
             self._away.set(session, now + session.expiry)
 
     def end(self, session: Session, now: float) -> None:
@@ -246,9 +267,11 @@ class Sessions:
         self.wills.cancel(session)
         assert will is not None
         message = will.published(now)
-        outcome = self.publishing.accept(
-            Publication(message, session.client), Direct(self._ledger, message, session.outbox), now
-        )
+        sender = Direct(self._ledger, message, session.window.stand_in())
+        try:
+            outcome = self.publishing.accept(Publication(message, session.subscriber), sender, now)
+        finally:
+            session.window.detach()
         if isinstance(outcome, Refused):
             log.warning("will_refused", client=session.name, text=outcome.error.text)
         else:
@@ -288,7 +311,7 @@ class Sessions:
     def variant_of(self, session: Session, options: SessionOptions) -> Variant:
         """How messages are written for who asks for this."""
         retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
-        return self._router.variants.of(session.client.format, options.qos, retain, options.identifier)
+        return self._router.variants.of(session.subscriber.format, options.qos, retain, options.identifier)
 
     def subscribe(
         self, session: Session, filter: bytes, syntax: str, options: SessionOptions, variant: Variant | None = None
@@ -304,11 +327,11 @@ class Sessions:
         if found is not None:
             self._router.rebind(found, variant, no_echo=options.no_local)
             return found, False
-        self.subscribing.check(session.client, filter, syntax, options.group)
+        self.subscribing.check(session.subscriber, filter, syntax, options.group)
         subscription = Subscription(
             session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
         )
-        self.subscribing.begin(session.client, subscription, options.group)
+        self.subscribing.begin(session.subscriber, subscription, options.group)
         session.numbers += 1
         return subscription, True
 
@@ -338,7 +361,7 @@ class Sessions:
         if not self.publishing.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
             return  # as it is for most: the others take some turns when a client subscribes to very much
         wanted = subscription.variant
-        variant = self._router.variants.of(session.client.format, wanted.qos, RETAIN_SET, wanted.identifiers)
+        variant = self._router.variants.of(session.subscriber.format, wanted.qos, RETAIN_SET, wanted.identifiers)
         session.add_cursor(Cursor(self.publishing.retained, subscription, variant))
 
     def advance(self, session: Session, now: float) -> bool:
@@ -359,7 +382,8 @@ class Sessions:
                 break
         if not session.cursors or not session.connected:
             return False
-        if left <= 0 or session.outbox.size:
+        outbox = session.outbox
+        if outbox is not None and (left <= 0 or outbox.size):
             # Nobody else would call again for the rest of a slice in which nothing was to be sent.
-            self._flow.refill(session.outbox)
+            self._flow.refill(outbox)
         return True

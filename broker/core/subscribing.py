@@ -15,6 +15,7 @@ from broker.core.limits import Limits
 from broker.core.permissions import Unrestricted
 from broker.core.router import Router
 from broker.core.shares import Pot, Shares
+from broker.core.subscriber import Subscriber
 from broker.core.subscription import Options, Subscription, group_name_of, nbytes_of, share_bytes
 from broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
 
@@ -41,15 +42,15 @@ class Subscribing:
         """
         if client.subscriptions.numbered(number) is not None:
             raise SubscriptionInUse(number)
-        self.check(client, text, syntax, options.group)
+        self.check(client.subscriber, text, syntax, options.group)
         waiting = self.limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
         subscription = Subscription(
-            client.outbox, self.router.variants.of(client.format), number, text, SYNTAXES.index(syntax),
+            client.outbox, self.router.variants.of(client.subscriber.format), number, text, SYNTAXES.index(syntax),
             options.no_echo, credit=options.credit, after=min(options.after, AFTER_MAX), waiting_max=waiting,
         )
-        self.begin(client, subscription, options.group)
+        self.begin(client.subscriber, subscription, options.group)
         return subscription
 
     def unsubscribe(self, client: "Client", number: int) -> Subscription:
@@ -67,40 +68,40 @@ class Subscribing:
             raise NoSuchSubscription(number)
         return found
 
-    def check(self, client: "Client", text: bytes, syntax: str, group: str | None = None) -> None:
-        """May a client have one more subscription, with this filter?
+    def check(self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None) -> None:
+        """May a subscriber have one more subscription, with this filter?
 
         Raises InvalidFilter, NotPermitted, LimitExceeded.
         """
         limits = self.limits
-        if len(client.subscriptions) >= limits.subscriptions_per_client_max:
+        if len(subscriber.subscriptions) >= limits.subscriptions_per_client_max:
             raise LimitExceeded(
                 "too many subscriptions on this connection", "subscriptions_per_client_max",
                 limits.subscriptions_per_client_max,
             )
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
-        self.shares.check(client.share, Pot.SUBSCRIPTIONS)
+        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS)
         check_filter(text, syntax, limits)
-        check_inbox(text, syntax, client.inbox)
-        self.permissions.check_subscribe(client, text, syntax)
-        self._check_hashes(client, hashes_of(text, syntax))
+        check_inbox(text, syntax, subscriber.inbox)
+        self.permissions.check_subscribe(subscriber, text, syntax)
+        self._check_hashes(subscriber, hashes_of(text, syntax))
         pot = self.router.ledger.subscriptions
         if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known once it is inserted
             raise LimitExceeded(
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
             )
-        self.shares.check(client.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
+        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
 
-    def _check_hashes(self, client: "Client", hashes: int) -> None:
+    def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
         limits = self.limits
         if hashes < 2:
             return
         if hashes > limits.filter_hashes_max:
             raise LimitExceeded(f"a filter with {hashes} times #", "filter_hashes_max", limits.filter_hashes_max)
-        if client.searching >= limits.searching_filters_per_client_max:
+        if subscriber.searching >= limits.searching_filters_per_client_max:
             raise LimitExceeded(
                 "too many filters with several # on this connection", "searching_filters_per_client_max",
                 limits.searching_filters_per_client_max,
@@ -109,12 +110,12 @@ class Subscribing:
             raise LimitExceeded(
                 "too many filters with several #", "searching_filters_max", limits.searching_filters_max
             )
-        self.shares.check(client.share, Pot.SEARCHING_FILTERS)
+        self.shares.check(subscriber.share, Pot.SEARCHING_FILTERS)
 
-    def begin(self, client: "Client", subscription: Subscription, group: str | None) -> None:
+    def begin(self, subscriber: Subscriber, subscription: Subscription, group: str | None) -> None:
         """Put a subscription that was checked in force. Raises InvalidFilter, and has changed nothing then."""
-        self.router.add(subscription, group, client.share.account)
-        client.subscriptions.add(subscription)
+        self.router.add(subscription, group, subscriber.share.account)
+        subscriber.subscriptions.add(subscription)
         self._count(subscription, group, 1)
         self.begun += 1
 
@@ -122,18 +123,18 @@ class Subscribing:
         """Take it out of force; it gets nothing more."""
         subscription.cancel()
         group = group_name_of(subscription)
-        subscription.client.subscriptions.remove(subscription)  # which looks for it by its group
+        subscription.owner.subscriptions.remove(subscription)  # which looks for it by its group
         self.router.remove(subscription)
         self._count(subscription, group, -1)
         self.ended += 1
 
     def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
         """It is in force now, or not any more (sign -1)."""
-        client: Client = subscription.client
+        subscriber: Subscriber = subscription.owner
         searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
-        client.searching += sign * searching
+        subscriber.searching += sign * searching
         enter = self.shares.take if sign > 0 else self.shares.give_back
         if searching:
-            enter(client.share, Pot.SEARCHING_FILTERS)
-        enter(client.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
-        enter(client.share, Pot.SUBSCRIPTIONS)
+            enter(subscriber.share, Pot.SEARCHING_FILTERS)
+        enter(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
+        enter(subscriber.share, Pot.SUBSCRIPTIONS)

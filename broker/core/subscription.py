@@ -54,3 +54,9 @@ def share_bytes(filter: bytes, group: str | None) -> int:
 
 def group_name_of(subscription: Subscription) -> str | None:
     return subscription.group.name if subscription.group is not None else None
+
+
+def number_of(subscription: Subscription) -> int | None:
+    """Of the connection of its owner; None while there is none."""
+    client = subscription.owner.client
+    return client.number if client is not None else None

@@ -18,7 +18,7 @@ from broker.core.ports import Recorded, View
 from broker.core.rates import Readings, reading
 from broker.core.session import Session
 from broker.core.shares import Pot, Share, Shares
-from broker.core.subscription import Subscription, group_name_of
+from broker.core.subscription import Subscription, group_name_of, number_of
 from broker.core.topics import SYNTAXES, masked
 from broker.wire.routes import RouteCache
 
@@ -337,8 +337,8 @@ def session_view(session: Session) -> View:
     window, queue = session.window, session.window.queue
     return {
         "client": session.name, "user": session.user, "connected": session.connected,
-        "connection": session.client.number if session.connected else None,
-        "protocol": session.client.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
+        "connection": session.client.number if session.client is not None else None,
+        "protocol": session.subscriber.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
         "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.receive_max,
         "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
         "unreleased": len(session.unreleased), "will": session.will is not None,
@@ -356,7 +356,7 @@ def share_view(shares: Shares, share: Share) -> View:
 def subscription_view(subscription: Subscription) -> View:
     syntax = SYNTAXES[subscription.syntax_number]
     return {
-        "connection": subscription.client.number, "client": subscription.client.name,
+        "connection": number_of(subscription), "client": subscription.owner.name,
         "subscription": subscription.number, "filter": shown(masked(subscription.filter, syntax)),
         "syntax": syntax, "group": group_name_of(subscription),
         "no_echo": subscription.no_echo,
@@ -368,9 +368,9 @@ def subscription_view(subscription: Subscription) -> View:
 
 def snapshot_row(subscription: Subscription) -> View:
     """What a snapshot keeps: what decides who gets a message, exactly as it was asked for."""
-    client, syntax = subscription.client, SYNTAXES[subscription.syntax_number]
+    owner, syntax = subscription.owner, SYNTAXES[subscription.syntax_number]
     return {
-        "id": subscription.id, "client": client.name, "user": client.user,
+        "id": subscription.id, "client": owner.name, "user": owner.user,
         # Not as `shown`: a program compares it. What is no UTF-8 becomes lone surrogates, which JSON can spell.
         "filter": masked(subscription.filter, syntax).decode("utf-8", "surrogateescape"),
         "syntax": syntax, "group": group_name_of(subscription),

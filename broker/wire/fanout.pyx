@@ -96,13 +96,13 @@ cdef class Target:
 
     @property
     def outbox(self):
-        """Of its connection; of its session's last, if the client is away."""
-        return self.box()
+        """Of its connection, or None if its client is away."""
+        return self.direct if self.window is None else self.window.outbox
 
     @property
-    def client(self):
-        """Whose it is (the core's client): of the present connection, or of the last."""
-        return self.box().owner
+    def owner(self):
+        """Whose it is: the core's subscriber, which outlives connections."""
+        return self.direct.owner.subscriber if self.window is None else self.window.owner
 
     @property
     def ended(self):
@@ -124,13 +124,13 @@ cdef class Target:
         return self.lost + <uint64_t> self.box().evicted.get(self.number, 0)
 
     cdef Outbox box(self):
-        return self.direct if self.window is None else self.window.outbox
+        return self.direct if self.window is None else self.window.box
 
     cdef bint listens(self, Outbox publisher) noexcept:
         if self.window is not None:
             if self.done or self.window.ended:
                 return False
-            return self.echo == ALL or (publisher is self.window.outbox) == (self.echo == ONLY_OWN)
+            return self.echo == ALL or (publisher is self.window.box) == (self.echo == ONLY_OWN)
         return not (self.done or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
 
     cdef bint joins(self, int qos) noexcept:
@@ -155,7 +155,7 @@ cdef class Target:
             if message.qos and variant.qos:
                 self.window.offer(message, variant, self.extras.source if self.extras is not None else None)
                 return self.count()
-            outbox = self.window.outbox
+            outbox = self.window.box
             if not self.window.open:
                 # Nothing is promised to a client that is away (MQTT 5, 4.1: the server may keep QoS 0, and need not).
                 outbox.ledger.dropped_absent += 1
@@ -381,7 +381,7 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     if outbox is None:
         if not target.window.open or (message.qos and variant.qos):
             return False
-        outbox = target.window.outbox
+        outbox = target.window.box
     if target.credit != UNLIMITED_CREDIT or not prepare(variant, message) or not variant.plain:
         return False
     size = variant.head_size + variant.body_size

@@ -89,6 +89,7 @@ cdef class Ledger:
         readonly list attention
         readonly list ended
         readonly list faults
+        object absent                     # the outbox of those who have no connection, see outbox.pxd
         Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
         readonly Meter meter              # of connections without a door, and of messages that came by none
         uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each

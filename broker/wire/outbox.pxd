@@ -88,6 +88,9 @@ cdef class Outbox(Frames):
     cdef int doom(self) except -1
     cdef int note_fault(self, error) except -1
 
+# One for all sessions of a ledger without a connection: closed, so nothing is ever in it, and nobody waits for it.
+cdef Outbox absent(Ledger ledger)
+
 cdef inline void count_published(Ledger ledger, Outbox publisher) noexcept:
     """A message at the meter of the door that its publisher came in by."""
     if publisher is None:

@@ -263,7 +263,7 @@ cdef class Outbox:
         """A message could not be written for its client: the core closes the connection at the end of the turn."""
         self.dropped += 1
         self.ledger.dropped_fault += 1
-        if self.fault is None:
+        if self.fault is None and self is not self.ledger.absent:    # there is no connection to close
             self.fault = error
             self.ledger.faults.append(self)
         return 0
@@ -447,3 +447,12 @@ cdef class Outbox:
             self.put(PyBytes_AS_STRING(last), PyBytes_GET_SIZE(last), NULL, 0, 0, 0)
             self.control_size += PyBytes_GET_SIZE(last)
         return lost
+
+
+cdef Outbox absent(Ledger ledger):
+    cdef Outbox outbox
+    if ledger.absent is None:
+        outbox = Outbox(ledger, 0, "drop_newest")
+        outbox.closed = True
+        ledger.absent = outbox
+    return <Outbox> ledger.absent

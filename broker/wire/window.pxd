@@ -69,7 +69,8 @@ cdef class Source:
 @cython.final
 cdef class Window:
     cdef:
-        readonly Outbox outbox        # of the present connection, or the last
+        Outbox box                    # of the present connection; the absent one's (outbox.pxd) while there is none
+        public object owner           # whose it is (the core's subscriber)
         readonly Queue queue
         readonly bint open            # the client is there and may be sent to
         readonly bint ended           # its session is over: its subscriptions deliver nothing more

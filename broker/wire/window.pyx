@@ -18,7 +18,7 @@ from broker.wire.frames cimport FIRM, MESSAGE
 from broker.wire.hidden cimport unseen
 from broker.wire.ledger cimport CONVERSION, Account, Ledger, Pot
 from broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
-from broker.wire.outbox cimport Outbox
+from broker.wire.outbox cimport Outbox, absent
 
 cdef enum:
     IDENTIFIERS = 65_535
@@ -62,10 +62,11 @@ cdef class Source:
 cdef class Window:
     """What is on its way to one session. It is closed until `resume`."""
 
-    def __cinit__(self, Outbox outbox not None, Queue queue not None, Pot pot=None):
-        self.outbox = outbox
+    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, owner=None):
+        self.ledger = queue.ledger
+        self.box = outbox if outbox is not None else absent(self.ledger)
         self.queue = queue
-        self.ledger = outbox.ledger
+        self.owner = owner
         self.pot = pot if pot is not None else self.ledger.sessions
         self.again = NOTHING
         self.sources = unseen([])
@@ -75,6 +76,11 @@ cdef class Window:
     def __dealloc__(self):
         if self.pot is not None:
             self.pot.force(-self.grown())
+
+    @property
+    def outbox(self):
+        """Of the present connection, or None."""
+        return self.box if self.box is not self.ledger.absent else None
 
     @property
     def nbytes(self):
@@ -90,7 +96,7 @@ cdef class Window:
         """Would a message have to wait?"""
         return not self.open or self.sent >= self.receive_max or self.in_flight >= IDENTIFIERS \
             or len(self.again) > 0 or len(self.queue.flights) > 0 \
-            or (self.sent and (not self.outbox.has_room(0)
+            or (self.sent and (not self.box.has_room(0)
                                or (self.queue.account is not None and self.queue.account.over(self.ledger))))
 
     cdef int offer(self, Message message, Variant variant, Source source) except -1:
@@ -101,10 +107,10 @@ cdef class Window:
         if not prepare(variant, message):
             self.ledger.dropped_unspellable += 1
             return 0
-        if variant.head_size + variant.body_size > self.outbox.frame_max:
+        if variant.head_size + variant.body_size > self.box.frame_max:
             self.ledger.dropped_too_large += 1
             return 0
-        if self.sent and not self.outbox.has_room(variant.head_size + variant.body_size):
+        if self.sent and not self.box.has_room(variant.head_size + variant.body_size):
             return self.enqueue(message, variant, source)
         flight = new_flight(message.kept(), variant, self.queue)
         flight.source = source
@@ -120,17 +126,17 @@ cdef class Window:
         if not self.open:
             return 0
         if self.queue.dropped != dropped:
-            self.outbox.notice()
-        if self.outbox.patient and self.queue.over(2):
+            self.box.notice()
+        if self.box.patient and self.queue.over(2):
             # The client is there, and falls behind: its publishers wait, as they do for a full outbox.
-            self.outbox.crowded = True
-            self.outbox.begin_pause()
+            self.box.crowded = True
+            self.box.begin_pause()
         return 0
 
     cdef int launch(self, Flight flight) except -1:
         """Put it into the outbox; its variant's template is made for it."""
         cdef Variant variant = flight.variant
-        cdef Outbox outbox = self.outbox
+        cdef Outbox outbox = self.box
         flight.counted = True
         flight.state = AWAITING_PUBACK if min(variant.qos, flight.message.qos) == 1 else AWAITING_PUBREC
         self.sent += 1
@@ -292,8 +298,8 @@ cdef class Window:
                     self.ledger.dropped_unspellable += 1
             except Exception as error:
                 # It is dropped, too: it would end each further connection of this session as it does this one.
-                self.outbox.note_fault(error)
-            if size > self.outbox.frame_max:
+                self.box.note_fault(error)
+            if size > self.box.frame_max:
                 # As if it had been sent and acknowledged [MQTT-3.1.2-25].
                 self.ledger.dropped_too_large += 1
                 size = -1
@@ -303,7 +309,7 @@ cdef class Window:
                 else:
                     message.release(self.ledger, (self.queue if flight.source is None else flight.source.queue).account)
                     flight.state = ENDED
-            elif self.sent and not self.outbox.has_room(size):
+            elif self.sent and not self.box.has_room(size):
                 if again:
                     self.again.appendleft(flight)
                 elif flight.source is not None:
@@ -333,10 +339,10 @@ cdef class Window:
             if self.ledger.worked(work) and self.sent:
                 self.resting = True
                 break
-        if self.outbox.crowded and not self.queue.over(1):
-            self.outbox.crowded = False
-            if not self.outbox.dirty:
-                self.outbox.mark_dirty()    # its flush finds that it has drained
+        if self.box.crowded and not self.queue.over(1):
+            self.box.crowded = False
+            if not self.box.dirty:
+                self.box.mark_dirty()    # its flush finds that it has drained
         return 0
 
     def advance(self, double now):
@@ -351,7 +357,7 @@ cdef class Window:
             raise ValueError(f"a receive maximum of {receive_max}; it is 1 to {IDENTIFIERS}")
         if self.open:
             self.leave()
-        self.outbox = outbox
+        self.box = outbox
         self.receive_max = receive_max
 
     def resume(self, double now):
@@ -360,7 +366,7 @@ cdef class Window:
         self.open = True
         for flight in self.flights():
             if flight.state == AWAITING_PUBCOMP:
-                self.outbox.write(flight.variant.format.release(flight.identifier))
+                self.box.write(flight.variant.format.release(flight.identifier))
                 self.ledger.redelivered += 1
             else:
                 if self.again is NOTHING:
@@ -377,7 +383,7 @@ cdef class Window:
         cdef list groups = []
         self.open = False
         self.again = NOTHING
-        self.outbox.crowded = False
+        self.box.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
             if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source.queue.group is not None:
@@ -389,6 +395,44 @@ cdef class Window:
                     groups.append(queue.group)
         self.sent = 0
         return groups
+
+    def stand_in(self):
+        """A closed outbox, for what its owner publishes without a connection: until `detach`, messages of it are its own."""
+        self.box = Outbox(self.ledger, 0, "drop_newest", self.owner)
+        self.box.closed = True
+        return self.box
+
+    def detach(self):
+        """There is no connection: `leave`, and let go of its outbox. Returns what `leave` does."""
+        groups = self.leave()
+        self.box = absent(self.ledger)
+        return groups
+
+    def restore(self, Message message not None, Variant variant not None, int identifier=0, bint received=False):
+        """Take in a message of a session that is made anew: in flight with this identifier, or 0: waiting.
+
+        received  PUBREC has come: of the message there is only the identifier. In the order in which they were sent;
+        before the first connection. Raises ValueError if the identifier is in use.
+        """
+        cdef Flight flight = new_flight(message.kept(), variant, self.queue)
+        if self.open:
+            raise ValueError("a session that is connected is not restored")
+        if not identifier:
+            self.queue.put(flight)
+            return
+        if not 0 < identifier <= IDENTIFIERS or self.find(identifier) is not None:
+            flight.message.release(self.ledger, self.queue.account)
+            raise ValueError(f"packet identifier {identifier} is in use, or none")
+        while 4 * self.in_flight >= 3 * self.mask or self.slots[identifier & self.mask] is not None:
+            self.grow()
+        flight.identifier = self.last = identifier
+        flight.state = AWAITING_PUBACK if min(variant.qos, message.qos) == 1 else AWAITING_PUBREC
+        self.slots[identifier & self.mask] = flight
+        self.in_flight += 1
+        self.order += 1
+        flight.order = self.order
+        if received:
+            self.received(identifier)
 
     def flights(self):
         """Those with an identifier, in the order in which they are to be sent again."""

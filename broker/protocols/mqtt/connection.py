@@ -16,6 +16,7 @@ from broker.core.connection import ProtocolConnection, State
 from broker.core.identity import Identity
 from broker.core.ports import Transport
 from broker.core.session import Session
+from broker.core.subscriber import Subscriber
 from broker.core.subscription import Subscription
 from broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from broker.protocols.mqtt.aliases import AliasFormat
@@ -91,6 +92,10 @@ class MqttConnection(ProtocolConnection):
         assert self.client.session is not None
         return self.client.session
 
+    @property
+    def subscriber(self) -> Subscriber:
+        return self.session.subscriber
+
     # -- what has come ----------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
@@ -117,7 +122,7 @@ class MqttConnection(ProtocolConnection):
 
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
         limit = self.broker.limits.unkept_seconds_max
-        if self.broker.publishing.route(self.client, message.topic, "mqtt").has_room(self.outbox, message):
+        if self.broker.publishing.route(self.subscriber, message.topic, "mqtt").has_room(self.outbox, message):
             self._unkept = None
             self.unblock(now)
         elif now - since >= limit:

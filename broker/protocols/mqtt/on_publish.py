@@ -36,7 +36,7 @@ def publish(peer: Peer, now: float) -> bool:
     try:
         if lane.check_text and lane.is_text:
             check_text(lane.message.payload, "PUBLISH: the payload")
-        outcome = peer.broker.publishing.accept(Publication(lane.message, peer.client), lane, now, receipt)
+        outcome = peer.broker.publishing.accept(Publication(lane.message, peer.subscriber), lane, now, receipt)
     except ProtocolError as error:
         if qos == 0:
             raise  # there is no other way to say it (3.3.2.3.2)

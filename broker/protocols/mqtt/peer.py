@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from broker.core.broker import Broker
-from broker.core.client import Client
 from broker.core.errors import FanlightError
 from broker.core.session import Session
+from broker.core.subscriber import Subscriber
 from broker.protocols.mqtt.lane import Lane
 from broker.protocols.mqtt.options import Counts, Options
 from broker.protocols.mqtt.packets import Packet
@@ -17,12 +17,13 @@ class Peer(Protocol):
 
     broker: Broker
     lane: Lane
-    client: Client | None
     version: Version | None
     options: Options
     counts: Counts
 
     @property
     def session(self) -> Session: ...
+    @property
+    def subscriber(self) -> Subscriber: ...
     def send(self, packet: Packet) -> None: ...
     def note_error(self, error: FanlightError) -> None: ...

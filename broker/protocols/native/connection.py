@@ -89,7 +89,7 @@ class NativeConnection(ProtocolConnection):
             if lane.reply is not None:
                 words_of(lane.reply, syntax, self.broker.limits)
             mark = Mark(client.user, *number) if number is not None else None
-            outcome = publishing.accept(Publication(lane.message, client, mark), lane, now, receipt)
+            outcome = publishing.accept(Publication(lane.message, client.subscriber, mark), lane, now, receipt)
         except errors.FanlightError as error:
             outcome = Refused(error)
         match outcome:

@@ -96,7 +96,7 @@ class World:
         if publisher is None:
             return self.put_in(message)
         sender = Direct(self.broker.ledger, message, publisher.outbox)
-        outcome = self.broker.publishing.accept(Publication(message, publisher.client), sender, self.now)
+        outcome = self.broker.publishing.accept(Publication(message, publisher.client.subscriber), sender, self.now)
         if isinstance(outcome, Refused):
             raise outcome.error
         assert isinstance(outcome, Accepted)

@@ -28,7 +28,7 @@ def retained(world: World) -> None:
     publisher = world.connect("publisher")
     for n in range(MANY):
         message = Message(world.format, b"kept/%d" % n, SYNTAX, b"x", retain=True, expires_at=1e9)
-        assert world.broker.retained.put(message, world.now, publisher=publisher.client)
+        assert world.broker.retained.put(message, world.now, publisher=publisher.client.subscriber)
 
 
 def sessions(world: World) -> None:

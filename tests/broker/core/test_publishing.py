@@ -10,6 +10,7 @@ from broker.core.errors import InvalidTopic, NotPermitted
 from broker.core.marks import Mark
 from broker.core.publication import Publication
 from broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
+from broker.core.subscriber import Subscriber
 from broker.wire.fanout import Route, publish
 from broker.wire.message import Message
 from broker.wire.outbox import Outbox
@@ -78,13 +79,13 @@ class Gate:
     def __init__(self, events: list[str], name: str, refused: bytes) -> None:
         self.events, self.name, self.refused = events, name, refused
 
-    def check_publish(self, client: Client, topic: bytes, syntax: str) -> None:
+    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
         self.events.append(self.name)
         if topic.startswith(self.refused):
             raise NotPermitted(f"{self.name}: {topic.decode()}")
 
-    def check_subscribe(self, client: Client, filter: bytes, syntax: str) -> None:
-        self.check_publish(client, filter, syntax)
+    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
+        self.check_publish(subscriber, filter, syntax)
 
     def check(self, publication: Publication, route: Route) -> None:
         assert publication.publisher is not None
@@ -106,7 +107,7 @@ class World:
         mark = None if sequence is None else Mark("", "producer", 0, sequence)
         self.sender = Sending(self, message, self.client)
         return self.broker.publishing.accept(
-            Publication(message, self.client, mark), self.sender, 1.0, self.receipts.append
+            Publication(message, self.client.subscriber, mark), self.sender, 1.0, self.receipts.append
         )
 
 

@@ -78,7 +78,7 @@ class RouterMachine(RuleBasedStateMachine):
         if words[0] == b"$inbox":  # as if it were the client's own, wildcards too: it is the router that is tested
             if len(words) < 2:
                 return
-            self.client.inbox = f"$inbox.{words[1].decode()}"
+            self.client.subscriber.inbox = f"$inbox.{words[1].decode()}"
         number = next(self.numbers)
         self.held[number] = (
             filter, group,
@@ -214,10 +214,10 @@ def test_clients_do_not_publish_to_the_brokers_own_topics(topic: bytes) -> None:
     broker = broker_with()
     client, _ = connect(broker)
     with pytest.raises(NotPermitted):
-        broker.publishing.route(client, topic, "amqp")
+        broker.publishing.route(client.subscriber, topic, "amqp")
     with pytest.raises(NotPermitted):
-        broker.publishing.route(client, topic.replace(b".", b"/"), "mqtt")
-    broker.publishing.route(client, b"a." + topic, "amqp")
+        broker.publishing.route(client.subscriber, topic.replace(b".", b"/"), "mqtt")
+    broker.publishing.route(client.subscriber, b"a." + topic, "amqp")
 
 
 def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:

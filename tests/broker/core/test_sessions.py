@@ -39,7 +39,7 @@ def test_a_session_is_there_again_with_what_came_meanwhile() -> None:
     assert again.present
     assert again.session is peer.session
     assert again.got() == ["a/b 0 1", "a/b 1 1", "a/b 2 1"]
-    assert next(iter(again.client.subscriptions)).client is again.client
+    assert next(iter(again.client.subscriptions)).owner.client is again.client
 
 
 def test_a_session_ends_when_its_time_is_over_and_not_before() -> None:

@@ -227,7 +227,7 @@ def test_filters_with_several_hashes_are_shared() -> None:
     broker = broker_with(searching_filters_max=100)
     (*attackers, victim) = [connect(broker)[0] for _ in range(6)]
     for attacker in attackers:
-        attacker.share = broker.shares.of(f"address {ATTACKER['address']}")
+        attacker.subscriber.share = broker.shares.of(f"address {ATTACKER['address']}")
         broker.shares.join(attacker.share)
     for number in range(75):
         subscribe(broker, attackers[number % 5], number, b"#.%d.#" % number)
@@ -351,7 +351,7 @@ def held(world: World) -> dict[str, Counter[str]]:
     for client in broker.clients:
         found.setdefault(client.share.principal, Counter())["clients"] += 1
     for subscription in broker.router.subscriptions():
-        count = found.setdefault(subscription.client.share.principal, Counter())
+        count = found.setdefault(subscription.owner.share.principal, Counter())
         count["subscriptions"] += 1
         count["subscriptions_bytes"] += share_bytes(subscription.filter, group_name_of(subscription))
         count["searching_filters"] += subscription.filter.count(b"#") > 1

@@ -28,7 +28,7 @@ class Faulty(LineFormat):
 def victim_of(world: mqtt.World, version: Version, *, qos: int = 0, subscribed: bool = True) -> mqtt.Peer:
     victim = world.connect("victim", version)
     assert victim.protocol.client is not None
-    victim.protocol.client.format = Faulty("lines")
+    victim.protocol.client.subscriber.format = Faulty("lines")
     if subscribed:
         victim.subscribe("#", qos=qos)
     return victim
@@ -39,7 +39,7 @@ def test_a_native_publisher_and_the_others_are_served_and_the_victim_is_told(pla
     world = native.World(plain=plain)
     publisher, before, victim, after = (world.connect() for _ in range(4))
     assert victim.protocol.client is not None
-    victim.protocol.client.format = Faulty("lines")
+    victim.protocol.client.subscriber.format = Faulty("lines")
     for peer in (before, victim, after):
         peer.say(6, None, 1, "#", {})
     with capture_logs() as logs:
@@ -88,11 +88,11 @@ def test_the_will_of_who_is_closed_for_a_fault_may_be_another_ones_fault() -> No
     world = mqtt.World()
     first = world.connect("first", will=Will("last/words", POISON))
     assert first.protocol.client is not None
-    first.protocol.client.format = Faulty("lines")
+    first.protocol.client.subscriber.format = Faulty("lines")
     first.subscribe("a")
     second = world.connect("second")
     assert second.protocol.client is not None
-    second.protocol.client.format = Faulty("lines")
+    second.protocol.client.subscriber.format = Faulty("lines")
     second.subscribe("last/words")
     publisher = world.connect("publisher")
     publisher.publish("a", POISON)
