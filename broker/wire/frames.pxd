@@ -36,7 +36,9 @@ cdef class Frames:
         Py_ssize_t head, tail
         readonly Py_ssize_t capacity
         Frame* frames
-        Py_ssize_t first, count, frames_capacity    # a ring; capacity is a power of two
+        Py_ssize_t first, count
+        readonly Py_ssize_t frames_capacity    # of the ring: a power of two
+        Py_ssize_t frames_max              # in the ring before it grows: up to a quarter less than its capacity
         Py_ssize_t scanned                 # leading frames known to be of no use to drop-oldest: kept, or dead
         Py_ssize_t passed                  # `bodies` of those of them that are kept
         readonly Py_ssize_t passed_bytes   # what those take that are kept, as in `dead`

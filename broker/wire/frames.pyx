@@ -73,7 +73,12 @@ cdef class Frames:
         return 0
 
     cdef int reserve_record(self) except -1:
-        """The ring is full: twice as large, and its first frame in the first place."""
+        """The ring is full: twice as large, and its first frame in the first place.
+
+        Each is full at another count, for the reason that `first_bytes` has: 10,000 subscribers with the same 256 frames
+        unsent would all have their rings copied for the same message.
+        """
+        global phase
         cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
         cdef Frame* frames = <Frame*> malloc(capacity * sizeof(Frame))
         if frames is NULL:
@@ -83,6 +88,8 @@ cdef class Frames:
         free(self.frames)
         self.frames = frames
         self.frames_capacity = capacity
+        phase += <uint32_t> 2654435769
+        self.frames_max = capacity - ((<Py_ssize_t> phase * (capacity // 4)) >> 32)
         self.first = 0
         return 0
 
@@ -184,6 +191,6 @@ cdef class Frames:
             self.capacity = self.head = self.tail = 0
             free(self.frames)
             self.frames = NULL
-            self.frames_capacity = self.first = 0
+            self.frames_capacity = self.frames_max = self.first = 0
             self.bodies = NOTHING
         return 0

@@ -17,6 +17,7 @@ class Outbox:
     dead: int
     passed_bytes: int
     capacity: int
+    frames_capacity: int
     dirty: bool
     closed: bool
     patient: bool

@@ -193,7 +193,7 @@ cdef class Outbox:
         cdef Py_ssize_t size = head_size + body_size
         if self.tail + size > self.capacity:
             self.reserve(size)
-        if self.count == self.frames_capacity:
+        if self.count == self.frames_max:
             self.reserve_record()
         self.record(size, number, flags)
         memcpy(self.data + self.tail, head, head_size)
@@ -212,7 +212,7 @@ cdef class Outbox:
                         uint32_t flags) except -1:
         """Append one message whose body is shared with other outboxes: only the head is copied."""
         self.reserve(head_size)
-        if self.count == self.frames_capacity:
+        if self.count == self.frames_max:
             self.reserve_record()
         self.append_body(body)    # the last that can fail: from here on frames, bodies and bytes agree
         self.record(head_size, number, flags | SHARED)
@@ -228,7 +228,7 @@ cdef class Outbox:
 
     cdef int put_run(self, Run run, uint32_t number) except -1:
         """Append all messages of a run, by reference. Who joined them has counted its bytes in the ledger."""
-        if self.count == self.frames_capacity:
+        if self.count == self.frames_max:
             self.reserve_record()
         self.append_body(run)
         self.record(0, number, MESSAGE | RUN)

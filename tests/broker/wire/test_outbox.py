@@ -436,3 +436,24 @@ def test_a_sleeping_socket_keeps_frames_where_the_policy_reaches_them() -> None:
     assert kept[-49:] == list(range(451, 500))
     near.close()
     far.close()
+
+
+def test_outboxes_that_get_the_same_frames_do_not_grow_their_records_for_the_same_one() -> None:
+    ledger = new_ledger()
+    outboxes = [Outbox(ledger, 1 << 20, "drop_newest") for _ in range(400)]
+    for outbox in outboxes:
+        outbox.write(b"x")
+    before, largest = [outbox.frames_capacity for outbox in outboxes], 0
+    for _ in range(700):
+        for outbox in outboxes:
+            outbox.write(b"x")
+        now = [outbox.frames_capacity for outbox in outboxes]
+        grown = sum(new != old for new, old in zip(now, before, strict=True))
+        largest = max(largest, grown if max(now) > 64 else 0)
+        before = now
+    assert min(before) == 1024
+    assert 0 < largest <= 400 / 4  # all 400, if they grew for the same frame
+    for outbox in outboxes:
+        assert outbox.take(1 << 20) == b"x" * 701
+        outbox.discard()
+    assert ledger.used == 0
