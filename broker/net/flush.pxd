@@ -8,9 +8,9 @@
 # Only the transport waits for the socket; while it does, frames stay in the outbox, where the slow policy reaches them.
 
 from broker.wire.ledger cimport Ledger
-from broker.wire.outbox cimport Outbox
+from broker.wire.outbox cimport Outbox, Sink as AnySink
 
-cdef class Sink:
+cdef class Sink(AnySink):
     cdef:
         readonly Outbox outbox
         readonly object transport

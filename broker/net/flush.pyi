@@ -4,8 +4,9 @@ from typing import Any
 
 from broker.wire.ledger import Ledger
 from broker.wire.outbox import Outbox
+from broker.wire.outbox import Sink as AnySink
 
-class Sink:
+class Sink(AnySink):
     outbox: Outbox
     transport: WriteTransport
     fd: int

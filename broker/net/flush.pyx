@@ -9,7 +9,7 @@ descriptor of its own (TLS), a connection is flushed through the transport altog
 from libc.errno cimport EAGAIN, EINTR, errno
 
 from broker.wire.ledger cimport Ledger
-from broker.wire.outbox cimport Outbox
+from broker.wire.outbox cimport Outbox, Sink as AnySink
 
 cdef extern from "<sys/uio.h>" nogil:
     struct iovec:
@@ -33,7 +33,7 @@ cdef enum:
     TRANSPORT_BYTES = 64 * 1024
 
 
-cdef class Sink:
+cdef class Sink(AnySink):
     """Where an outbox is emptied to.
 
     transport  an asyncio transport, its write buffer limit set to 0, so that it says at once when the socket is full
@@ -59,7 +59,7 @@ cdef class Sink:
         """The socket is full (asyncio's pause_writing)."""
         self.full = self.outbox.stuck = True
 
-    def flush_now(self):
+    cpdef flush_now(self):
         """Flush outside a turn. If that raises it is for the turn's end: who asks is another client's publish."""
         try:
             self.flush()

@@ -20,7 +20,7 @@ from broker.wire.ledger cimport Ledger
 from broker.wire.message cimport Message, Variant
 from broker.wire.outbox cimport Outbox
 from broker.wire.tap cimport Tap
-from broker.wire.window cimport Queue, Source, Window
+from broker.wire.window cimport Consumers, Queue, Source, Window
 
 cdef enum Echo:
     ALL = 0            # messages of anybody
@@ -83,7 +83,7 @@ cdef class Target:
 # It, its queue and its sources are in no cycle without a Target, so they are not the collector's either.
 @cython.final
 @cython.no_gc
-cdef class Group:
+cdef class Group(Consumers):
     cdef:
         readonly str name
         readonly list members
@@ -105,7 +105,7 @@ cdef class Route:
         readonly Py_ssize_t nbytes        # what it takes, about; what its merged targets stand for counts
         readonly bint is_text             # the topic is UTF-8; not all protocols ask for that
         public uint64_t hits
-        public object slot                # the core's number for it
+        public Py_ssize_t slot            # the core's number for it; -1: none
         public Tap tap                    # who keeps what passes here, or None
 
     cdef Outbox blocker(self, Outbox publisher)

@@ -4,7 +4,7 @@ from broker.wire.ledger import Ledger
 from broker.wire.message import Message, Variant
 from broker.wire.outbox import Outbox
 from broker.wire.tap import Tap
-from broker.wire.window import Queue, Window
+from broker.wire.window import Consumers, Queue, Window
 
 UNLIMITED: int
 
@@ -60,7 +60,7 @@ class Target:
     def cancel(self) -> None: ...
     def discard(self) -> None: ...
 
-class Group:
+class Group(Consumers):
     name: str
     members: list[Target]
     turn: int
@@ -78,7 +78,7 @@ class Route:
     nbytes: int
     is_text: bool
     hits: int
-    slot: Any
+    slot: int
     tap: Tap | None
     def __init__(self, key: bytes, targets: list[Target], groups: list[Group]) -> None: ...
     def __len__(self) -> int: ...

@@ -19,7 +19,7 @@ from broker.wire.ledger cimport CONVERSION, Ledger
 from broker.wire.message cimport Message, Variant, begin, number_into, prepare, raised
 from broker.wire.msgpack cimport is_utf8
 from broker.wire.outbox cimport Outbox, count_published
-from broker.wire.window cimport Flight, Queue, Source, Window
+from broker.wire.window cimport Consumers, Flight, Queue, Source, Window
 
 cdef enum:
     UNLIMITED_CREDIT = -1
@@ -325,6 +325,7 @@ cdef class Route:
     def __cinit__(self, bytes key not None, list targets not None, list groups not None):
         cdef Target target
         self.key = key
+        self.slot = -1
         self.targets = unseen(targets)
         self.groups = unseen(groups)
         self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))

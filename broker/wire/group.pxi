@@ -1,7 +1,7 @@
 # A queue group; a part of fanout.pyx, which knows what a Target is.
 
 @cython.no_gc
-cdef class Group:
+cdef class Group(Consumers):
     """A queue group: each message goes to one member.
 
     The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
@@ -54,7 +54,7 @@ cdef class Group:
         window.sources[:] = [source for source in window.sources if source.queue is not self.queue]
         return 0
 
-    def feed(self, double now):
+    cpdef feed(self, double now):
         """Something came back into the queue: let members with room take it."""
         cdef Target member
         if self.queue is not None:

@@ -24,6 +24,10 @@ cdef enum Exemption:
 cdef enum:
     SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
 
+cdef class Sink:
+    # Who sends the frames of an outbox. What an outbox asks of it; the rest is broker.net.flush's.
+    cpdef flush_now(self)
+
 @cython.final
 cdef class Outbox(Frames):
     cdef:
@@ -57,7 +61,7 @@ cdef class Outbox(Frames):
         readonly uint64_t lost             # messages that were unsent when it was given up
         uint64_t mark                      # of a Collector, that looks for those that get only one copy
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
-        public object sink                 # who sends it (broker.net.flush.Sink)
+        public Sink sink                   # who sends it; None: nobody yet, or nobody any more
         readonly object fault              # the exception that a delivery to it raised; None: there was none
         public object owner                # whose it is (the core's client); for views and notices
 

@@ -6,6 +6,9 @@ POLICIES: tuple[str, ...]
 BURST: int
 PAUSES: int
 
+class Sink:
+    def flush_now(self) -> None: ...
+
 class Outbox:
     meter: Meter
     limit: int
@@ -34,7 +37,7 @@ class Outbox:
     lost: int
     doomed: bool
     evicted: dict[int, int]
-    sink: Any
+    sink: Sink | None
     fault: Exception | None
     owner: Any
     def __init__(self, ledger: Ledger, limit: int, policy: str, owner: Any = None) -> None: ...

@@ -26,6 +26,12 @@ BURST, PAUSES = FROM_BURSTS, FROM_PAUSES
 POLICIES = ("drop_newest", "drop_oldest", "disconnect", "pause")
 
 
+cdef class Sink:
+    cpdef flush_now(self):
+        """Send what the socket takes, in the middle of a turn. Raises nothing: a fault is for the turn's end."""
+        raise NotImplementedError("a sink that sends nothing")
+
+
 cdef class Outbox:
     """The unsent frames of one connection.
 

@@ -1,5 +1,11 @@
 # A queue of messages; a part of window.pyx, which knows what a Flight is.
 
+cdef class Consumers:
+    cpdef feed(self, double now):
+        """Something came back into the queue: let those with room take it."""
+        raise NotImplementedError("consumers that take nothing")
+
+
 @cython.no_gc
 cdef class Queue:
     """Messages that cannot be sent now: at most `messages_max`, of at most `bytes_max` bytes."""

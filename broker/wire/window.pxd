@@ -37,6 +37,10 @@ cdef class Flight:
         bint counted                  # it takes one of receive_max
         uint64_t order                # of its PUBLISH, or of its PUBREC
 
+cdef class Consumers:
+    # Several who take from one queue: what the queue's windows ask of them.
+    cpdef feed(self, double now)
+
 @cython.final
 @cython.no_gc
 cdef class Queue:
@@ -44,7 +48,7 @@ cdef class Queue:
         Ledger ledger
         readonly Account account      # of the principal it is kept for, or None
         object flights                # deque, oldest first
-        public object group           # the queue group that it is of, as long as that has members; else None
+        public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
         readonly Py_ssize_t nbytes
