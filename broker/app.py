@@ -37,10 +37,10 @@ from broker.garbage import Garbage
 from broker.net import files, tls
 from broker.net.clock import monotonic, thread_cpu
 from broker.net.flush import Flusher
+from broker.net.https import TlsServer
 from broker.net.lag import LoopLag
 from broker.net.listener import TICK_SECONDS
 from broker.net.tls import Tls, TlsError, TlsFiles
-from broker.net.tls_door import Gate
 from broker.wire.outbox import Outbox
 
 log: Final = logs.get("app")
@@ -124,11 +124,11 @@ class Application:
     def _https(self) -> Https | None:
         if self.tls is None:
             return None
-        gate = Gate(
-            self.tls, "https", self.doors.handshake_turns, arriving_max=self.settings.http_connections_max,
+        server = TlsServer(
+            self.tls, "https", self.doors.handshake_turns, handshakes_max=self.settings.http_connections_max,
             limits=lambda: self.settings.limits, protocol_check=self.doors.port_guide.check,
         )
-        return Https(gate, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
+        return Https(server, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
 
     @property
     def ready(self) -> bool:

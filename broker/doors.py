@@ -24,11 +24,11 @@ from broker.config import Settings
 from broker.config.settings import Tcp
 from broker.core.broker import Broker
 from broker.core.ports import Authenticator
+from broker.net.admission import Admission
 from broker.net.clock import monotonic
 from broker.net.flush import Flusher
 from broker.net.handshake import HandshakeTurns
 from broker.net.listener import Listener
-from broker.net.places import Places
 from broker.net.tls import Tls
 from broker.net.traffic import families_of
 from broker.net.websocket import WebSocket
@@ -58,17 +58,17 @@ class Doors:
         self.mqtt_counts = Counts()
         self._tls = tls
         self.port_guide = PortGuide()
-        places, shared = Places(), ReceiveBuffer()
+        admission, shared = Admission(), ReceiveBuffer()
         self.handshake_turns = HandshakeTurns(broker.turns.later)
         self.native = Listener(
-            "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, places=places,
+            "native", broker, NativeConnection, authenticator, clock=monotonic, shared=shared, admission=admission,
             poller=self._poller, protocol_check=self.port_guide.check, handshake_turns=self.handshake_turns,
         )
         self.listeners = [self.native]
         if settings.mqtt:
             factory = partial(MqttConnection, mqtt_options(settings), self.mqtt_counts)
             self.mqtt = Listener(
-                "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, places=places,
+                "mqtt", broker, factory, authenticator, clock=monotonic, shared=shared, admission=admission,
                 poller=self._poller, protocol_check=self.port_guide.check, handshake_turns=self.handshake_turns,
             )
             self.listeners.append(self.mqtt)

@@ -41,7 +41,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8
 _log = structlog.stdlib.get_logger("http")
 
 
-class Gate(Protocol):
+class TlsServer(Protocol):
     """TLS, as the HTTP listener needs it (broker/net has it)."""
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
@@ -54,7 +54,7 @@ class Gate(Protocol):
 class Https:
     """Where HTTPS is."""
 
-    gate: Gate
+    server: TlsServer
     host: str
     port: int
 
@@ -114,7 +114,7 @@ class AdminServer:
         addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]
         self._local = all(address.is_loopback for address in addresses)
         if self._https is not None:
-            host, self._tls_port = await self._https.gate.start(self._http, self._https.host, self._https.port)
+            host, self._tls_port = await self._https.server.start(self._http, self._https.host, self._https.port)
             self._tls_local = ipaddress.ip_address(host).is_loopback
 
     @property
@@ -137,7 +137,7 @@ class AdminServer:
             return
         self._server.close()
         if self._https is not None:
-            self._https.gate.stop()
+            self._https.server.stop()
         await self._http.end(STOP_SECONDS)
         self._server = None
 
@@ -145,7 +145,7 @@ class AdminServer:
         return {
             "http_tls_handshakes_failed": 0,
             "http_tls_handshakes_refused": 0,
-            **(self._https.gate.counters() if self._https else {}),
+            **(self._https.server.counters() if self._https else {}),
             "http_requests": self._requests,
             "http_requests_malformed": self._http.malformed if self._http else 0,
             "http_tokens_refused": self.gatekeeper.tokens_refused,
@@ -208,7 +208,7 @@ class AdminServer:
         return _json(*path.answer(self._views, query))
 
     def _certified(self, request: web.BaseRequest) -> str:
-        return self._https.gate.certified(request.transport) if self._https else ""
+        return self._https.server.certified(request.transport) if self._https else ""
 
 
 def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:

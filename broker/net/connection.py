@@ -17,8 +17,8 @@ from broker.core.connection import ProtocolConnection
 from broker.core.errors import FanlightError
 from broker.core.identity import Identity
 from broker.core.ports import Authenticator
-from broker.net.arrival import Arrival, peer_of
 from broker.net.flush import Sink
+from broker.net.handshake import Handshake, peer_of
 from broker.net.tls import name_of
 from broker.net.traffic import Traffic
 from broker.wire.hidden import hide, show
@@ -35,7 +35,7 @@ log: Final = structlog.stdlib.get_logger("net")
 LONG_READ: Final = 128 * 1024
 
 
-class Home(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection needs of its listener."""
 
     authenticator: Authenticator
@@ -53,10 +53,10 @@ class Home(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """The transport side of a connection (`ports.Transport`)."""
 
-    def __init__(self, home: Home, traffic: Traffic, arrival: Arrival | None = None) -> None:
-        self.home = home
-        self.traffic = traffic  # of the door that it came in by
-        self.arrival = arrival  # how it came in, if not by plain TCP
+    def __init__(self, owner: ConnectionOwner, traffic: Traffic, handshake: Handshake | None = None) -> None:
+        self.owner = owner
+        self.traffic = traffic  # of the listening port that it came by
+        self.handshake = handshake  # if it came by TLS or WebSocket
         self.address = ""
         self.port = 0
         self.certified = ""  # whom the client's certificate is of
@@ -87,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self.home.direct and self.arrival is None:
+            if self.owner.direct and self.handshake is None:
                 fd = plain.fileno()
         self._open(transport, fd)
 
@@ -102,12 +102,12 @@ class Connection(asyncio.BufferedProtocol):
             socket.attach(self, self._protocol)
 
     def _open(self, transport: asyncio.Transport, fd: int, *, waits: bool = False) -> None:
-        self._protocol = self.home.opened(self)
+        self._protocol = self.owner.opened(self)
         if self._protocol is None:
             transport.abort()
             return
         outbox = self._protocol.outbox
-        self._sink = outbox.sink = Sink(outbox, transport, self.home.drained, fd, waits)
+        self._sink = outbox.sink = Sink(outbox, transport, self.owner.drained, fd, waits)
         hide(self._sink)
 
     def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
@@ -119,9 +119,9 @@ class Connection(asyncio.BufferedProtocol):
         protocol = self._protocol
         assert protocol is not None
         try:
-            self.home.broker.turns.begin()
+            self.owner.broker.turns.begin()
             protocol.inbox.received(nbytes)
-            protocol.receive(self.home.clock())
+            protocol.receive(self.owner.clock())
         except Exception:
             self.fault()
         if nbytes >= LONG_READ:
@@ -175,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             released = self._protocol.lost(self.close_reason)
             self._protocol.outbox.sink = None
             show(self._sink, self._socket)
-            self.home.closed(self)
+            self.owner.closed(self)
             for client in released:
                 client.connection.unblocked()
 
@@ -187,10 +187,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._protocol
 
     def now(self) -> float:
-        return self.home.clock()
+        return self.owner.clock()
 
     def wrong_protocol(self, first: bytes) -> bytes | None:
-        return self.home.wrong_protocol(self, first)
+        return self.owner.wrong_protocol(self, first)
 
     def authenticate(self, user: str | None, password: str | None) -> None:
         self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))
@@ -198,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _authenticate(self, user: str | None, password: str | None) -> None:
         protocol = self.protocol
         try:
-            check = self.home.authenticator.authenticate
+            check = self.owner.authenticator.authenticate
             self.identity = identity = await check(user, password, self.address, certified=self.certified)
         except FanlightError as error:
             protocol.refuse(error)
@@ -209,13 +209,13 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._login = None
         try:
-            protocol.authenticated(identity, self.home.clock())
+            protocol.authenticated(identity, self.owner.clock())
         except Exception:
             self.fault()
 
     def close(self, reason: str = "") -> None:
         self.close_reason = reason or "closed by the broker"
-        linger = self.home.closing(self)
+        linger = self.owner.closing(self)
         if self._socket is not None:
             self._socket.by_python()
         if self._sink is not None:
@@ -249,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._turn_over:
             self._turn_over = True
             self._read_or_not()
-            self.home.broker.turns.later(self._new_turn)
+            self.owner.broker.turns.later(self._new_turn)
 
     def _new_turn(self) -> None:
         self._turn_over = False

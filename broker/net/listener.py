@@ -2,7 +2,7 @@
 
 What needs time happens here: handshakes that take too long, peers that fall silent, closes that nobody reads. One
 timer serves all connections of a listener; a connection has none of its own. Time in which the loop stood still is
-nobody's fault and is not counted (core/standstill.py). A listener speaks one protocol and may have several doors, by
+nobody's fault and is not counted (core/standstill.py). A listener speaks one protocol and may have several ports, by
 plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
 """
 
@@ -16,12 +16,11 @@ import structlog
 from broker.core.broker import Broker
 from broker.core.connection import ProtocolConnection
 from broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
-from broker.net.arrival import Arrival
+from broker.net.acceptor import TcpAcceptor, TlsAcceptor
+from broker.net.admission import Admission
 from broker.net.connection import Connection
-from broker.net.handshake import HandshakeTurns
-from broker.net.places import Places
+from broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from broker.net.tls import Tls
-from broker.net.tls_door import TlsDoor
 from broker.net.traffic import Traffic
 from broker.wire.hidden import hide, show
 from broker.wire.inbox import ReceiveBuffer
@@ -44,11 +43,11 @@ ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolCo
 class Upgrade(Protocol):
     """A layer between the socket, or its TLS, and a Connection (websocket.WebSocket)."""
 
-    def entrance(self, arrival: Arrival, connection: Callable[[], Connection]) -> asyncio.Protocol: ...
+    def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> asyncio.Protocol: ...
 
 
-class ListeningDoor(Protocol):
-    """What accepts: asyncio's server, TlsDoor or TcpDoor."""
+class Accepting(Protocol):
+    """What accepts: an Acceptor, or asyncio's server."""
 
     def is_serving(self) -> bool: ...
     def close(self) -> None: ...
@@ -59,7 +58,7 @@ class Listener:
 
     name   in logs, and the protocol's
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
-    places shared by the listeners of a broker, whose limits are for all connections together
+    admission  shared by the listeners of a broker, whose limits are for all connections together
     handshake_turns  shared, too: when a TLS handshake may start
     poller what plain TCP connections are read and written by; without one, the loop's transports
     protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
@@ -67,7 +66,7 @@ class Listener:
 
     def __init__(
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
-        clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, places: Places | None = None,
+        clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, admission: Admission | None = None,
         poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
         handshake_turns: HandshakeTurns | None = None,
     ) -> None:
@@ -78,21 +77,20 @@ class Listener:
         self.direct = direct
         self.accepted = self.refused = self.ended = 0
         self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
-        self.arrivals_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
+        self.stages_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
         self._factory = factory
         self._protocol_check = protocol_check
         self._shared = shared
         self._poller = poller
-        self._places = places if places is not None else Places()
+        self._admission = admission if admission is not None else Admission()
         self._handshake_turns = handshake_turns or HandshakeTurns(broker.turns.later)
-        self._doors: list[ListeningDoor] = []
-        self.traffic: list[Traffic] = []  # of each door
+        self._acceptors: list[Accepting] = []
+        self.traffic: list[Traffic] = []  # of each port
         self._timer: asyncio.TimerHandle | None = None
         self._connections: dict[Connection, ProtocolConnection] = {}
-        self._arriving: set[Arrival] = set()
-        # When they came, those not through their handshakes among them; oldest first.
-        self._handshakes: dict[Arrival | Connection, float] = {}
-        self._by_arrival: dict[Arrival, Connection] = {}
+        self._shaking_hands: set[Handshake] = set()
+        self._handshakes: HandshakeTimes[Handshake | Connection] = HandshakeTimes()
+        self._by_handshake: dict[Handshake, Connection] = {}
         self._closing: dict[Connection, float] = {}  # since when; oldest first
         self._refusing: set[Connection] = set()
         self._draining = False
@@ -106,30 +104,28 @@ class Listener:
     async def start(
         self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None
     ) -> tuple[str, int]:
-        """Open a door: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
+        """Open a port: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
         loop = asyncio.get_running_loop()
         traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
         if tls is not None:
-            secure = TlsDoor(
-                tls, self, lambda arrival: self._entrance(traffic, arrival, upgrade), lambda: self.broker.limits,
+            secure = TlsAcceptor(
+                tls, self, lambda handshake: self._entrance(traffic, handshake, upgrade), lambda: self.broker.limits,
                 traffic.name, self._handshake_turns, timed=True,
             )
             bound = await secure.start(host, port, BACKLOG)
-            self._doors.append(secure)
+            self._acceptors.append(secure)
         elif upgrade is None and self._poller is not None:
-            from broker.net.tcp_door import TcpDoor  # compiled for Linux alone
-
-            plain = TcpDoor(self._poller, lambda socket: Connection(self, traffic).accepted(socket))
+            plain = TcpAcceptor(self._poller, lambda socket: Connection(self, traffic).accepted(socket))
             bound = await plain.start(host, port, BACKLOG)
-            self._doors.append(plain)
+            self._acceptors.append(plain)
         else:
             server = await loop.create_server(
                 lambda: self._entrance(
-                    traffic, None if upgrade is None else Arrival(self, "websocket", "", 0, traffic.name), upgrade
+                    traffic, None if upgrade is None else Handshake(self, "websocket", "", 0, traffic.name), upgrade
                 ),
                 host, port, backlog=BACKLOG, reuse_address=True,
             )
-            self._doors.append(server)
+            self._acceptors.append(server)
             name = server.sockets[0].getsockname()
             bound = str(name[0]), int(name[1])
         self.traffic.append(traffic)
@@ -138,22 +134,22 @@ class Listener:
         return bound
 
     def _entrance(
-        self, traffic: Traffic, arrival: Arrival | None, upgrade: Upgrade | None
+        self, traffic: Traffic, handshake: Handshake | None, upgrade: Upgrade | None
     ) -> asyncio.BaseProtocol:
         """What has a connection first, once it is accepted or through its TLS handshake."""
-        if arrival is None or upgrade is None:
-            return Connection(self, traffic, arrival)
-        return upgrade.entrance(arrival, lambda: Connection(self, traffic, arrival))
+        if handshake is None or upgrade is None:
+            return Connection(self, traffic, handshake)
+        return upgrade.entrance(handshake, lambda: Connection(self, traffic, handshake))
 
     @property
     def accepting(self) -> bool:
-        return bool(self._doors) and all(door.is_serving() for door in self._doors)
+        return bool(self._acceptors) and all(acceptor.is_serving() for acceptor in self._acceptors)
 
     def stop_accepting(self) -> None:
-        for door in self._doors:
-            door.close()
-        for arrival in list(self._arriving):
-            arrival.abort("the broker stops")
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for handshake in list(self._shaking_hands):
+            handshake.abort("the broker stops")
 
     async def drain(self, seconds: float, text: str) -> int:
         """Say goodbye to all, give them `seconds` to read what they were still to get. Returns how many did not."""
@@ -180,57 +176,57 @@ class Listener:
             connection.abort("the broker stops")
         await self._empty.wait()
 
-    # -- those who arrive by TLS or WebSocket (arrival.Hall) --------------------------------------------------------
+    # -- handshakes by TLS or WebSocket (handshake.HandshakeOwner) ----------------------------------------------------
 
-    def arrived(self, arrival: Arrival) -> bool:
+    def begin_handshake(self, handshake: Handshake) -> bool:
         limits = self.broker.limits
-        refusal = self._places.refusal(arrival.address, limits)
+        refusal = self._admission.refusal(handshake.address, limits)
         if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
-            self._note_refusal(arrival.address, arrival.port, refusal)
+            self._note_refusal(handshake.address, handshake.port, refusal)
             self.refused += 1
             return False
-        self._places.take(arrival.address)
+        self._admission.admit(handshake.address)
         self.accepted += 1
-        self._arriving.add(arrival)
+        self._shaking_hands.add(handshake)
         self._empty.clear()
-        self._handshakes[arrival] = self._awake()
+        self._handshakes.begin(handshake, self._awake())
         return True
 
-    def entered(self, arrival: Arrival) -> None:
-        self._arriving.discard(arrival)
+    def end_handshake(self, handshake: Handshake) -> None:
+        self._shaking_hands.discard(handshake)
 
-    def failed(self, arrival: Arrival, reason: str) -> None:
-        self._arriving.discard(arrival)
-        self._handshakes.pop(arrival, None)
-        self._places.leave(arrival.address)
+    def fail_handshake(self, handshake: Handshake, reason: str) -> None:
+        self._shaking_hands.discard(handshake)
+        self._handshakes.end(handshake)
+        self._admission.release(handshake.address)
         self.ended += 1
         self.handshakes_failed += 1
-        self.arrivals_failed[arrival.stage] += 1
+        self.stages_failed[handshake.stage] += 1
         log.info(
-            "handshake_failed", listener=self.name, stage=arrival.stage, address=arrival.address, port=arrival.port,
-            reason=reason,
+            "handshake_failed", listener=self.name, stage=handshake.stage, address=handshake.address,
+            port=handshake.port, reason=reason,
         )
         self._look_whether_empty()
 
-    def check(self, door: str, first: bytes) -> WrongProtocol | None:
-        """Does a connection that begins like this speak another protocol than the door's?"""
-        return self._protocol_check(door, first) if self._protocol_check is not None else None
+    def check(self, listener: str, first: bytes) -> WrongProtocol | None:
+        """Does a connection that begins like this speak another protocol than the listener's?"""
+        return self._protocol_check(listener, first) if self._protocol_check is not None else None
 
     def _note_refusal(self, address: str, port: int, refusal: str) -> None:
         if self.refused % 1000 == 0:
             log.warning("connection_refused", listener=self.name, address=address, port=port, limit=refusal)
 
     def _look_whether_empty(self) -> None:
-        if not self._connections and not self._arriving:
+        if not self._connections and not self._shaking_hands:
             self._empty.set()
 
-    # -- connections (connection.Home) ------------------------------------------------------------------------------
+    # -- connections (connection.ConnectionOwner) -------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> ProtocolConnection | None:
         """A connection has come in: its protocol's side, or None if there cannot be one."""
         now = self.clock()
-        arrival = connection.arrival
-        if arrival is not None and arrival not in self._arriving:
+        handshake = connection.handshake
+        if handshake is not None and handshake not in self._shaking_hands:
             return None
         protocol = self._factory(self.broker, connection, self._shared, now)
         protocol.inbox.meter = protocol.outbox.meter = connection.traffic.meter
@@ -238,16 +234,16 @@ class Listener:
         self._connections[connection] = protocol
         hide(connection, *protocol.things, protocol.outbox, self._connections)
         self._empty.clear()
-        if arrival is not None:
-            # It keeps its place, and the time it came.
-            arrival.through()
-            self._by_arrival[arrival] = connection
+        if handshake is not None:
+            # It stays admitted, and its time goes on.
+            handshake.end()
+            self._by_handshake[handshake] = connection
             return protocol
-        refusal = self._places.refusal(connection.address, self.broker.limits)
-        self._places.take(connection.address)
+        refusal = self._admission.refusal(connection.address, self.broker.limits)
+        self._admission.admit(connection.address)
         self.accepted += 1
         if refusal is None:
-            self._handshakes[connection] = self._awake()
+            self._handshakes.begin(connection, self._awake())
         else:
             self._note_refusal(connection.address, connection.port, refusal)
             self.refused += 1
@@ -281,11 +277,11 @@ class Listener:
         self.protocol_errors += protocol.failed is not None
         self.requests_refused += protocol.refused
         self._closing.pop(connection, None)
-        self._handshakes.pop(connection.arrival or connection, None)
-        if connection.arrival is not None:
-            del self._by_arrival[connection.arrival]
+        self._handshakes.end(connection.handshake or connection)
+        if connection.handshake is not None:
+            del self._by_handshake[connection.handshake]
         self._refusing.discard(connection)
-        self._places.leave(connection.address)
+        self._admission.release(connection.address)
         self._look_whether_empty()
 
     def closing(self, connection: Connection) -> bool:
@@ -341,18 +337,15 @@ class Listener:
     def _end_the_late(self) -> None:
         """End handshakes and closes that take too long: as many as a turn has time for, the others in the next."""
         awake, limits = self._awake(), self.broker.limits
-        while self._handshakes:
-            who, since = next(iter(self._handshakes.items()))
-            if awake - since < limits.handshake_seconds_max:
-                break
+        while (who := self._handshakes.late(awake, limits.handshake_seconds_max)) is not None:
             if self.broker.turns.over():
                 self.broker.turns.later(self._end_the_late)
                 return
-            del self._handshakes[who]
+            self._handshakes.end(who)
             text = f"no complete handshake within {limits.handshake_seconds_max:g} s"
-            connection = self._by_arrival.get(who) if isinstance(who, Arrival) else who
+            connection = self._by_handshake.get(who) if isinstance(who, Handshake) else who
             if connection is None:
-                assert isinstance(who, Arrival)
+                assert isinstance(who, Handshake)
                 who.abort(text)
                 continue
             protocol = self._connections.get(connection)
@@ -377,8 +370,8 @@ class Listener:
             "connections_refused": self.refused,
             "connections_revoked": self.revoked,
             "handshakes_failed": self.handshakes_failed,
-            "tls_handshakes_failed": self.arrivals_failed["tls"],
-            "websocket_handshakes_failed": self.arrivals_failed["websocket"],
+            "tls_handshakes_failed": self.stages_failed["tls"],
+            "websocket_handshakes_failed": self.stages_failed["websocket"],
             "protocol_errors": self.protocol_errors,
             "requests_refused": self.requests_refused + sum(protocol.refused for protocol in live),
         }

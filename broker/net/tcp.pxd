@@ -1,8 +1,10 @@
 # What the poller watches: connections, and the sockets that they are accepted from.
 #
-#   Door --accept4--> Socket    read:  recv into the one receive buffer -> Lane.take -> Python, if it is needed
-#                               write: a Sink does, straight from the outbox; the socket waits with what is left of a
-#                                      frame that the kernel took in part, and says when there is room again
+#   ListeningSocket --accept4--> Socket
+#
+#     read   recv into the one receive buffer -> Lane.take -> Python, if it is needed
+#     write  a Sink does, straight from the outbox; the socket waits with what is left of a frame that the kernel took in
+#            part, and says when there is room again
 
 from libc.stdint cimport uint32_t
 
@@ -34,7 +36,7 @@ cdef class Socket(Watched):
     cdef int listen(self) except -1
     cdef int lose(self, error) except -1
 
-cdef class Door(Watched):
+cdef class ListeningSocket(Watched):
     cdef:
         Poller poller
         object listening              # the socket, which keeps the descriptor open

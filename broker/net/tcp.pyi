@@ -23,7 +23,7 @@ class Socket(Watched):
     def close(self) -> None: ...
     def abort(self) -> None: ...
 
-class Door(Watched):
+class ListeningSocket(Watched):
     def __init__(
         self, poller: Poller, listening: socket.socket, on_accept: Callable[[Socket], Any],
         on_trouble: Callable[[OSError], Any],

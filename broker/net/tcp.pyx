@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Plain TCP under the poller: a socket with the face of an asyncio transport, and the door that it comes in by.
+"""Plain TCP under the poller: a socket with the face of an asyncio transport, and the listening socket that accepts it.
 
 To net.connection a Socket is a transport as any other, with the same calls in the same order; uvloop's is the oracle that
 tests compare it with. What it has more is the short way: what is read goes to the connection's lane, and Python
@@ -229,11 +229,11 @@ cdef class Socket(Watched):
         self.lose(None)
 
 
-cdef class Door(Watched):
+cdef class ListeningSocket(Watched):
     """A listening socket.
 
     on_accept   called with each new Socket, which is to be attached or aborted
-    on_trouble  called with an OSError when nothing can be accepted for now; the door then waits for `open`
+    on_trouble  called with an OSError when nothing can be accepted for now; nothing is accepted any more until `open`
     """
 
     def __cinit__(self, Poller poller not None, listening not None, on_accept not None, on_trouble not None):
@@ -247,10 +247,10 @@ cdef class Door(Watched):
         self.poller.watch(self, READABLE)
 
     def close(self):
+        """Accept nothing more. The socket itself is left open: it is the caller's."""
         if self.fd >= 0:
             self.poller.forget(self)
             self.fd = -1
-            self.listening.close()
 
     cdef int attend(self, uint32_t events, double now) except -1:
         cdef sockaddr_storage address

@@ -2,7 +2,7 @@
 
 A context is made anew for each set of files and replaced as a whole: connections that begin after `use` get the new
 certificate, those that are there keep what they agreed on. What is wrong with a file is said with the setting that
-names it and what to do. Ciphers are Python's choice. The handshake is in arrival.py.
+names it and what to do. Ciphers are Python's choice. The handshake is in acceptor.py.
 """
 
 import ssl

@@ -1,6 +1,6 @@
-"""What goes through each door of a listener: a Meter that the compiled code counts in, and how many are connected.
+"""What goes through each port of a listener: a Meter that the compiled code counts in, and how many are connected.
 
-The doors have the names that the log gives them: native, native_tls, mqtt, mqtt_websocket_tls, ...
+The ports have the names that the log gives them: native, native_tls, mqtt, mqtt_websocket_tls, ...
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ BY_LISTENER: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 
 
 class Traffic:
-    """Of one door."""
+    """Of one port."""
 
     __slots__ = ("connections", "meter", "name", "protocol")
 
@@ -35,15 +35,15 @@ class Traffic:
 
 def families_of(listeners: Sequence["Listener"]) -> list[Family]:
     """Connections, messages and bytes by protocol and listener, for /metrics."""
-    doors = [(traffic, {"protocol": each.name, "listener": traffic.name}) for each in listeners
+    ports = [(traffic, {"protocol": each.name, "listener": traffic.name}) for each in listeners
              for traffic in each.traffic]  # fmt: skip
-    counted = [({"protocol": each.name}, each.counters(), each.arrivals_failed) for each in listeners]
+    counted = [({"protocol": each.name}, each.counters(), each.stages_failed) for each in listeners]
     found = [
         Family("connections", "Open connections, those at their handshake included", "gauge",
-               [(labels, traffic.connections) for traffic, labels in doors])
+               [(labels, traffic.connections) for traffic, labels in ports])
     ]  # fmt: skip
     found += [
-        Family(name, COUNTERS[name], "counter", [(labels, getattr(traffic.meter, name)) for traffic, labels in doors],
+        Family(name, COUNTERS[name], "counter", [(labels, getattr(traffic.meter, name)) for traffic, labels in ports],
                replaces=frozenset([name]))
         for name in BY_LISTENER
     ]  # fmt: skip

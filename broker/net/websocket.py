@@ -34,8 +34,8 @@ from wsproto.events import (
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from broker.net.arrival import UNREAD_BYTES_MAX, Arrival, peer_of
 from broker.net.connection import Connection
+from broker.net.handshake import UNREAD_BYTES_MAX, Handshake, peer_of
 from broker.net.origins import may_connect
 
 log: Final = structlog.stdlib.get_logger("net")
@@ -59,9 +59,9 @@ class WebSocket:
     message_bytes_max: int = MESSAGE_BYTES_MAX
     advice: Callable[[], str] = str
 
-    def entrance(self, arrival: Arrival, connection: Callable[[], Connection]) -> "WebSocketProtocol":
+    def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> "WebSocketProtocol":
         """What a connection begins with that has just been accepted, or is through its TLS handshake."""
-        return WebSocketProtocol(self, arrival, connection)
+        return WebSocketProtocol(self, handshake, connection)
 
     def refusal(self, request: Request, *, secure: bool) -> tuple[int, str] | None:
         """Why this request is refused, with the status code; None if it is not. `secure`: it came by TLS."""
@@ -79,10 +79,10 @@ class WebSocket:
 class WebSocketProtocol(asyncio.Protocol):
     """One connection, towards its socket."""
 
-    def __init__(self, options: WebSocket, arrival: Arrival, connection: Callable[[], Connection]) -> None:
+    def __init__(self, options: WebSocket, handshake: Handshake, connection: Callable[[], Connection]) -> None:
         self.closing = False  # a Close frame was sent: nothing but the peer's is waited for
         self._options = options
-        self._arrival = arrival
+        self._handshake = handshake
         self._make = connection
         self._connection: Connection | None = None
         self._transport: asyncio.Transport | None = None
@@ -107,14 +107,14 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._arrival.stage != "websocket":  # it has its place since before its TLS handshake
-            self._arrival.stage = "websocket"
+        if self._handshake.stage != "websocket":  # it was admitted before its TLS handshake
+            self._handshake.stage = "websocket"
         else:
-            self._arrival.address, self._arrival.port = peer_of(transport)
-            if not self._arrival.enter():
+            self._handshake.address, self._handshake.port = peer_of(transport)
+            if not self._handshake.begin():
                 self._transport.abort()
                 return
-        self._arrival.give_up = self._transport.abort
+        self._handshake.give_up = self._transport.abort
 
     def data_received(self, data: bytes) -> None:
         if self._ended:  # what comes behind a Close, or an answer that says no
@@ -137,7 +137,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def _is_wrong(self, first: bytes) -> bool:
         """Does the peer speak something else than HTTP? Then it is told so, and closed."""
         self._met = True
-        wrong = self._arrival.wrong_protocol(first)
+        wrong = self._handshake.wrong_protocol(first)
         if wrong is None:
             return False
         self._refuse(wrong.answer, wrong.text)
@@ -148,7 +148,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._ended = True
         self._events = None  # what else came is read and thrown away
         transport = self.transport
-        self._arrival.refuse(reason)
+        self._handshake.refuse(reason)
         transport.write(answer)
         if not answer or self._connection is not None:
             transport.close()
@@ -179,7 +179,7 @@ class WebSocketProtocol(asyncio.Protocol):
         if self._connection is not None:
             self._connection.connection_lost(exc)
         else:
-            self._arrival.fail("closed during the WebSocket handshake")
+            self._handshake.fail("closed during the WebSocket handshake")
 
     # -- what comes -------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class WebSocketProtocol(asyncio.Protocol):
                     break
                 self._handle(event)
         except Exception:
-            log.exception("internal_error", address=self._arrival.address, port=self._arrival.port)
+            log.exception("internal_error", address=self._handshake.address, port=self._handshake.port)
             self.transport.abort()
         finally:
             self._pumping = False

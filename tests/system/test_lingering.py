@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from broker.net.arrival import UNREAD_BYTES_MAX
+from broker.net.handshake import UNREAD_BYTES_MAX
 from broker.protocols.mqtt.codec import encode
 from broker.protocols.mqtt.version import V5
 from tests.broker.protocols.mqtt.world import connect
