@@ -43,7 +43,7 @@ cdef class Lane:
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
         readonly bint unkept              # each of them had a queue without room for it
         public bint plain                 # every PUBLISH is for Python
-        public bint silent                # acknowledgements of what a store keeps are Python's: they wait until it is
+        public bint silent                # acknowledgements of what is stored are Python's: they wait until it is
         readonly str fault                # what is wrong, after FAULT
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly double heard_at          # when the peer was heard of last, in seconds of `Ledger.awake`

@@ -11,6 +11,7 @@
 
 cimport cython
 
+from broker.wire.fanout cimport Route
 from broker.wire.lane cimport Lane as AnyLane
 from broker.wire.ledger cimport Pot
 from broker.wire.message cimport Format
@@ -37,11 +38,13 @@ cdef class Lane(AnyLane):
         readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
+        public int unsettled              # acknowledgements that wait for the store: those that follow wait behind them
         # If it is a PUBLISH.
         PublishBody body
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int next_frame(self) except -1
+    cdef bint confirms(self, Route route) noexcept
     cdef bint acknowledged(self, double now) except -1
     cdef int take_publish(self, double now) except -1
     cdef bint is_text_indeed(self) noexcept

@@ -9,6 +9,7 @@ class Lane(AnyLane):
     alias_max: int
     aliases_bytes: int
     first_byte: int
+    unsettled: int
     def begin(
         self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ..., maximum_qos: int = 2
     ) -> None: ...

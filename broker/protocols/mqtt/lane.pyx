@@ -122,7 +122,13 @@ cdef class Lane(AnyLane):
         return self.body.is_text
 
     def answers(self, Route route not None):
-        return self.message.qos < 2 and not self.silent
+        return self.message.qos < 2 and self.confirms(route)
+
+    cdef bint confirms(self, Route route) noexcept:
+        """May a PUBLISH of QoS 1 be acknowledged here? Not if it is to be stored before that, nor as long as an earlier
+        acknowledgement waits for the store: they are in the order of their PUBLISH packets [MQTT-4.6.0-2].
+        """
+        return not self.silent or (route.tap is None and self.unsettled == 0)
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -213,14 +219,14 @@ cdef class Lane(AnyLane):
         message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
         if body.alias and not self.resolve_alias():
             return FAULT
-        if qos == 2 or message.retain or self.plain or (qos and self.silent) or (self.check_text and body.is_text and not self.is_text_indeed()):
+        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_text_indeed()):
             return PUBLISH
         if body.again:
             route = self.collector.last
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None:
+        if route is None or (qos and not self.confirms(route)):
             return PUBLISH
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
         return PASSED if self.sent(self.collector.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
@@ -310,9 +316,11 @@ cdef class Lane(AnyLane):
             self.ledger.payload_in -= self.message.payload_size
             self.ledger.count_recipients(routed, -1)
             return False
-        if self.unkept and self.message.qos == 1 and not self.silent:
+        if self.message.qos == 1 and not self.confirms(route):
+            self.unsettled += 1    # until Python has sent its PUBACK
+        elif self.message.qos == 1 and self.unkept:
             self.answer(PUBACK, QUOTA_EXCEEDED)
-        elif self.message.qos == 1 and not self.silent:
+        elif self.message.qos == 1:
             self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
         self.pass_frame()
         return True

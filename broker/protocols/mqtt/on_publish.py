@@ -1,7 +1,8 @@
 """PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
-               with a durable store PUBACK waits for its commit, and the lane leaves QoS 1 to Python
+               on a topic that is stored PUBACK waits for the store's commit, and so do those that follow it:
+               the lane leaves QoS 1 to Python while there are such (`Lane.unsettled`)
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
@@ -84,6 +85,8 @@ def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated)
             reason = ReasonCode.QUOTA_EXCEEDED
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
+    if qos == 1:
+        peer.lane.unsettled -= 1
     peer.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
 
 
@@ -112,9 +115,15 @@ def _answer(
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
     store = peer.broker.publishing.store
     if store.durable:
-        store.commit(partial(peer.send, packet))
+        peer.lane.unsettled += 1
+        store.commit(partial(_send_in_order, peer, packet))
     else:
         peer.send(packet)
+
+
+def _send_in_order(peer: Peer, packet: Acknowledgement) -> None:
+    peer.lane.unsettled -= 1
+    peer.send(packet)
 
 
 def release(peer: Peer, packet: PubRel) -> None:

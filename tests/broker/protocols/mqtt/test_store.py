@@ -1,14 +1,19 @@
-"""What is stored before it is acknowledged (MQTT 5, 4.3): one call of the store, whatever the QoS and the lane."""
+"""What is stored before it is acknowledged (MQTT 5, 4.3): one call of the store, whatever the QoS and the lane.
+
+Topics that are not stored do not wait, unless something before them does: acknowledgements keep their order.
+"""
 
 from collections.abc import Callable
 
 import pytest
 
+from broker.core.recording import Recording
 from broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
 from broker.protocols.mqtt.reason_codes import ReasonCode
 from broker.protocols.mqtt.version import V3, V5, Version
 from broker.wire.fanout import Route
 from broker.wire.outbox import Outbox
+from broker.wire.tap import Tap
 from tests.broker.protocols.mqtt.world import World
 
 
@@ -32,10 +37,20 @@ class SlowStore:
             then()
 
 
+def storing() -> tuple[World, SlowStore]:
+    """A broker that stores what is published to `a`."""
+    world, store = World(), SlowStore()
+    tap = Tap(
+        rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
+    )
+    world.broker.router.recording = Recording(tap, [(b"a", "mqtt")])
+    world.broker.publishing.store = store
+    return world, store
+
+
 @pytest.mark.parametrize("version", [V3, V5])
 def test_no_acknowledgement_before_the_store_has_what_it_acknowledges(version: Version) -> None:
-    world = World()
-    world.broker.publishing.store = store = SlowStore()
+    world, store = storing()
     listener, peer = world.connect("s", version), world.connect("p", version)
     listener.subscribe("a", qos=2)
     for qos, answer in ((1, PubAck), (2, PubRec), (1, PubAck)):  # the last on a route that is known
@@ -55,8 +70,7 @@ def test_no_acknowledgement_before_the_store_has_what_it_acknowledges(version: V
 
 
 def test_a_refusal_waits_its_turn_behind_what_was_accepted() -> None:
-    world = World()
-    world.broker.publishing.store = store = SlowStore()
+    world, store = storing()
     peer = world.connect("p")
     assert peer.publish("a", b"x", 1, packet_id=1) == []
     assert peer.publish("$SYS/x", b"x", 1, packet_id=2) == []
@@ -67,3 +81,47 @@ def test_a_refusal_waits_its_turn_behind_what_was_accepted() -> None:
     assert isinstance(second, PubAck)
     assert (first.packet_id, first.reason_code) == (1, ReasonCode.NO_MATCHING_SUBSCRIBERS)
     assert (second.packet_id, second.reason_code) == (2, ReasonCode.NOT_AUTHORIZED)
+
+
+@pytest.mark.mqtt("MQTT-4.6.0-2")
+@pytest.mark.parametrize("version", [V3, V5])
+def test_acknowledgements_of_stored_and_other_topics_are_in_the_order_of_their_publishes(version: Version) -> None:
+    world, store = storing()
+    peer = world.connect("p", version)
+
+    def acknowledged() -> list[int]:
+        world.turn()
+        return [packet.packet_id for packet in peer.packets() if isinstance(packet, PubAck)]
+
+    peer.publish("other", b"x", 0)  # from now on both routes are known
+    peer.publish("a", b"x", 0)
+    assert [each.packet_id for each in peer.publish("other", b"x", 1, packet_id=1) if isinstance(each, PubAck)] == [1]
+    assert peer.publish("a", b"x", 1, packet_id=2) == []
+    assert peer.publish("other", b"x", 1, packet_id=3) == []
+    assert peer.publish("$SYS/x", b"x", 1, packet_id=4) == []
+    assert peer.publish("other", b"x", 1, packet_id=5) == []
+    assert peer.protocol.lane.unsettled == 4
+    store.flush()
+    assert acknowledged() == [2, 3, 4, 5]
+    assert peer.protocol.lane.unsettled == 0
+    assert [each.packet_id for each in peer.publish("other", b"x", 1, packet_id=6) if isinstance(each, PubAck)] == [6]
+    assert store.waiting == []
+
+
+def test_only_stored_topics_leave_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, store = storing()
+    peer = world.connect("p")
+    entries: list[bytes] = []
+    publish = peer.protocol.publish
+
+    def counted(now: float) -> bool:
+        entries.append(peer.protocol.lane.message.topic)
+        return publish(now)
+
+    monkeypatch.setattr(peer.protocol, "publish", counted)
+    for number in range(1, 101):
+        peer.publish("other", b"x", 1, packet_id=number)
+        peer.publish("a", b"x", 1, packet_id=100 + number)
+        store.flush()
+        world.turn()
+    assert (entries.count(b"a"), entries.count(b"other")) == (100, 1)  # the one that found the route
