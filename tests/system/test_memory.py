@@ -76,12 +76,13 @@ class Attack:
         self.broker = broker
         self.stack = stack
 
-    async def mqtt(self, *octets: bytes, reads: bool = True) -> socket.socket:
+    async def mqtt(self, *octets: bytes, reads: bool = True, address: str = "127.0.0.1") -> socket.socket:
         """A connection that sends all this, and waits until the broker has answered a ping behind it, or has closed."""
         connection = socket.socket()
         self.stack.callback(connection.close)
         if not reads:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+        connection.bind((address, 0))
         connection.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(connection, ("127.0.0.1", self.broker.addresses["mqtt"][1]))
@@ -162,7 +163,10 @@ async def queues(attack: Attack) -> None:
     """What waits for clients that are away: many places in queues for few messages, then many messages."""
     for number in range(30):
         name = b"away-%d" % number
-        connection = await attack.mqtt(connect(name, clean=False, expiry=3600), subscribing(b"queue/#", 1), PING)
+        connection = await attack.mqtt(
+            connect(name, clean=False, expiry=3600), subscribing(b"queue/#", 1), PING,
+            address="127.0.0.2",  # another principal: sessions of the others that find no room do not end these
+        )
         connection.close()
     publisher = await attack.mqtt(connect(b"queues"), PING)
     for start in range(0, 4_000, 100):
