@@ -1,46 +1,70 @@
 # Fanlight in a container: docs/docker.md says how to run it.
 # Stages with a compiler build wheels; the images have only what those install.
 #
-#   docker build -t fanlight .                          the broker
+#   docker build -t fanlight .                          the broker, and the client's command
+#   docker build --target bench -t fanlight-bench .     the load generator
 #   docker build --target spark -t fanlight-spark .     the pipeline: a Java, PySpark, and the jobs over archives
 
 ARG PYTHON_IMAGE=python:3.12-slim-bookworm
 
-FROM ${PYTHON_IMAGE} AS build
+FROM ${PYTHON_IMAGE} AS tools
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-
-# The dependencies come first: this layer is built again only when they change, not at every edit.
-COPY constraints.txt pyproject.toml ./
-COPY clients/python/pyproject.toml clients/python/
+# Dependencies come first: their layers are built again only when they change, not at every edit.
+COPY constraints.txt ./
+RUN pip install -c constraints.txt setuptools cython && python -m venv /opt/fanlight
 COPY scripts/dependencies.py scripts/
-# EXTRA=archive: a broker that can keep an archive; its pyarrow is larger than all the rest.
-ARG EXTRA=
-RUN pip install -c constraints.txt setuptools cython \
- && python scripts/dependencies.py ".:${EXTRA}" clients/python:cli > requirements.txt \
- && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
+COPY matchcore/pyproject.toml matchcore/
+COPY archive/pyproject.toml archive/
+COPY broker/pyproject.toml broker/
+COPY bench/pyproject.toml bench/
+COPY pipeline/pyproject.toml pipeline/
+COPY clients/python/pyproject.toml clients/python/
 
-COPY LICENSE README.md MANIFEST.in ./
+
+# EXTRA=archive: a broker that can keep an archive; its pyarrow is larger than all the rest.
+FROM tools AS build
+ARG EXTRA=
+RUN python scripts/dependencies.py "broker:${EXTRA}" clients/python:cli > requirements.txt \
+ && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
 COPY matchcore matchcore
 COPY archive archive
 COPY broker broker
-COPY bench bench
-COPY pipeline pipeline
 COPY clients/python clients/python
-RUN pip wheel --wheel-dir /wheels --no-deps --no-build-isolation . ./clients/python \
- && python -m venv /opt/fanlight \
+RUN for folder in $(python scripts/dependencies.py --folders "broker:${EXTRA}" clients/python:cli); do \
+      pip wheel --wheel-dir /wheels --no-deps --no-build-isolation "./$folder" || exit 1; done \
  && /opt/fanlight/bin/pip install --no-index --no-deps /wheels/*.whl \
  && /opt/fanlight/bin/pip uninstall --yes pip \
  && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
 
 
-# What Spark needs beside it. pip is gone from the environment; the one of this stage installs into it.
-FROM build AS build-spark
-RUN python scripts/dependencies.py .:spark > requirements-spark.txt \
- && pip --python /opt/fanlight/bin/python install -c constraints.txt -r requirements-spark.txt \
+FROM tools AS build-bench
+RUN python scripts/dependencies.py bench clients/python:uvloop > requirements.txt \
+ && pip wheel --wheel-dir /wheels -c constraints.txt -r requirements.txt
+COPY matchcore matchcore
+COPY clients/python clients/python
+COPY bench bench
+RUN for folder in matchcore clients/python bench; do \
+      pip wheel --wheel-dir /wheels --no-deps --no-build-isolation "./$folder" || exit 1; done \
+ && /opt/fanlight/bin/pip install --no-index --no-deps /wheels/*.whl \
+ && /opt/fanlight/bin/pip uninstall --yes pip \
+ && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
+
+
+FROM tools AS build-spark
+RUN python scripts/dependencies.py pipeline:spark > requirements.txt \
+ && /opt/fanlight/bin/pip install -c constraints.txt -r requirements.txt
+COPY matchcore matchcore
+COPY archive archive
+COPY clients/python clients/python
+COPY pipeline pipeline
+RUN for folder in $(python scripts/dependencies.py --folders pipeline:spark); do \
+      pip wheel --wheel-dir /wheels --no-deps --no-build-isolation "./$folder" || exit 1; done \
+ && /opt/fanlight/bin/pip install --no-index --no-deps /wheels/*.whl \
+ && /opt/fanlight/bin/pip uninstall --yes pip \
  && /opt/fanlight/bin/python -m compileall -q /opt/fanlight/lib
 
 
@@ -55,7 +79,7 @@ ENV PATH=/opt/fanlight/bin:$PATH \
 USER 10001:10001
 
 
-# The pipeline. `docker run ... fanlight-spark pipeline.jobs.traffic --help`: the name of a module, and its arguments.
+# The pipeline. `docker run ... fanlight-spark fanlight_spark.jobs.traffic --help`: the name of a module, and its arguments.
 FROM base AS spark
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="Fanlight pipeline" \
@@ -74,7 +98,21 @@ VOLUME /work
 # Python as the first process of a container minds SIGINT, and not SIGTERM.
 STOPSIGNAL SIGINT
 ENTRYPOINT ["python", "-m"]
-CMD ["pipeline.jobs"]
+CMD ["fanlight_spark.jobs"]
+
+
+# The load generator. `docker run ... fanlight-bench load fan-out --url URL`: what `fanlight bench` takes.
+FROM base AS bench
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="Fanlight bench" \
+      org.opencontainers.image.description="A load generator for publish/subscribe brokers" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build-bench /opt/fanlight /opt/fanlight
+WORKDIR /var/lib/fanlight
+STOPSIGNAL SIGINT
+ENTRYPOINT ["fanlight", "bench"]
+CMD ["--help"]
 
 
 # The broker: last, for it is what `docker build .` builds.

@@ -9,8 +9,12 @@ BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
 # What a rebuild depends on. Python files do not: the installation is editable.
-METADATA := pyproject.toml clients/python/pyproject.toml constraints.txt
-SOURCES  := $(shell find matchcore broker bench -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' )
+COMPILED := matchcore broker bench
+ALL      := matchcore archive broker clients/python pipeline bench
+RESEARCH := research/matchers
+METADATA := $(ALL:=/pyproject.toml) $(COMPILED:=/setup.py) constraints.txt
+sources   = $(shell find $(1) -name build -prune -o \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' \) -print)
+SOURCES  := $(call sources,$(COMPILED))
 
 # Debug information would double the modules and cost a fifth of the build. CFLAGS=-g for a debugger.
 export CFLAGS ?= -g0
@@ -18,10 +22,13 @@ export CFLAGS ?= -g0
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # The same with a line for each compiled module.
 BUILD := $(BIN)/python scripts/pip_progress.py install
-SHIPPED := -e . -e './clients/python[cli]'
+# One command: each finds the others among what is to be installed, and pip asks no index for them.
+SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
+# Without the libraries that these two need, which are large: `make archive` and `make spark` install them.
+WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test demo bench bench-matchers bench-peers fuzz test-sanitize lint format dist spark image clean distclean
+.PHONY: help setup archive run test demo bench bench-matchers bench-peers fuzz test-sanitize test-research lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -35,12 +42,13 @@ help:
 	@echo '  make setup          only the set-up: $(VENV)/bin/fanlightd and $(VENV)/bin/fanlight work from then on'
 	@echo '  make archive        what fanlightd --archive needs besides: pyarrow into $(VENV), 50 MB to load'
 	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
-	@echo '  make bench          load figures of this machine (ARGS go to python -m bench)'
+	@echo '  make bench          load figures of this machine (ARGS go to python -m fanlight_bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
 	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
-	@echo '  make dist           wheels and source distributions of both packages, into dist/'
+	@echo '  make test-research  build the matchers of the literature, and test them'
+	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
 	@echo '  make image          the container image, with docker (or ENGINE=podman)'
 	@echo '  make clean          remove what was built;  make distclean  removes $(VENV) too'
@@ -61,16 +69,25 @@ $(STAMPS)/tools: constraints.txt $(STAMPS)/venv
 
 # The stamps carry the time at which the build began, so that what is edited meanwhile is built again.
 $(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
-	@echo 'make: installing both packages into $(VENV) and building the compiled modules (4 minutes of one core)'
+	@echo 'make: installing the packages into $(VENV) and building the compiled modules (4 minutes of one core)'
 	@touch $@.began
 	@$(BUILD) -c constraints.txt --no-build-isolation $(SHIPPED)
+	@$(PIP) install $(WITHOUT)
 	@mv $@.began $@
 
 $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
 	@touch $@.began
 	@if [ -n "$$(find $(SOURCES) -newer $(STAMPS)/installed)" ]; then \
 	  echo 'make: rebuilding the compiled modules'; \
-	  $(BUILD) --no-build-isolation --no-deps -e .; fi
+	  for folder in $(COMPILED); do \
+	    (cd $$folder && exec '$(abspath $(BIN))/python' -W ignore setup.py --quiet build_ext --inplace) || exit 1; done; fi
+	@mv $@.began $@
+
+# The matchers of the literature: no part of what is installed by `make setup`.
+$(STAMPS)/research: $(call sources,$(RESEARCH)) $(RESEARCH)/setup.py $(RESEARCH)/pyproject.toml $(STAMPS)/built
+	@echo 'make: building the matchers of the literature (1 minute of one core)'
+	@touch $@.began
+	@$(BUILD) --no-build-isolation --no-deps -e ./$(RESEARCH)
 	@mv $@.began $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
@@ -127,17 +144,17 @@ run: same-python $(STAMPS)/built
 	@exec $(BIN)/fanlightd serve $(ARGS)
 
 demo: same-python $(STAMPS)/built
-	@exec $(BIN)/python -m bench.demo $(ARGS)
+	@exec $(BIN)/python -m fanlight_bench.demo $(ARGS)
 
 bench: same-python $(STAMPS)/built
-	@exec $(BIN)/python -m bench $(ARGS)
+	@exec $(BIN)/python -m fanlight_bench $(ARGS)
 
-bench-matchers: same-python $(STAMPS)/built
-	@$(BIN)/python -m bench matchers --against $(ARGS) > /dev/null
+bench-matchers: same-python $(STAMPS)/research
+	@$(BIN)/python -m fanlight_matchers --against $(ARGS) > /dev/null
 
 # With what the plots need. ARGS="--scenarios A,B --only fanlight,nats" is some of it, ARGS=--yes asks nothing.
 bench-peers: same-python $(STAMPS)/built $(STAMPS)/dev
-	@exec $(BIN)/python -m bench peers $(ARGS)
+	@exec $(BIN)/python -m fanlight_bench peers $(ARGS)
 
 # --- checking it ----------------------------------------------------------------------------------------------------
 
@@ -150,6 +167,10 @@ lint: same-python $(STAMPS)/built $(STAMPS)/dev
 
 format: same-python $(STAMPS)/dev
 	@$(BIN)/ruff check --fix-only --quiet .
+
+# The contenders against the oracle, and the tables. `make test` leaves them out, for the minute that they take to build.
+test-research: same-python $(STAMPS)/research $(STAMPS)/dev
+	@$(BIN)/python -m pytest tests/research $(ARGS)
 
 FUZZ_SECONDS ?= 60
 fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
@@ -164,20 +185,20 @@ ENGINE ?= docker
 image:
 	$(ENGINE) build -t fanlight:latest .
 
-# Through the source distribution, so that what a stranger would unpack is what was built.
-dist: same-python $(STAMPS)/tools
+# Each wheel through its source distribution, so that what a stranger would unpack is what was built.
+dist: same-python $(STAMPS)/built
 	@$(PIP) install -c constraints.txt build
 	@rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist .
-	$(BIN)/python -m build --no-isolation --outdir dist clients/python
+	for folder in $(ALL); do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	@ls -l dist
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find matchcore broker bench archive pipeline clients tests -name __pycache__ -type d -prune -exec rm -rf {} +
-	find matchcore broker bench -name '*.so' -exec rm -f {} +
-	find matchcore broker bench -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
-	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/npm
+	rm -rf $(ALL:=/build) $(RESEARCH)/build
+	find $(ALL) $(RESEARCH) tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(COMPILED) $(RESEARCH) -name '*.so' -exec rm -f {} +
+	find $(COMPILED) $(RESEARCH) -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f
+	rm -f $(STAMPS)/built $(STAMPS)/installed $(STAMPS)/research $(STAMPS)/npm
 
 distclean: clean
 	rm -rf '$(VENV)'

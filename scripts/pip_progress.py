@@ -1,4 +1,4 @@
-"""pip, quietly, but for a line for each compiled module: `make: building 7 of 31: broker.wire.fanout`.
+"""pip, quietly, but for a line for each compiled module: `make: building 7 of 31: fanlight_broker.wire.fanout`.
 
     pip_progress.py install [what pip takes]
 
@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +17,15 @@ BUILDING = re.compile(r"building '([\w.]+)' extension")  # setuptools' words, wh
 LINES_SHOWN = 100  # of a failed pip: a compiler's error and what led to it
 
 
-def modules(folder: Path) -> int:
-    """How many compiled modules the project in this folder declares."""
-    document = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    return len(document.get("tool", {}).get("setuptools", {}).get("ext-modules", ()))
+def modules(arguments: Sequence[str]) -> int:
+    """How many compiled modules there are in the projects that pip is asked to install: each .pyx is one."""
+    folders = {Path(argument.partition("[")[0]) for argument in arguments}
+    return sum(len([*folder.rglob("*.pyx")]) for folder in folders if (folder / "pyproject.toml").is_file())
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run pip with these arguments in the working directory; its exit code."""
-    total, begun = modules(Path.cwd()), 0
+    total, begun = modules(arguments), 0
     last: deque[str] = deque(maxlen=LINES_SHOWN)
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--verbose", *arguments]
     with subprocess.Popen(

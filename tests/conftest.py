@@ -4,7 +4,7 @@
     def test_other(start_broker): start_broker(slow_policy="drop_newest", outbox_bytes_max=65536)
     def test_third(module_broker): ...                     one for all tests of the file
 
-At the end it is sent SIGTERM and must exit within bench.launch.STOP_SECONDS with code 0; a test also fails
+At the end it is sent SIGTERM and must exit within fanlight_bench.launch.STOP_SECONDS with code 0; a test also fails
 when its broker logged an error or a traceback. A test that provokes one sets `may_complain` on its broker.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from bench.launch import Broker
+from fanlight_bench.launch import Broker
 from tests.certificates import Certificates
 
 StartBroker = Callable[..., "TestBroker"]

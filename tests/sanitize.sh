@@ -3,8 +3,8 @@
 #
 #     tests/sanitize.sh [pytest arguments]        default: tests/matchcore, and what drives the compiled broker without sockets
 #
-# A copy of the checkout is built in a temporary folder, never in place: every ext-module of
-# pyproject.toml with -fsanitize=address,undefined -O1 and with bounds, wrap-around and None checks
+# A copy of the checkout is built in a temporary folder, never in place: every .pyx of matchcore and
+# of the broker with -fsanitize=address,undefined -O1 and with bounds, wrap-around and None checks
 # compiled in. The tests then run from the copy. PYTHON names the interpreter (default .venv/bin/python);
 # it needs the development dependencies. KEEP=folder builds there and keeps it, for a quicker next run.
 #
@@ -36,35 +36,39 @@ LDFLAGS="-fsanitize=address,undefined" "$python" - <<'PYTHON'
 import contextlib
 import io
 import os
-import tomllib
+from pathlib import Path
 
 from Cython.Build import cythonize
 from Cython.Compiler.Errors import CompileError
 from setuptools import Distribution, Extension
 
-with open("pyproject.toml", "rb") as file:
-    modules = tomllib.load(file)["tool"]["setuptools"].get("ext-modules", [])
-extensions = []
-for module in modules:
-    options = {key.replace("-", "_"): value for key, value in module.items()}
-    arguments = [flag for flag in options.pop("extra_compile_args", []) if not flag.startswith("-O")]
-    extensions.append(Extension(**options, extra_compile_args=[*arguments, "-O1"]))
-checks = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
-compiled = []
-for extension in extensions:
-    try:
-        # A None check may raise, so Cython refuses it where a class is used without the GIL.
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            compiled += cythonize([extension], compiler_directives={**checks, "nonecheck": True}, quiet=True)
-    except CompileError:
-        print(f"sanitize: {extension.name} is compiled without None checks")
-        compiled += cythonize([extension], compiler_directives=checks, quiet=True)
-distribution = Distribution({"name": "sanitized", "ext_modules": compiled})
-command = distribution.get_command_obj("build_ext")
-command.inplace = True
-command.parallel = os.cpu_count()  # one after the other it is a quarter of an hour
-command.ensure_finalized()
-command.run()
+CHECKS = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
+
+
+def build(package):
+    """Build all modules of a package in place; the working directory is the distribution's."""
+    compiled = []
+    for path in sorted(Path(package).rglob("*.pyx")):
+        extension = Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=["-O1"])
+        try:
+            # A None check may raise, so Cython refuses it where a class is used without the GIL.
+            with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+                compiled += cythonize([extension], compiler_directives={**CHECKS, "nonecheck": True}, quiet=True)
+        except CompileError:
+            print(f"sanitize: {extension.name} is compiled without None checks")
+            compiled += cythonize([extension], compiler_directives=CHECKS, quiet=True)
+    distribution = Distribution({"name": "sanitized", "ext_modules": compiled})
+    command = distribution.get_command_obj("build_ext")
+    command.inplace = True
+    command.parallel = os.cpu_count()  # one after the other it is a quarter of an hour
+    command.ensure_finalized()
+    command.run()
+
+
+tree = Path.cwd()
+for folder, package in (("matchcore", "matchcore"), ("broker", "fanlight_broker")):
+    os.chdir(tree / folder)
+    build(package)
 PYTHON
 
 compiler=${CC:-gcc}
@@ -72,15 +76,17 @@ LD_PRELOAD="$($compiler -print-file-name=libasan.so) $($compiler -print-file-nam
 export LD_PRELOAD
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export PYTHONMALLOC=malloc PYTHONPATH="$tree" PYTHONDONTWRITEBYTECODE=1
+export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$tree:$tree/matchcore:$tree/broker:$tree/archive:$tree/pipeline:$tree/bench:$tree/clients/python/src"
 # The data sets lie beside the checkout, not beside the copy; without them the tests have samples.
 if [ -z "${FANLIGHT_DATA:-}" ] && [ -d "$root/../shared/data/market" ]; then
     export FANLIGHT_DATA="$root/../shared/data"
 fi
 
 "$python" -c "
-import pathlib, matchcore.filters
-assert pathlib.Path(matchcore.filters.__file__).is_relative_to('$tree'), matchcore.filters.__file__
+import pathlib, matchcore.filters, fanlight_broker.wire.fanout
+for module in (matchcore.filters, fanlight_broker.wire.fanout):
+    assert pathlib.Path(module.__file__).is_relative_to('$tree'), module.__file__
 "
 if [ $# -eq 0 ]; then
     set -- tests/matchcore

@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 # Distributions of ours, which are on no index: whoever installs them by these names may get a stranger's.
-BY_NAME = re.compile(r"pip install[^\n|]*[ '\"](fanlight|fanlight-broker)(?![-\w.])")
-PLACES = ("archive", "bench", "broker", "clients", "docs", "matchcore", "pipeline", "scripts", "README.md",
+BY_NAME = re.compile(r"pip install[^\n|]*[ '\"](matchcore|fanlight(?:-\w+)?)(?![-\w./])")
+PLACES = ("archive", "bench", "broker", "clients", "docs", "matchcore", "pipeline", "research", "scripts", "README.md",
           "Dockerfile", "Makefile", "CONTRIBUTING.md")  # fmt: skip
 KINDS = {".py", ".md", ".pyx", ".toml", ".sh", ""}
 
@@ -44,7 +44,7 @@ def test_nobody_is_told_to_install_a_distribution_that_is_on_no_index() -> None:
 
 
 def test_an_archive_without_pyarrow_says_how_to_get_it(tmp_path: Path) -> None:
-    serve = "import sys; from broker.cli import main; sys.exit(main(['serve', '--archive', sys.argv[1]]))"
+    serve = "import sys; from fanlight_broker.cli import main; sys.exit(main(['serve', '--archive', sys.argv[1]]))"
     done = run(tmp_path, "-c", serve, str(tmp_path / "kept"), missing="pyarrow")
     assert done.returncode == 2
     told = done.stdout + done.stderr
@@ -56,7 +56,7 @@ def test_an_archive_without_pyarrow_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_a_pyarrow_that_cannot_be_loaded_is_not_called_absent(tmp_path: Path) -> None:
-    serve = "import sys; from broker.cli import main; sys.exit(main(['serve', '--archive', sys.argv[1]]))"
+    serve = "import sys; from fanlight_broker.cli import main; sys.exit(main(['serve', '--archive', sys.argv[1]]))"
     done = run(tmp_path, "-c", serve, str(tmp_path / "kept"), broken="pyarrow")
     assert done.returncode == 2
     assert "libarrow.so.1: no such file" in done.stdout + done.stderr
@@ -65,14 +65,14 @@ def test_a_pyarrow_that_cannot_be_loaded_is_not_called_absent(tmp_path: Path) ->
 
 @pytest.mark.parametrize("job", ["ohlc", "compact", "workload"])
 def test_a_job_without_pyspark_says_what_to_install(tmp_path: Path, job: str) -> None:
-    done = run(tmp_path, "-m", f"pipeline.jobs.{job}", "--help", missing="pyspark pandas")
+    done = run(tmp_path, "-m", f"fanlight_spark.jobs.{job}", "--help", missing="pyspark pandas")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"python -m pipeline.jobs.{job}: this needs pyspark, pandas, not installed")
+    assert done.stderr.startswith(f"python -m fanlight_spark.jobs.{job}: this needs pyspark, pandas, not installed")
     assert "`make spark`" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_list_of_jobs_needs_no_pyspark(tmp_path: Path) -> None:
-    done = run(tmp_path, "-m", "pipeline.jobs", missing="pyspark pandas pyarrow")
+    done = run(tmp_path, "-m", "fanlight_spark.jobs", missing="pyspark pandas pyarrow")
     assert done.returncode == 0
     assert "traffic" in done.stdout

@@ -5,7 +5,9 @@ pyproject.toml, are applied here to the .pyx and .pxd files; one list of floors 
 """
 
 import ast
+import contextlib
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -21,9 +24,13 @@ CONTRACTS: list[dict[str, Any]] = PYPROJECT["tool"]["importlinter"]["contracts"]
 
 LINES_MAX = 500
 TABLES = {"clients/python/tests/make_vectors.py"}  # a vector a line: looked up, not read
-PURE = ("matchcore", "broker/wire", "broker/core", "broker/protocols")  # no I/O, no clock
+# Where `import` begins: a folder for each distribution, and in it the package that it installs.
+SOURCE_ROOTS = ("matchcore", "broker", "archive", "pipeline", "bench", "research/matchers", "clients/python/src")
+BROKER = "broker/fanlight_broker"
+COMPILED_PACKAGES = ("matchcore/matchcore", BROKER, "bench/fanlight_bench", "research/matchers/fanlight_matchers")
+PURE = ("matchcore/matchcore", f"{BROKER}/wire", f"{BROKER}/core", f"{BROKER}/protocols")  # no I/O, no clock
 PROTOCOL_WORDS = {"mqtt", "amqp", "native"}
-SYNTAX_FILES = {"broker/core/topics.py"}  # the names of the topic syntaxes are matchcore's words
+SYNTAX_FILES = {"broker/fanlight_broker/core/topics.py"}  # the names of the topic syntaxes are matchcore's words
 
 STRINGS_AND_COMMENTS = re.compile(
     r'"""(?:\\.|[^\\])*?"""'  # longest quotes first
@@ -46,6 +53,17 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def within(path: Path) -> Path:
+    """The path from the source root on: what `import` sees of it."""
+    (root,) = (root for root in SOURCE_ROOTS if path.is_relative_to(ROOT / root))
+    return path.relative_to(ROOT / root)
+
+
+def module_of(path: Path) -> str:
+    """The module's name."""
+    return ".".join(within(path).with_suffix("").parts)
+
+
 def code_of(path: Path) -> str:
     """The text with its strings and comments blanked out, line numbers kept."""
 
@@ -57,12 +75,12 @@ def code_of(path: Path) -> str:
 
 def compiled_imports(path: Path) -> Iterator[tuple[int, str]]:
     """(line, module) of every import and cimport of a .pyx or .pxd file, relative ones resolved."""
-    package = path.parent.relative_to(ROOT).parts
+    package = within(path.parent).parts
     for number, line in enumerate(code_of(path).splitlines(), 1):
         if match := re.match(r"\s*from\s+(\.*)([\w.]*)\s+c?import\s+(.+)", line):
             base = list(package[: len(package) - len(match[1]) + 1]) if match[1] else []
             module = ".".join(base + ([match[2]] if match[2] else []))
-            # `from broker.wire cimport outbox` names a module; `from x cimport Class` names a part of x.
+            # `from fanlight_broker.wire cimport outbox` names a module; `from x cimport Class` names a part of x.
             for part in re.findall(r"(\w+)(?:\s+as\s+\w+)?", match[3]):
                 yield number, f"{module}.{part}"
         elif match := re.match(r"\s*c?import\s+([\w., ]+)", line):
@@ -101,15 +119,15 @@ def test_the_import_contracts_hold() -> None:
 
 def test_every_module_of_the_broker_has_a_floor() -> None:
     modules = {
-        f"broker.{path.stem}"
-        for path in (ROOT / "broker").iterdir()
+        f"fanlight_broker.{path.stem}"
+        for path in (ROOT / BROKER).iterdir()
         if (path.suffix in (".py", ".pyx") and path.stem != "__init__") or (path / "__init__.py").exists()
     }
     homeless = sorted(module for module in modules if place(module) is None)
     assert not homeless, f"add these to the layers in pyproject.toml: {homeless}"
 
 
-COMPILED = sources("matchcore", "broker", "bench", suffixes=(".pyx", ".pxd"))
+COMPILED = sources(*COMPILED_PACKAGES, suffixes=(".pyx", ".pxd"))
 
 
 def test_there_are_compiled_modules_to_read() -> None:
@@ -118,9 +136,9 @@ def test_there_are_compiled_modules_to_read() -> None:
 
 @pytest.mark.parametrize("path", COMPILED, ids=name)
 def test_cimports_go_down_and_never_to_a_neighbour(path: Path) -> None:
-    here = place(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    here = place(module_of(path))
     if here is None:
-        assert name(path).startswith("bench/")
+        assert name(path).startswith(("bench/", "research/"))
         return
     for line, module in compiled_imports(path):
         there = place(module)
@@ -131,13 +149,13 @@ def test_cimports_go_down_and_never_to_a_neighbour(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COMPILED, ids=name)
 def test_compiled_modules_import_nothing_that_is_forbidden_to_their_package(path: Path) -> None:
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    module = module_of(path)
     banned = set[str]()
     for package, names in forbidden():
         if f"{module}.".startswith(f"{package}."):
             banned |= names
-    if module.startswith("bench.micro."):
-        banned.discard("broker")
+    if module.startswith("fanlight_bench.micro."):
+        banned.discard("fanlight_broker")
     if name(path).startswith(PURE):
         # The same things by their C names.
         banned |= {"libc.time", "posix.time", "posix.unistd", "posix.select", "cpython.pythread"}
@@ -155,7 +173,7 @@ def async_definitions(path: Path) -> list[int]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.AsyncFunctionDef):
             promise = not [one for one in node.body if not isinstance(one, ast.Expr)]
-            if not (promise and name(path) == "broker/core/ports.py"):
+            if not (promise and name(path) == "broker/fanlight_broker/core/ports.py"):
                 found.append(node.lineno)
     return found
 
@@ -168,7 +186,7 @@ def test_there_is_no_coroutine_outside_the_io_folders(folder: str) -> None:
 
 def test_the_core_has_no_name_that_spells_a_protocol() -> None:
     """Its comments may cite a specification; its identifiers and its decisions know none."""
-    for path in sources("broker/core", suffixes=(".py", ".pyx", ".pxd", ".pyi")):
+    for path in sources("broker/fanlight_broker/core", suffixes=(".py", ".pyx", ".pxd", ".pyi")):
         if name(path) in SYNTAX_FILES:
             continue
         for number, line in enumerate(code_of(path).splitlines(), 1):
@@ -178,7 +196,7 @@ def test_the_core_has_no_name_that_spells_a_protocol() -> None:
 
 
 def test_the_core_decides_nothing_by_the_name_of_a_protocol() -> None:
-    for path in sources("broker/core", suffixes=(".py",)):
+    for path in sources("broker/fanlight_broker/core", suffixes=(".py",)):
         if name(path) in SYNTAX_FILES:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -187,34 +205,59 @@ def test_the_core_decides_nothing_by_the_name_of_a_protocol() -> None:
                 assert text.lower() not in PROTOCOL_WORDS, f"{name(path)}:{node.lineno}: {text!r}"
 
 
-PYX = sources("matchcore", "broker", "bench", suffixes=(".pyx",))
+PYX = sources(*COMPILED_PACKAGES, suffixes=(".pyx",))
 
 
 @pytest.mark.parametrize("path", PYX, ids=name)
 def test_a_compiled_module_shows_its_face_and_its_fields(path: Path) -> None:
     assert path.with_suffix(".pyi").exists(), "no .pyi: mypy and editors see nothing of it"
-    # Nobody builds upon the load generators of bench, so their fields are their own.
-    if re.search(r"^cdef class ", code_of(path), re.MULTILINE) and not name(path).startswith("bench/"):
+    # Nobody builds upon the load generators and the contenders, so their fields are their own.
+    if re.search(r"^cdef class ", code_of(path), re.MULTILINE) and not name(path).startswith(("bench/", "research/")):
         assert path.with_suffix(".pxd").exists(), "cdef classes, and no .pxd that explains their fields"
 
 
-def test_every_pyx_is_built_and_everything_built_is_there() -> None:
-    modules = PYPROJECT["tool"]["setuptools"].get("ext-modules", [])
-    built = {module["sources"][0]: module["name"] for module in modules}
-    assert set(built) == {name(path) for path in PYX}
-    for source, module in built.items():
-        assert module == source.removesuffix(".pyx").replace("/", ".")
+SETUPS = sorted({next(root for root in SOURCE_ROOTS if path.is_relative_to(ROOT / root)) for path in PYX})
 
 
-def test_compiler_flags_are_portable() -> None:
+def extensions(folder: str) -> list[Extension]:
+    """What the setup.py of a distribution asks setuptools to build."""
+    asked: list[Extension] = []
+    with contextlib.chdir(ROOT / folder), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("setuptools.setup", lambda ext_modules: asked.extend(ext_modules))
+        runpy.run_path("setup.py")
+    return asked
+
+
+@pytest.mark.parametrize("folder", SETUPS)
+def test_every_pyx_is_built_and_everything_built_is_there(folder: str) -> None:
+    built = {ROOT / folder / module.sources[0]: module.name for module in extensions(folder)}
+    assert built == {path: module_of(path) for path in PYX if path.is_relative_to(ROOT / folder)}
+
+
+@pytest.mark.parametrize("folder", SETUPS)
+def test_compiler_flags_are_portable(folder: str) -> None:
     """What is shipped runs on any machine of its architecture; wide vectors are chosen at run time."""
-    for module in PYPROJECT["tool"]["setuptools"].get("ext-modules", []):
-        flags = module.get("extra-compile-args", []) + module.get("extra-link-args", [])
+    for module in extensions(folder):
+        flags = [*module.extra_compile_args, *module.extra_link_args]
         assert not [flag for flag in flags if flag.startswith(("-march", "-mtune", "-mcpu", "-mavx"))]
 
 
+OLD_NAMES = ("broker", "archive", "pipeline", "bench")
+OLD_IMPORT = re.compile(rf"^\s*(?:from|import|cimport)\s+(?:{'|'.join(OLD_NAMES)})(?:\.[\w.]+)?\s", re.MULTILINE)
+
+
+def test_nothing_is_imported_by_the_name_of_a_top_folder() -> None:
+    """`import broker` succeeds in the checkout, as an empty namespace package: so it is looked for in the text."""
+    assert OLD_IMPORT.search("from broker.core import views\n")
+    assert not OLD_IMPORT.search("from fanlight_broker.core import broker\n")
+    for path in project_files():
+        if path.suffix in (".py", ".pyx", ".pxd", ".pyi"):
+            match = OLD_IMPORT.search(code_of(path))
+            assert match is None, f"{name(path)}: {match and match[0].strip()}"
+
+
 def test_no_file_grows_past_what_one_reads_in_a_sitting() -> None:
-    folders = ("matchcore", "broker", "bench", "archive", "pipeline", "clients", "tests", "scripts")
+    folders = (*SOURCE_ROOTS, "clients", "tests", "scripts")
     lengths = {
         name(path): path.read_text(encoding="utf-8").count("\n")
         for path in sources(*folders, suffixes=(".py", ".pyx", ".pxd", ".pyi", ".sh"))

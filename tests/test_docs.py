@@ -18,17 +18,18 @@ from urllib.parse import unquote
 
 import pytest
 
-from bench.launch import Broker
-from broker.config import keys
-from broker.config.load import OTHER_VARIABLES
 from fanlight import DEFAULT_URL
+from fanlight_bench.launch import Broker
+from fanlight_broker.config import keys
+from fanlight_broker.config.load import OTHER_VARIABLES
 
 PICTURES = (".svg", ".png")
 DEFAULT_MQTT = "//127.0.0.1:1883"
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "clients" / "python" / "README.md"])
+READMES = [*ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md")]
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *READMES})
 
 FENCE = re.compile(r"^(?P<mark><!-- run -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!\!)\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -125,7 +126,7 @@ def test_make_help_names_every_target_one_would_type() -> None:
     assert not {target for target in line.split() if target != "help" and f"make {target}" not in shown}
 
 
-COMMAND = re.compile(r"(?:^|[\s/;|&$(])(fanlightd?|python -m bench(?:\.\w+)?)((?: +(?!\|)[^\s|;&)]+)*)")
+COMMAND = re.compile(r"(?:^|[\s/;|&$(])(fanlightd?|python -m fanlight_bench(?:\.\w+)?)((?: +(?!\|)[^\s|;&)]+)*)")
 
 
 @functools.cache
@@ -145,7 +146,7 @@ def invocations(page: Path) -> Iterator[tuple[str, str, list[str]]]:
             if not words:
                 continue  # the program's name alone
             if program == "fanlight" and words[0] == "bench":
-                program, words = "python -m bench", words[1:]  # which it hands over to
+                program, words = "python -m fanlight_bench", words[1:]  # which it hands over to
                 if not words:
                     continue
             subcommand = words[0] if re.fullmatch(r"[a-z][a-z-]*", words[0]) else ""
@@ -173,7 +174,7 @@ def test_environment_variables_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_paths_of_the_project_exist(page: Path) -> None:
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
-    folders = "matchcore|broker|bench|archive|clients|docs|tests|scripts"
+    folders = "matchcore|broker|bench|archive|pipeline|research|clients|docs|tests|scripts"
     for path in re.findall(rf"`((?:{folders})/[\w./-]*)`", prose):
         assert (ROOT / path).exists(), f"{name(page)} names {path}"
 

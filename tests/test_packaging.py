@@ -1,4 +1,4 @@
-"""Both distributions, built and installed for real: what a stranger gets from a wheel or a source archive.
+"""All distributions, built and installed for real: what a stranger gets from a wheel or a source archive.
 
 The sources are copied aside, made into source distributions, those unpacked and made into wheels, and those
 installed into empty environments. Nothing is downloaded: the libraries they need are linked in from the
@@ -17,26 +17,38 @@ import tempfile
 import tomllib
 import zipfile
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+
+from scripts.dependencies import needed
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE_PACKAGES = Path(sysconfig.get_path("platlib"))
 IGNORED = shutil.ignore_patterns(
-    ".venv*", ".git", "build", "dist", "results", "__pycache__", "*.egg-info", "*.so", ".*_cache"
+    ".venv*", ".git", "build", "dist", "results", "__pycache__", "*.egg-info", "*.so", ".*_cache", "docs", "tests"
 )
-SDK = "clients/python"
+# Distribution -> (its folder, the package in it). In this order each finds what it needs at its build.
+OURS = {
+    "matchcore": ("matchcore", "matchcore"),
+    "fanlight-archive": ("archive", "fanlight_archive"),
+    "fanlight-broker": ("broker", "fanlight_broker"),
+    "fanlight": ("clients/python", "fanlight"),
+    "fanlight-spark": ("pipeline", "fanlight_spark"),
+    "fanlight-bench": ("bench", "fanlight_bench"),
+}
+RESEARCH = "research/matchers"
 
 
 @dataclass(frozen=True, slots=True)
-class Distributions:
-    """The paths of what was built."""
+class Built:
+    """The paths of what was built, by the name of the distribution."""
 
-    broker_archive: Path
-    sdk_archive: Path
-    broker_wheel: Path
-    sdk_wheel: Path
+    archives: dict[str, Path]
+    wheels: dict[str, Path]
 
 
 def run(*command: str | Path, path: Path | None = None) -> str:
@@ -63,115 +75,149 @@ def one(folder: Path, pattern: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
-    """Both source distributions, and the wheels built from them."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """All source distributions, and the wheels built from them."""
     work = tmp_path_factory.mktemp("packaging")
-    shutil.copytree(ROOT, work / "checkout", ignore=IGNORED)
-    for source in (work / "checkout").rglob("*.pyx"):
-        source.with_suffix(".c").unlink(missing_ok=True)  # translated by a build in the checkout
-
-    archives, wheels = work / "archives", work / "wheels"
+    archives: dict[str, Path] = {}
+    wheels: dict[str, Path] = {}
     build = (sys.executable, "-m", "build", "--no-isolation")
-    for project in (work / "checkout", work / "checkout" / SDK):
-        run(*build, "--sdist", "--outdir", archives, project)
-    broker, sdk = one(archives, "fanlight_broker-*.tar.gz"), one(archives, "fanlight-*.tar.gz")
-    for archive in (broker, sdk):
-        with tarfile.open(archive) as opened:
+    for name, (folder, _) in OURS.items():
+        shutil.copytree(ROOT / folder, work / "checkout" / folder, ignore=IGNORED)
+        for source in (work / "checkout" / folder).rglob("*.pyx"):
+            source.with_suffix(".c").unlink(missing_ok=True)  # translated by a build in the checkout
+        file = f"{name.replace('-', '_')}-*"
+        run(*build, "--sdist", "--outdir", work / "archives", work / "checkout" / folder)
+        archives[name] = one(work / "archives", f"{file}.tar.gz")
+        with tarfile.open(archives[name]) as opened:
             opened.extractall(work / "unpacked", filter="data")
-        unpacked = work / "unpacked" / archive.name.removesuffix(".tar.gz")
-        run(*build, "--wheel", "--outdir", wheels, unpacked)
-    return Distributions(broker, sdk, one(wheels, "fanlight_broker-*.whl"), one(wheels, "fanlight-*.whl"))
+        unpacked = work / "unpacked" / archives[name].name.removesuffix(".tar.gz")
+        run(*build, "--wheel", "--outdir", work / "wheels", unpacked)
+        wheels[name] = one(work / "wheels", f"{file}.whl")
+    return Built(archives, wheels)
 
 
 def names_in(archive: Path) -> set[str]:
-    """The files of a source distribution, without the folder they are all in."""
+    """The files of a source distribution, without the folder they are all in; or of a wheel."""
+    if archive.suffix == ".whl":
+        return set(zipfile.ZipFile(archive).namelist())
     with tarfile.open(archive) as opened:
         return {member.name.partition("/")[2] for member in opened if member.isfile()}
 
 
-def tracked(*suffixes: str) -> set[str]:
-    """Our own files with these endings, as paths in the checkout."""
-    folders = ("matchcore", "broker", "bench", "archive", "pipeline", "docs", "tests", "scripts")
-    paths = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.name.endswith(suffixes)}
-    return {path.relative_to(ROOT).as_posix() for path in paths if "results" not in path.parts}
+def ours(folder: str, package: str, *suffixes: str) -> set[str]:
+    """The files of a package with these endings, as paths in a wheel."""
+    root = ROOT / folder / "src" if (ROOT / folder / "src").exists() else ROOT / folder
+    return {
+        path.relative_to(root).as_posix()
+        for path in (root / package).rglob("*")
+        if path.name.endswith(suffixes) and "results" not in path.parts
+    }
 
 
-def test_the_source_archive_has_all_it_takes_to_build_test_and_read(distributions: Distributions) -> None:
-    names = names_in(distributions.broker_archive)
-    wanted = tracked(".py", ".pyx", ".pxd", ".pyi", "py.typed", ".md", ".json", ".sh")
+def project(folder: str) -> dict[str, Any]:
+    """The pyproject.toml of a distribution, or of the root."""
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_source_distribution_has_what_a_build_takes_and_nothing_that_was_built(built: Built, name: str) -> None:
+    folder, package = OURS[name]
+    names = names_in(built.archives[name])
+    inside = "src/" if folder == "clients/python" else ""
+    wanted = {inside + path for path in ours(folder, package, ".py", ".pyx", ".pxd", ".pxi", ".pyi", "py.typed")}
     assert not wanted - names
-    assert {"LICENSE", "README.md", "Makefile", "Dockerfile", "constraints.txt", "conftest.py"} <= names
-    assert {f"{SDK}/pyproject.toml", f"{SDK}/src/fanlight/__init__.py", ".ci/run"} <= names
+    assert {"LICENSE", "README.md", "pyproject.toml"} <= names
+    assert not [path for path in names if path.endswith((".so", ".c", ".pyc"))]
+    if ours(folder, package, ".pyx"):
+        assert "setup.py" in names
 
 
-def test_the_source_archive_has_nothing_that_was_built(distributions: Distributions) -> None:
-    for archive in (distributions.broker_archive, distributions.sdk_archive):
-        assert not [name for name in names_in(archive) if name.endswith((".so", ".pyc"))]
-    translated = {name.removesuffix("pyx") + "c" for name in tracked(".pyx")}
-    assert not translated & names_in(distributions.broker_archive)
-
-
-def test_the_wheels_are_typed_and_carry_their_licence(distributions: Distributions) -> None:
-    for wheel in (distributions.broker_wheel, distributions.sdk_wheel):
-        names = set(zipfile.ZipFile(wheel).namelist())
-        assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-        tops = {name.split("/")[0] for name in names if ".dist-info" not in name}
-        sdk = wheel == distributions.sdk_wheel
-        assert tops == ({"fanlight"} if sdk else {"broker", "matchcore", "bench", "archive", "pipeline"})
-        typed = {top for top in tops if f"{top}/py.typed" in names}
-        assert typed >= tops - {"bench"}
-        assert not [name for name in names if name.endswith((".c", ".pyc"))]
-
-
-def test_the_broker_wheel_has_every_compiled_module_with_its_face(distributions: Distributions) -> None:
-    names = set(zipfile.ZipFile(distributions.broker_wheel).namelist())
+@pytest.mark.parametrize("name", OURS)
+def test_a_wheel_installs_one_package_typed_and_with_its_licence(built: Built, name: str) -> None:
+    folder, package = OURS[name]
+    names = names_in(built.wheels[name])
+    assert {path.split("/")[0] for path in names if ".dist-info" not in path} == {package}
+    assert any(path.endswith(".dist-info/licenses/LICENSE") for path in names)
+    assert not [path for path in names if path.endswith((".c", ".pyc"))]
+    assert ours(folder, package, ".py", ".pyi", "py.typed") <= names
+    assert f"{package}/py.typed" in names or package == "fanlight_bench"
+    # Whoever writes Cython against matchcore needs the declarations; every compiled module is there with its face.
+    assert ours(folder, package, ".pxd") <= names
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    for source in tracked(".pyx"):
+    for source in ours(folder, package, ".pyx"):
         assert source.removesuffix(".pyx") + suffix in names
         assert source.removesuffix("pyx") + "pyi" in names
-    # Who writes Cython against matchcore needs the declarations.
-    assert tracked(".pxd") <= names
 
 
-def test_the_broker_wheel_has_the_data_of_the_demonstration_with_its_licence(
-    distributions: Distributions,
-) -> None:
-    names = set(zipfile.ZipFile(distributions.broker_wheel).namelist())
-    assert {"bench/data/sp500_sample.csv.gz", "bench/data/LICENSE-sp500.txt"} <= names
+def test_the_wheel_of_the_load_generator_has_its_scenarios_its_data_and_its_verb(built: Built) -> None:
+    wheel = zipfile.ZipFile(built.wheels["fanlight-bench"])
+    names = set(wheel.namelist())
+    assert {f"fanlight_bench/data/{name}" for name in ("sp500_sample.csv.gz", "LICENSE-sp500.txt")} <= names
+    assert ours("bench", "fanlight_bench/load", ".toml") <= names
+    (entries,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    assert "[fanlight.commands]\nbench = fanlight_bench.__main__:main" in wheel.read(entries).decode()
 
 
-def test_the_broker_wheel_has_the_scenarios_of_the_load_harness_and_its_verb(distributions: Distributions) -> None:
-    wheel = zipfile.ZipFile(distributions.broker_wheel)
-    assert {path for path in tracked(".toml") if path.startswith("bench/load/")} <= set(wheel.namelist())
-    (entries,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
-    assert "[fanlight.commands]\nbench = bench.__main__:main" in wheel.read(entries).decode()
+def test_the_wheel_of_the_pipeline_has_the_settings_of_sparks_log(built: Built) -> None:
+    assert "fanlight_spark/log4j2.properties" in names_in(built.wheels["fanlight-spark"])
 
 
-def test_what_the_image_is_built_from_is_not_ignored() -> None:
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+def test_what_the_images_are_built_from_is_not_ignored() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
     wanted = {source for sources in copied for source in sources.split()}
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = [line.removeprefix("!") for line in ignored if line.startswith("!")]
-    assert wanted >= {"matchcore", "archive", "pyproject.toml"}
+    assert wanted >= {folder for folder, _ in OURS.values()}
     assert not [path for path in wanted if not any(f"{path}/".startswith(f"{each}/") for each in let_in)]
 
 
-def environment(folder: Path, wheel: Path, libraries: set[str]) -> tuple[Path, Path]:
-    """An environment with one wheel: (its bin folder, a folder with links to `libraries`)."""
+def test_the_image_of_the_broker_has_neither_the_load_generator_nor_the_pipeline() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    stages = dict(re.findall(r"^FROM \S+ AS (\S+)\n(.*?)(?=^FROM|\Z)", text, re.MULTILINE | re.DOTALL))
+    assert "COPY --from=build /opt/fanlight" in stages["broker"]
+    assert not re.findall(r"^COPY (?:bench|pipeline) ", stages["build"], re.MULTILINE)
+
+
+def environment(folder: Path, built: Built, *distributions: str, but: tuple[str, ...] = ()) -> tuple[Path, Path]:
+    """An environment with these of ours: (its bin folder, a folder with links to the libraries that they declare)."""
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
     python = folder / "venv" / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python)
-    run(*pip, "install", "--no-index", "--no-deps", "--quiet", wheel)
+    run(*pip, "install", "--no-index", "--no-deps", "--quiet", *(built.wheels[name] for name in distributions))
     links = folder / "libraries"
     links.mkdir()
-    for library in libraries:
-        for found in [*SITE_PACKAGES.glob(f"{library}"), *SITE_PACKAGES.glob(f"{library}.*")]:
-            (links / found.name).symlink_to(found)
+    libraries, _ = needed([(name, "") for name in distributions])
+    for library in {each for requirement in libraries for each in closure(re.split(r"[<>=]", requirement)[0])} - {*but}:
+        for top in tops(library):
+            link = links / top.name
+            if top.exists() and not link.exists():
+                link.symlink_to(top)
     return python.parent, links
 
 
-def test_matchcore_works_with_numpy_and_nothing_else(distributions: Distributions, tmp_path: Path) -> None:
-    bin, links = environment(tmp_path, distributions.broker_wheel, {"numpy"})
+def closure(library: str) -> set[str]:
+    """A library and the libraries that it needs, by name."""
+    found, waiting = set[str](), [library]
+    while waiting:
+        name = waiting.pop().lower().replace("_", "-")
+        if name in found:
+            continue
+        found.add(name)
+        declared = [Requirement(requirement) for requirement in metadata.requires(name) or ()]
+        waiting += [each.name for each in declared if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return found
+
+
+def tops(library: str) -> set[Path]:
+    """What an installed library has in site-packages."""
+    files = metadata.files(library) or []
+    return {SITE_PACKAGES / file.parts[0] for file in files if file.parts[0] not in ("..", "__pycache__", "examples")}
+
+
+def test_matchcore_works_with_numpy_and_nothing_else(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "matchcore")
+    assert {path.name.partition(".")[0].partition("-")[0] for path in links.iterdir()} == {"numpy"}
     program = """
 import sys, matchcore
 index = matchcore.FilterIndex()
@@ -179,29 +225,86 @@ index.insert("forex.*", 7, syntax="amqp")
 assert index.match("forex/eur", syntax="mqtt") == (7,)
 offsets, ids = index.match_many(["forex.eur", "x"], syntax="amqp")
 assert (offsets.tolist(), ids.tolist()) == ([0, 1, 1], [7])
+assert matchcore.__version__
 loaded = {name.partition(".")[0] for name in sys.modules} - {"matchcore", "numpy", *sys.stdlib_module_names}
 print(sorted(name for name in loaded if not name.startswith(("_", "cython"))))
 """
     assert run(bin / "python", "-c", program, path=links).strip() == "[]"
 
 
-def test_the_sdk_and_its_command_work_with_msgpack_and_nothing_else(
-    distributions: Distributions, tmp_path: Path
-) -> None:
-    bin, links = environment(tmp_path, distributions.sdk_wheel, {"msgpack"})
+def test_the_sdk_and_its_command_work_with_msgpack_and_nothing_else(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "fanlight")
+    assert {path.name.partition("-")[0] for path in links.iterdir()} == {"msgpack"}
     assert "connect" in run(bin / "python", "-c", "import fanlight; print(dir(fanlight))", path=links)
     assert "usage: fanlight" in run(bin / "fanlight", "--help", path=links)
 
 
-def test_the_broker_is_installed_with_its_command(distributions: Distributions, tmp_path: Path) -> None:
-    bin, _ = environment(tmp_path, distributions.broker_wheel, set())
-    # All libraries of the running environment, but not what is installed there by reference: .pth files are
-    # read in an environment's own folder only.
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert f"fanlightd {version}" in run(bin / "fanlightd", "version", path=SITE_PACKAGES)
-    assert "native_port" in run(bin / "fanlightd", "check-config", path=SITE_PACKAGES)
-    where = run(bin / "python", "-c", "import broker.app; print(broker.app.__file__)", path=SITE_PACKAGES)
+def test_the_broker_runs_with_matchcore_and_what_it_declares(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight-broker")
+    version = project("broker")["project"]["version"]
+    assert f"fanlightd {version}" in run(bin / "fanlightd", "version", path=links)
+    assert f"fanlightd {version}" in run(bin / "python", "-m", "fanlight_broker", "version", path=links)
+    assert "native_port" in run(bin / "fanlightd", "check-config", path=links)
+    where = run(bin / "python", "-c", "import fanlight_broker.app as app; print(app.__file__)", path=links)
     assert Path(where.strip()).is_relative_to(tmp_path)
+    plugins = "from fanlight_broker.plugins import AuthenticationFailed; print(AuthenticationFailed.__name__)"
+    assert run(bin / "python", "-c", plugins, path=links).strip() == "AuthenticationFailed"
+
+
+def test_a_broker_without_the_archives_distribution_says_how_to_get_it(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight-broker")
+    arguments = ("serve", "--native-port", "0", "--no-http", "--no-mqtt", "--archive", str(tmp_path / "kept"))
+    done = subprocess.run(
+        [bin / "fanlightd", *arguments], env={**os.environ, "PYTHONPATH": str(links)}, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install ./archive" in done.stdout + done.stderr
+
+
+def test_the_archives_format_works_with_pyarrow_and_nothing_of_ours(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "fanlight-archive")
+    program = "import sys, fanlight_archive as a; a.Writer(sys.argv[1]).close(); print(a.Archive(sys.argv[1]).id)"
+    assert run(bin / "python", "-c", program, tmp_path / "kept", path=links).strip()
+
+
+def test_the_load_generator_runs_without_the_broker(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight", "fanlight-bench")
+    assert "fan-out" in run(bin / "fanlight", "bench", "load", "--list", path=links)
+    assert "usage" in run(bin / "python", "-m", "fanlight_bench.demo", "--help", path=links)
+
+
+def test_the_pipeline_says_what_it_lacks_and_lists_its_jobs_without_spark(built: Built, tmp_path: Path) -> None:
+    bin, links = environment(tmp_path, built, "matchcore", "fanlight-archive", "fanlight", "fanlight-spark")
+    assert "traffic" in run(bin / "python", "-m", "fanlight_spark.jobs", path=links)
+    assert "usage" in run(bin / "python", "-m", "fanlight_spark.snapshot", "--help", path=links)
+
+
+def test_nothing_of_ours_is_installed_under_a_name_that_a_user_may_have() -> None:
+    """In the environment of this checkout: plain paths to source roots, each with one package and no other module."""
+    roots = [Path(line) for file in SITE_PACKAGES.glob("__editable__*.pth") for line in file.read_text().splitlines()]
+    assert {root for root in roots if root.is_relative_to(ROOT)} >= {ROOT / "broker", ROOT / "clients/python/src"}
+    known = {package for _, package in OURS.values()} | {"fanlight_matchers"}
+    for root in roots:
+        packages = {path.parent.name for path in root.glob("*/__init__.py")}
+        assert packages <= known, root
+        assert {path.name for path in root.glob("*.py")} <= {"setup.py"}, root
+    for name, (_, package) in OURS.items():
+        assert metadata.version(name)
+        assert name in metadata.packages_distributions().get(package, [name])
+
+
+def test_all_have_one_version_and_name_each_other_by_it() -> None:
+    folders = [*(folder for folder, _ in OURS.values()), RESEARCH]
+    (version,) = {project(folder)["project"]["version"] for folder in folders}
+    source = "import fanlight_broker, matchcore; print(fanlight_broker.__version__, matchcore.__version__)"
+    assert run(sys.executable, "-c", source).split() == [version, version]
+    for folder in folders:
+        table = project(folder)["project"]
+        groups = [table["dependencies"], *table.get("optional-dependencies", {}).values()]
+        for group in (*groups, project(folder)["build-system"]["requires"]):
+            named = [requirement for requirement in group if re.match(r"matchcore|fanlight", requirement)]
+            assert all(requirement.endswith(f"=={version}") for requirement in named), f"{folder}: {named}"
 
 
 def test_the_constraints_pin_everything_and_name_no_host() -> None:
@@ -209,16 +312,15 @@ def test_the_constraints_pin_everything_and_name_no_host() -> None:
     pins = [line for line in lines if line and not line.startswith("#")]
     assert all(line.count("==") == 1 and not set(line) & set(" :/;@") for line in pins)
 
-    declared: list[str] = []
-    for folder in (ROOT, ROOT / SDK):
-        table = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    declared: list[str] = [requirement for group in project(".")["dependency-groups"].values() for requirement in group]
+    for folder in (*(folder for folder, _ in OURS.values()), RESEARCH):
+        table = project(folder)
         groups = [
             table["project"]["dependencies"],
             *table["project"].get("optional-dependencies", {}).values(),
-            *table.get("dependency-groups", {}).values(),
             table["build-system"]["requires"],
         ]
         declared += [requirement for group in groups for requirement in group]
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in pins}
-    wanted = {requirement.split(">=")[0].split("[")[0].strip().lower() for requirement in declared}
-    assert not wanted - pinned
+    names = {re.split(r"[>=<\[]", requirement)[0].strip().lower() for requirement in declared}
+    assert not names - pinned - {*OURS}

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import matchcore
-from broker.core.broker import Broker
-from broker.core.errors import NotPermitted
-from broker.core.limits import Limits
-from broker.core.subscription import Options, Subscription
-from broker.core.topics import Unspellable, respell
-from broker.protocols.native.format import FORMAT
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.subscription import Options, Subscription
+from fanlight_broker.core.topics import Unspellable, respell
+from fanlight_broker.protocols.native.format import FORMAT
 from matchcore import reference
 from tests.broker.core.parts import at_once
 

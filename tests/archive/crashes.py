@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from archive.files import Disk, File, Piece
+from fanlight_archive.files import Disk, File, Piece
 
 Data = Literal["lost", "kept", "torn", "zeros"]
 Names = Literal["lost", "kept"]

@@ -4,7 +4,7 @@ import errno
 from collections.abc import Sequence
 from pathlib import Path
 
-from archive.files import Disk, File, Piece
+from fanlight_archive.files import Disk, File, Piece
 
 
 class FailingDisk(Disk):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-from archive import MESSAGE
+from fanlight_archive import MESSAGE
 
 SECOND = 1_000_000
 

@@ -8,8 +8,8 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 from pyarrow import ipc
 
-from archive import SCHEMA, Archive, Corrupt, Gone, InUse, UnknownFormat, Writer, topics
-from archive.frames import END
+from fanlight_archive import SCHEMA, Archive, Corrupt, Gone, InUse, UnknownFormat, Writer, topics
+from fanlight_archive.frames import END
 from tests.archive.messages import SECOND, batch, numbers_of, offsets_of
 
 
@@ -197,8 +197,8 @@ def test_an_arrow_stream_of_others_is_not_taken_for_a_segment(folder: Path) -> N
 
 
 def test_an_older_segment_gets_nulls_for_columns_that_it_lacks(folder: Path) -> None:
-    from archive import frames
-    from archive.schema import conform
+    from fanlight_archive import frames
+    from fanlight_archive.schema import conform
 
     older = batch(0, 3).drop_columns(["correlation", "reply_topic"])
     offsets = pa.array([0, 1, 2], pa.int64())
@@ -210,7 +210,7 @@ def test_an_older_segment_gets_nulls_for_columns_that_it_lacks(folder: Path) -> 
 
 
 def test_every_prefix_and_every_changed_byte_of_a_batch_is_not_whole() -> None:
-    from archive import frames
+    from fanlight_archive import frames
 
     pieces = frames.encode(batch(0, 4))
     data = b"".join(bytes(piece) for piece in pieces)
@@ -229,7 +229,7 @@ def test_every_prefix_and_every_changed_byte_of_a_batch_is_not_whole() -> None:
 
 
 def test_a_head_of_any_bytes_is_refused_without_an_error() -> None:
-    from archive import frames
+    from fanlight_archive import frames
 
     data = b"".join(bytes(piece) for piece in frames.encode(batch(0, 1)))
     size = frames.metadata_size(data[:8])

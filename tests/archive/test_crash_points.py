@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from archive import Archive, ArchiveError, Gone, Writer
+from fanlight_archive import Archive, ArchiveError, Gone, Writer
 from tests.archive.crashes import WORLDS, Careless, Data, Names, Recorder, after, left
 from tests.archive.messages import SECOND, batch
 

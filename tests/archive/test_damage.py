@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import Archive, ArchiveError, Corrupt, Gone, Loss, Missing, Writer
-from archive.damage import KEPT_MAX
-from archive.files import Disk, File
-from archive.segment import Place
+from fanlight_archive import Archive, ArchiveError, Corrupt, Gone, Loss, Missing, Writer
+from fanlight_archive.damage import KEPT_MAX
+from fanlight_archive.files import Disk, File
+from fanlight_archive.segment import Place
 from tests.archive.crashes import Careless
 from tests.archive.messages import batch, numbers_of, offsets_of
 

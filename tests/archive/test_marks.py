@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import Archive, Corrupt, Writer, frames
-from archive.manifest import NAME, parse
-from archive.marks import advance, rows_of, trim
-from archive.segment import name_of
+from fanlight_archive import Archive, Corrupt, Writer, frames
+from fanlight_archive.manifest import NAME, parse
+from fanlight_archive.marks import advance, rows_of, trim
+from fanlight_archive.segment import name_of
 from tests.archive.crashes import Careless
 from tests.archive.messages import batch, numbers_of
 
@@ -132,7 +132,7 @@ def test_a_user_with_many_producers_pushes_out_none_of_another(
 def test_a_batch_whose_marks_are_none_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Writer(folder)
     with monkeypatch.context() as patch:
-        patch.setattr("archive.writer.encode", lambda marks: b"no json")
+        patch.setattr("fanlight_archive.writer.encode", lambda marks: b"no json")
         writer.append(batch(0, 3))
     writer.abandon()
     with pytest.raises(Corrupt, match="the marks of the batch at"):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archive import Archive, ArchiveError, Gone, Loss, Missing, Writer
-from archive.files import DiskFile
-from archive.manifest import NAME, parse
+from fanlight_archive import Archive, ArchiveError, Gone, Loss, Missing, Writer
+from fanlight_archive.files import DiskFile
+from fanlight_archive.manifest import NAME, parse
 from tests.archive.disks import FailingDisk
 from tests.archive.messages import batch, numbers_of, offsets_of
 

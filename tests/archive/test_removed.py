@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from archive import Archive, Gone, InUse, Writer
+from fanlight_archive import Archive, Gone, InUse, Writer
 from tests.archive.messages import batch, numbers_of, offsets_of
 
 

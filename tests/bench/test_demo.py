@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from archive import Archive
-from bench.data import make_sample
-from bench.demo import quotes, screen
-from bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
-from bench.demo.ledger import Account, Ledger
-from bench.demo.quotes import Quote
+from fanlight_archive import Archive
+from fanlight_bench.data import make_sample
+from fanlight_bench.demo import quotes, screen
+from fanlight_bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
+from fanlight_bench.demo.ledger import Account, Ledger
+from fanlight_bench.demo.quotes import Quote
 from tests import require
 from tests.conftest import TestBroker
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from bench.__main__ import main as bench
-from bench.demo.__main__ import NO_BROKER
-from bench.demo.__main__ import main as demo
-from bench.launch import START_SECONDS, LaunchError, Patience, Server
+from fanlight_bench.__main__ import main as bench
+from fanlight_bench.demo.__main__ import NO_BROKER
+from fanlight_bench.demo.__main__ import main as demo
+from fanlight_bench.launch import START_SECONDS, LaunchError, Patience, Server
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_a_time_out_that_is_none_is_refused(word: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("scheme", ["fanlight", "mqtt", "nats"])
 def test_a_load_without_a_broker_names_the_address(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("bench.load.generator", reason="needs epoll")
+    pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert bench(["load", "one-to-one", "--url", f"{scheme}://127.0.0.1:{port}"]) == NO_BROKER

@@ -1,4 +1,4 @@
-"""`python -m bench micro`: every bench runs, and says what it promises."""
+"""`python -m fanlight_bench micro`: every bench runs, and says what it promises."""
 
 import json
 import subprocess
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from bench.micro import tables
-from bench.micro.__main__ import BENCHES, OK, WORSE, WRONG, main
-from bench.micro.case import Case, Effort, Group, measured, times
+from fanlight_bench.micro import tables
+from fanlight_bench.micro.__main__ import BENCHES, OK, WORSE, WRONG, main
+from fanlight_bench.micro.case import Case, Effort, Group, measured, times
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run(*arguments: str) -> dict[str, Any]:
     """What it prints on standard output, in a process of its own."""
-    command = [sys.executable, "-m", "bench", "micro", *arguments]
+    command = [sys.executable, "-m", "fanlight_bench", "micro", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
     benches: dict[str, Any] = json.loads(done.stdout)["benches"]
     return benches
@@ -30,7 +30,7 @@ def quick() -> dict[str, Any]:
 
 
 def test_every_bench_of_the_folder_is_found_under_the_one_command() -> None:
-    files = (ROOT / "bench" / "micro").glob("*.py")
+    files = (ROOT / "bench" / "fanlight_bench" / "micro").glob("*.py")
     assert {path.stem for path in files if "\ndef groups(" in path.read_text(encoding="utf-8")} == set(BENCHES)
 
 
@@ -144,7 +144,7 @@ def test_a_run_is_compared_with_an_earlier_one_and_may_fail(
 ) -> None:
     earlier = tmp_path / "before.json"
     earlier.write_text(json.dumps(report(100, 2.0)))
-    monkeypatch.setattr("bench.micro.__main__.measure", lambda names, effort: report(150, 3.0))
+    monkeypatch.setattr("fanlight_bench.micro.__main__.measure", lambda names, effort: report(150, 3.0))
     assert main(["parse", "--against", str(earlier)]) == OK
     assert "SLOWER" in capsys.readouterr().err
     assert main(["parse", "--against", str(earlier), "--fail-above", "20"]) == WORSE

@@ -1,4 +1,4 @@
-"""`python -m bench pipeline` as far as it needs no Spark; tests/pipeline has the rest."""
+"""`python -m fanlight_bench pipeline` as far as it needs no Spark; tests/pipeline has the rest."""
 
 import json
 import subprocess
@@ -9,23 +9,24 @@ from typing import Any
 
 import pytest
 
-from bench.pipeline import messages, tables
-from bench.pipeline.__main__ import BENCHES, MISSING, OK, WRONG, main
-from bench.pipeline.case import Bench, Case, Group, measured, rates
+from fanlight_bench.pipeline import messages, tables
+from fanlight_bench.pipeline.__main__ import BENCHES, MISSING, OK, WRONG, main
+from fanlight_bench.pipeline.case import Bench, Case, Group, measured, rates
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_every_bench_of_the_folder_is_found_under_the_one_command(capsys: pytest.CaptureFixture[str]) -> None:
-    files = (ROOT / "bench" / "pipeline").glob("*.py")
+    files = (ROOT / "bench" / "fanlight_bench" / "pipeline").glob("*.py")
     assert {path.stem for path in files if "\ndef groups(" in path.read_text(encoding="utf-8")} == set(BENCHES)
     assert main(["--list"]) == OK
     assert len(capsys.readouterr().out.splitlines()) == len(BENCHES)
 
 
 def test_what_archiving_costs_is_measured_without_spark(tmp_path: Path) -> None:
-    pytest.importorskip("bench.load.generator", reason="needs epoll")
-    command = [sys.executable, "-m", "bench", "pipeline", "--quick", "--only", "archived", "--folder", str(tmp_path)]
+    pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+    command = [sys.executable, "-m", "fanlight_bench", "pipeline"]
+    command += ["--quick", "--only", "archived", "--folder", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert done.returncode == OK, done.stderr
     (group,) = json.loads(done.stdout)["benches"]["archived"].values()
@@ -57,7 +58,7 @@ def test_the_cases_of_a_group_take_turns_and_a_ratio_is_of_neighbours(tmp_path: 
 def test_what_is_missing_or_wrong_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bench.pipeline.__main__.find_spec", lambda name: None)
+    monkeypatch.setattr("fanlight_bench.pipeline.__main__.find_spec", lambda name: None)
     assert main(["--only", "source"]) == MISSING
     assert "make spark" in capsys.readouterr().err
     assert main(["--only", "teleport"]) == WRONG

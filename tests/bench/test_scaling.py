@@ -1,4 +1,4 @@
-"""`python -m bench scaling`: the curves are measured, bounded, and their page says what the results say."""
+"""`python -m fanlight_bench scaling`: the curves are measured, bounded, and their page says what the results say."""
 
 import importlib.util
 import json
@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.launch import Broker
-from bench.load import spelling
-from bench.load.run import run
-from bench.load.scenario import Background, Scenario
-from bench.scaling import curves, document
-from bench.scaling.__main__ import FAULTY, NO_SERVER, OK, WRONG, main
-from bench.scaling.curves import PROTOCOLS, QUICK, SIZES, points
-from bench.scaling.measure import Misrouted, Plan, TooFewFiles, allow_files, held, measure
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.launch import Broker
+from fanlight_bench.load import spelling
+from fanlight_bench.load.run import run
+from fanlight_bench.load.scenario import Background, Scenario
+from fanlight_bench.scaling import curves, document
+from fanlight_bench.scaling.__main__ import FAULTY, NO_SERVER, OK, WRONG, main
+from fanlight_bench.scaling.curves import PROTOCOLS, QUICK, SIZES, points
+from fanlight_bench.scaling.measure import Misrouted, Plan, TooFewFiles, allow_files, held, measure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_the_quick_mode_measures_a_point_of_every_curve_in_every_protocol() -> None:
-    command = [sys.executable, "-m", "bench", "scaling", "--quick"]
+    command = [sys.executable, "-m", "fanlight_bench", "scaling", "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert done.returncode == OK, done.stderr
     report = json.loads(done.stdout)
@@ -122,7 +122,7 @@ def test_a_load_with_a_fault_is_told_by_the_exit_code(
 ) -> None:
     report = published()
     found: dict[str, Any] = {"points": report["points"], "left_out": []}
-    monkeypatch.setattr("bench.scaling.__main__.measure", lambda points, plan, tell: found)
+    monkeypatch.setattr("fanlight_bench.scaling.__main__.measure", lambda points, plan, tell: found)
     assert main(["--generator-cpu", "99999"]) == OK
     found["points"][0]["faults"] = {"lost": 3}
     assert main(["--generator-cpu", "99999"]) == FAULTY
@@ -148,7 +148,7 @@ def test_the_page_says_what_the_committed_results_say() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib (group bench)")
 def test_the_plots_are_made_for_light_and_dark_and_are_the_same_each_time() -> None:
-    from bench.scaling import plots
+    from fanlight_bench.scaling import plots
 
     drawn = plots.plots(published())
     assert set(drawn) == {f"scaling-{curve}.svg" for curve in SIZES}
@@ -165,7 +165,7 @@ def test_results_are_published_into_the_files_that_are_named(
 ) -> None:
     report = published()
     found = {"points": report["points"], "left_out": []}
-    monkeypatch.setattr("bench.scaling.__main__.measure", lambda points, plan, tell: found)
+    monkeypatch.setattr("fanlight_bench.scaling.__main__.measure", lambda points, plan, tell: found)
     (tmp_path / "scaling.md").write_text("<!-- made: filters -->\nold\n<!-- end -->\nby hand\n")
     results = tmp_path / "of" / "today.json"
     places = ["--docs", str(tmp_path), "--results", str(results), "--generator-cpu", "99999"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import argon2
 import pytest
 
-from broker import __version__
-from broker.auth.password_file import read
-from broker.config import Exit, keys
-from broker.config.explain import markdown
+from fanlight_broker import __version__
+from fanlight_broker.auth.password_file import read
+from fanlight_broker.config import Exit, keys
+from fanlight_broker.config.explain import markdown
 
 Done = subprocess.CompletedProcess[str]
 Run = Callable[..., Done]
@@ -27,7 +27,7 @@ def fanlightd(tmp_path: Path) -> Run:
 
     def run(*arguments: str, stdin: str = "", **variables: str) -> Done:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
-        command = [sys.executable, "-m", "broker", *arguments]
+        command = [sys.executable, "-m", "fanlight_broker", *arguments]
         return subprocess.run(
             command, input=stdin, env=clean | variables, cwd=tmp_path, capture_output=True, text=True, timeout=60
         )  # fmt: skip
@@ -142,7 +142,7 @@ def test_check_config_prints_the_configuration_page(fanlightd: Run) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(fanlightd: Run) -> None:
-    shell = f"{sys.executable} -m broker check-config --markdown | head -n 1; echo ${{PIPESTATUS[0]}}"
+    shell = f"{sys.executable} -m fanlight_broker check-config --markdown | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("# Configuration\n0\n", "")
 
@@ -208,7 +208,7 @@ def at_a_terminal(tmp_path: Path, *answers: str) -> tuple[int, str]:
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(tmp_path)
-        os.execv(sys.executable, [sys.executable, "-m", "broker", "passwd", "users", "alice"])
+        os.execv(sys.executable, [sys.executable, "-m", "fanlight_broker", "passwd", "users", "alice"])
     shown = b""
     remaining = list(answers)
     while True:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.config import (
+from fanlight_broker.config import (
     Key,
     Settings,
     SettingsError,
@@ -19,10 +19,10 @@ from broker.config import (
     reload,
     reloadable_changes,
 )
-from broker.config.explain import effective, markdown
-from broker.config.load import OTHER_VARIABLES, value_of
-from broker.config.values import parse
-from broker.core.limits import Limits
+from fanlight_broker.config.explain import effective, markdown
+from fanlight_broker.config.load import OTHER_VARIABLES, value_of
+from fanlight_broker.config.values import parse
+from fanlight_broker.core.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -270,8 +270,8 @@ def test_what_check_config_prints_is_a_file_with_the_same_settings(tmp_path: Pat
 
 def test_the_configuration_page_is_what_the_declarations_make() -> None:
     page = (ROOT / "docs/configuration.md").read_text()
-    assert page == markdown(), "run: python -m broker.config > docs/configuration.md"
+    assert page == markdown(), "run: python -m fanlight_broker.config > docs/configuration.md"
     done = subprocess.run(
-        [sys.executable, "-m", "broker.config"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "fanlight_broker.config"], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == page

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker.config import Secret, SettingsError, Sources, is_loopback, load
-from broker.config.explain import effective
+from fanlight_broker.config import Secret, SettingsError, Sources, is_loopback, load
+from fanlight_broker.config.explain import effective
 
 
 def problems(**sources: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.config import SettingsError, Sources, apply_reload, load
+from fanlight_broker.config import SettingsError, Sources, apply_reload, load
 
 CERTIFICATE = {"tls_certificate": "broker.pem"}
 REQUIRED = {**CERTIFICATE, "tls_client_ca": "ca.pem", "tls_client_certificates": "required"}

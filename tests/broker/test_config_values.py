@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.config import Key, keys
-from broker.config.values import parse
-from broker.core.limits import SlowPolicy
+from fanlight_broker.config import Key, keys
+from fanlight_broker.config.values import parse
+from fanlight_broker.core.limits import SlowPolicy
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker import doors
-from broker.config import Settings
-from broker.config.settings import Tcp
-from broker.doors import PluginError, methods_of, mqtt_options, new_poller
-from broker.net.flush import Flusher
-from broker.wire.ledger import Ledger
+from fanlight_broker import doors
+from fanlight_broker.config import Settings
+from fanlight_broker.config.settings import Tcp
+from fanlight_broker.doors import PluginError, methods_of, mqtt_options, new_poller
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.wire.ledger import Ledger
 
 
 class Method:

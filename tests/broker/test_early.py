@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from broker import health
-from broker.config import Exit
+from fanlight_broker import health
+from fanlight_broker.config import Exit
 
 SECONDS = 120  # a safety net
 PORTS = ["--native-port", "0", "--http-port", "0", "--mqtt-port", "0", "--mqtt-websocket-port", "0"]
@@ -46,7 +46,7 @@ class Held:
         paths = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
         clean = {name: value for name, value in os.environ.items() if not name.startswith("FANLIGHT_")}
         self.process = subprocess.Popen(
-            [*before, sys.executable, "-m", "broker", *arguments],
+            [*before, sys.executable, "-m", "fanlight_broker", *arguments],
             env={**clean, "PYTHONPATH": paths, "HOLD": where, "SAYS": str(says), "WAITS": str(waits)},
             pass_fds=(says, waits), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -75,7 +75,7 @@ class Held:
             self.process.communicate()
 
 
-@pytest.mark.parametrize("module", ["broker.cli", "broker.app", "uvloop", "aiohttp", "structlog"])
+@pytest.mark.parametrize("module", ["fanlight_broker.cli", "fanlight_broker.app", "uvloop", "aiohttp", "structlog"])
 def test_a_sigterm_while_serve_imports_is_a_stop_in_order(tmp_path: Path, module: str) -> None:
     held = Held(tmp_path, module, "serve", *PORTS)
     try:
@@ -86,7 +86,7 @@ def test_a_sigterm_while_serve_imports_is_a_stop_in_order(tmp_path: Path, module
 
 
 def test_a_sigterm_ends_another_command_as_shells_have_it(tmp_path: Path) -> None:
-    held = Held(tmp_path, "broker.cli", "check-config")
+    held = Held(tmp_path, "fanlight_broker.cli", "check-config")
     try:
         held.process.send_signal(signal.SIGTERM)
         assert held.ended() == (Exit.TERMINATED, "", "")
@@ -95,7 +95,7 @@ def test_a_sigterm_ends_another_command_as_shells_have_it(tmp_path: Path) -> Non
 
 
 def test_an_interrupt_while_it_imports_leaves_no_traceback(tmp_path: Path) -> None:
-    held = Held(tmp_path, "broker.cli", "serve", *PORTS)
+    held = Held(tmp_path, "fanlight_broker.cli", "serve", *PORTS)
     try:
         held.process.send_signal(signal.SIGINT)
         assert held.ended() == (Exit.INTERRUPTED, "", "")
@@ -104,7 +104,8 @@ def test_an_interrupt_while_it_imports_leaves_no_traceback(tmp_path: Path) -> No
 
 
 def test_a_sigterm_is_ignored_where_whoever_started_it_ignores_it(tmp_path: Path) -> None:
-    command = f"trap '' TERM; exec {sys.executable} -c 'from broker import early; early.prepare([]); import signal; " \
+    program = "from fanlight_broker import early; early.prepare([]); import signal; "
+    command = f"trap '' TERM; exec {sys.executable} -c '{program}" \
               "print(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN)'"  # fmt: skip
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=SECONDS)
     assert (done.stdout, done.stderr) == ("True\n", "")
@@ -123,7 +124,7 @@ def test_a_sigterm_reaches_it_as_process_1_of_a_container(tmp_path: Path) -> Non
     # The kernel gives process 1 of a namespace only the signals that it handles: the others are lost.
     if not _may_unshare():
         pytest.skip("no PID namespaces for us here")
-    held = Held(tmp_path, "broker.cli", "serve", *PORTS, before=UNSHARE)
+    held = Held(tmp_path, "fanlight_broker.cli", "serve", *PORTS, before=UNSHARE)
     try:
         (child,) = Path(f"/proc/{held.process.pid}/task/{held.process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGTERM)
@@ -133,7 +134,7 @@ def test_a_sigterm_reaches_it_as_process_1_of_a_container(tmp_path: Path) -> Non
 
 
 def test_it_handles_sigterm_before_it_imports_anything_else_of_the_broker(tmp_path: Path) -> None:
-    held = Held(tmp_path, "broker.cli", "serve", *PORTS)
+    held = Held(tmp_path, "fanlight_broker.cli", "serve", *PORTS)
     try:
         status = Path(f"/proc/{held.process.pid}/status").read_text()
         caught = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt"))
@@ -146,7 +147,7 @@ def test_it_handles_sigterm_before_it_imports_anything_else_of_the_broker(tmp_pa
 def test_it_serves_and_stops_in_order_with_a_closed_standard_stream(closed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = f"exec {sys.executable} -m broker serve {' '.join(PORTS)} --http-port {port}"
+    command = f"exec {sys.executable} -m fanlight_broker serve {' '.join(PORTS)} --http-port {port}"
     process = subprocess.Popen(["sh", "-c", f"{command} {closed}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while health.check(f"http://127.0.0.1:{port}", SECONDS) != Exit.OK:  # its log may go to a stream that is closed
         assert process.poll() is None, process.communicate()

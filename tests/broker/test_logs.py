@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker import logs
-from broker.logs import RateLimit
+from fanlight_broker import logs
+from fanlight_broker.logs import RateLimit
 
 
 class Pipe:

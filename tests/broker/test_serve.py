@@ -15,9 +15,9 @@ from typing import Any
 import argon2
 import pytest
 
-from bench.launch import Broker, fanlightd
-from broker.auth.password_file import set_hash
-from broker.config import Exit
+from fanlight_bench.launch import Broker, fanlightd
+from fanlight_broker.auth.password_file import set_hash
+from fanlight_broker.config import Exit
 
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 Start = Callable[..., Any]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.version import V3, V5
-from broker.wrong_port import EXPECTED, SPOKEN_AT, PortGuide, Spoken, spoken
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.wrong_port import EXPECTED, SPOKEN_AT, PortGuide, Spoken, spoken
 from tests.broker.protocols.mqtt.world import connect
 from tests.system.wire import hello
 

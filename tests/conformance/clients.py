@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.protocols.mqtt.packets import ConnAck, Disconnect, Packet, Publish
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Packet, Publish
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 
 versions = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.protocols.mqtt import lane
-from broker.protocols.mqtt.lane import Lane
+from fanlight_broker.protocols.mqtt import lane
+from fanlight_broker.protocols.mqtt.lane import Lane
 
 
 def plain_lane(*arguments: Any, **options: Any) -> Lane:

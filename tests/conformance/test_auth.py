@@ -4,12 +4,21 @@ from typing import Any
 
 import pytest
 
-from broker.core import errors
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import Auth, ConnAck, Connect, Disconnect, Packet, PingReq, PingResp, Publish
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.core import errors
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import (
+    Auth,
+    ConnAck,
+    Connect,
+    Disconnect,
+    Packet,
+    PingReq,
+    PingResp,
+    Publish,
+)
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 from tests.conformance.clients import assert_closed, lasting, present
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core import errors
-from broker.core.identity import ANONYMOUS, Identity
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.core import errors
+from fanlight_broker.core.identity import ANONYMOUS, Identity
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Disconnect,
     PingReq,
@@ -20,8 +20,8 @@ from broker.protocols.mqtt.packets import (
     Subscription,
     Will,
 )  # fmt: skip
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.conformance.clients import assert_closed, back, lasting, present, versions
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World
 from tests.broker.protocols.world import KIB
 from tests.conformance.clients import back, lasting, payloads, publishes, versions

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.views import Views
-from broker.protocols.mqtt.packets import PubAck
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.protocols.native.connection import NativeConnection
+from fanlight_broker.core.views import Views
+from fanlight_broker.protocols.mqtt.packets import PubAck
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.native.connection import NativeConnection
 from tests.broker.protocols import world as worlds
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.broker.protocols.native.world import Peer as NativePeer

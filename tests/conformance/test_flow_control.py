@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Disconnect,
     PingReq,
@@ -19,8 +19,8 @@ from broker.protocols.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.conformance.clients import assert_closed, back, lasting, payloads, publishes, versions
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, Will
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, Will
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 from tests.conformance.clients import assert_closed, versions
 

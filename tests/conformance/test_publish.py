@@ -2,16 +2,16 @@
 
 import pytest
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import (
     PubAck,
     PubComp,
     Publish,
     PubRec,
 )  # fmt: skip
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 from tests.conformance.clients import back, lasting, payloads, qualities, versions
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.protocols.mqtt.packets import Publish, Subscription
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.packets import Publish, Subscription
+from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import back, lasting, qualities, versions
 

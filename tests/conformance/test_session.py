@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.protocols.mqtt.packets import Disconnect, PubAck, PubComp, Publish, PubRec, PubRel
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.packets import Disconnect, PubAck, PubComp, Publish, PubRec, PubRel
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import assert_closed, back, lasting, payloads, present, publishes, versions
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.packets import (
     Disconnect,
     PubAck,
     PubComp,
@@ -13,8 +13,8 @@ from broker.protocols.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )  # fmt: skip
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World
 from tests.conformance.clients import back, lasting, payloads, publishes, qualities, versions
 

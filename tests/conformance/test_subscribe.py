@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.core.system_topics import SystemTopics
-from broker.core.views import Views
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.core.system_topics import SystemTopics
+from fanlight_broker.core.views import Views
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import (
     PubAck,
     PubComp,
     Publish,
@@ -17,8 +17,8 @@ from broker.protocols.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import assert_closed, back, lasting, payloads, present, qualities, versions
 

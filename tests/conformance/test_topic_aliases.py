@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import Publish
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V5
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import Publish
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V5
 from tests.broker.protocols.mqtt.world import World
 from tests.conformance.clients import assert_closed, back, lasting, payloads, qualities
 

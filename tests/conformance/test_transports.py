@@ -11,10 +11,10 @@ from websockets.asyncio.client import connect as websocket_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import Version
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import Version
 from tests.broker.protocols.mqtt.world import connect, packets_of
 from tests.conformance.clients import versions
 from tests.conftest import TestBroker

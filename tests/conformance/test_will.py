@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from broker.protocols.mqtt.packets import ConnAck, Disconnect, Will
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Will
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 from tests.conformance.clients import back, lasting, versions
 

@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
-from broker.protocols.mqtt.packets import Acknowledgement, Packet, PubAck, PubComp, Publish, PubRec, PubRel
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.packets import Acknowledgement, Packet, PubAck, PubComp, Publish, PubRec, PubRel
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World
 from tests.conformance.clients import assert_closed, back, lasting, payloads, publishes, versions
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["broker", "matchcore.reference"]):
+with atheris.instrument_imports(include=["fanlight_broker", "matchcore.reference"]):
     from tests.broker.protocols.mqtt.corpus import CORPUS
     from tests.fuzz import mqtt_packets, native, topics
 

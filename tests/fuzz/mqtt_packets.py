@@ -5,17 +5,17 @@ packet that came out can be written and is the same when it is read again. Used 
 tests, every octet in turn and by hypothesis, and by atheris for as long as one likes (`make fuzz`).
 """
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.errors import (
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.errors import (
     MalformedPacket,
     PacketError,
     PacketTooLarge,
     ProtocolError,
     UnsupportedProtocol,
 )
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Connect, Packet
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import Connect, Packet
+from fanlight_broker.protocols.mqtt.version import V5, Version
 
 MAXIMUM = 512
 FOUR = {MalformedPacket, ProtocolError, UnsupportedProtocol, PacketTooLarge}

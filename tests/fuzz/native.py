@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 import structlog
 
-from broker.core.broker import Broker
-from broker.core.identity import ANONYMOUS
-from broker.core.limits import Limits
-from broker.protocols.native import frames
-from broker.protocols.native.codec import decode
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.identity import ANONYMOUS
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.protocols.native import frames
+from fanlight_broker.protocols.native.codec import decode
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
 
 HELLO = bytes.fromhex("0000000493010180")
 SUBSCRIBE_TO_ALL = bytes.fromhex("000000069406c001a123")  # subscription 1, "#"

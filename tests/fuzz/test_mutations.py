@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.protocols.native.frames import Type
+from fanlight_broker.protocols.native.frames import Type
 from tests.broker.protocols.native.world import KIB, Peer, World, frame
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"

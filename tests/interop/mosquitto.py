@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.launch import Server
+from fanlight_bench.launch import Server
 from tests.require import command
 
 WAIT_SECONDS = 20.0

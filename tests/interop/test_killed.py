@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.launch import Server
+from fanlight_bench.launch import Server
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.mqttjs_peer import MqttjsPeer, Node
 from tests.interop.paho_peer import PahoPeer

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from bench.matchers import workloads
+from fanlight_bench import workloads
 from matchcore import FilterIndex
 from matchcore.reference import ReferenceFilterIndex, matches
 

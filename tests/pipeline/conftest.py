@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from archive import Writer
+from fanlight_archive import Writer
 from tests import require
 from tests.archive.messages import batch
 
@@ -19,7 +19,7 @@ from tests.archive.messages import batch
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The SparkSession of all tests: quick to start, two cores, and all that it writes below pytest's folder."""
     require.spark()
-    from pipeline.session import local_session
+    from fanlight_spark.session import local_session
 
     folder = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}

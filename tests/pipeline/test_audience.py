@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.snapshot import Snapshot, Subscription
+from fanlight_spark.snapshot import Snapshot, Subscription
 
 BEFORE = Snapshot(
     (
@@ -37,7 +37,7 @@ def messages(spark: Any) -> Any:
 
 def test_who_published_is_asked_for_only_where_a_subscription_has_no_echo(spark: Any) -> None:
     """A broker does not tell it."""
-    from pipeline.deliveries import columns_for, volumes
+    from fanlight_spark.deliveries import columns_for, volumes
 
     wanting = Snapshot((Subscription("a"), Subscription("a", no_echo=True)))
     assert columns_for(BEFORE, BEFORE) == ["topic", "syntax", "value"]
@@ -47,7 +47,7 @@ def test_who_published_is_asked_for_only_where_a_subscription_has_no_echo(spark:
 
 
 def test_audience_gives_each_its_share(messages: Any) -> None:
-    from pipeline.jobs.audience import audience
+    from fanlight_spark.jobs.audience import audience
 
     found = audience(messages, BEFORE)
     filters = {row.subscription: row for row in found.filters.collect()}
@@ -74,7 +74,7 @@ def test_audience_gives_each_its_share(messages: Any) -> None:
 
 
 def test_what_if_says_who_gets_more_who_less_and_what_nobody_gets_any_more(messages: Any) -> None:
-    from pipeline.jobs.whatif import AMOUNTS, what_if
+    from fanlight_spark.jobs.whatif import AMOUNTS, what_if
 
     after = Snapshot(
         (
@@ -103,7 +103,7 @@ def test_what_if_says_who_gets_more_who_less_and_what_nobody_gets_any_more(messa
 
 
 def test_both_from_the_command_line_over_an_archive(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from pipeline.jobs import audience, whatif
+    from fanlight_spark.jobs import audience, whatif
 
     before, after = tmp_path / "before", tmp_path / "after"
     odd, usual = {"filter": "stock.<b>", "client": "<script>"}, {"filter": "stock.#", "client": "c", "no_echo": True}

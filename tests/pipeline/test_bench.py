@@ -1,4 +1,4 @@
-"""`python -m bench pipeline` on Spark: each bench runs, and its ways agree. The rest is in tests/bench."""
+"""`python -m fanlight_bench pipeline` on Spark: each bench runs, and its ways agree. The rest is in tests/bench."""
 
 import argparse
 import re
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bench.pipeline import tables
-from bench.pipeline.__main__ import FAULTY, MISSING, SPARKS, main, measure
-from bench.pipeline.case import Bench
+from fanlight_bench.pipeline import tables
+from fanlight_bench.pipeline.__main__ import FAULTY, MISSING, SPARKS, main, measure
+from fanlight_bench.pipeline.case import Bench
 from tests import require
 
 
@@ -46,7 +46,7 @@ def test_each_case_has_a_rate_and_each_baseline_a_ratio(shared: None, tmp_path: 
 def test_ways_that_do_not_agree_are_an_error(
     shared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bench.pipeline.matching.expression", lambda filter: "^nothing$")
+    monkeypatch.setattr("fanlight_bench.pipeline.matching.expression", lambda filter: "^nothing$")
     assert main(["--quick", "--only", "matching", "--folder", str(tmp_path), "--rows", "1000"]) == FAULTY
     assert re.search(r"rlike finds 0 matches, and not \d+", capsys.readouterr().err)
 
@@ -63,7 +63,7 @@ def test_ways_that_do_not_agree_are_an_error(
 )
 def test_a_filter_as_a_regular_expression_means_the_same(filter: str, yes: list[str], no: list[str]) -> None:
     require.spark()
-    from bench.pipeline.matching import expression
+    from fanlight_bench.pipeline.matching import expression
 
     pattern = re.compile(expression(filter))
     assert all(pattern.search(topic) for topic in yes)
@@ -74,6 +74,6 @@ def test_without_java_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require.spark()
-    monkeypatch.setattr("pipeline.session.has_java", lambda: False)
+    monkeypatch.setattr("fanlight_spark.session.has_java", lambda: False)
     assert main(["--only", "matching"]) == MISSING
     assert "needs a Java 17" in capsys.readouterr().err

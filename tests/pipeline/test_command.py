@@ -11,9 +11,9 @@ from tests.pipeline.conftest import fill
 
 
 def asked(*words: str) -> argparse.Namespace:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
-    return command.parser("some", "About.", "python -m pipeline.jobs.some archive --out x").parse_args([*words])
+    return command.parser("some", "About.", "python -m fanlight_spark.jobs.some archive --out x").parse_args([*words])
 
 
 def offsets(frame: Any) -> list[int]:
@@ -27,7 +27,7 @@ TIMES = ("--from", "1970-01-01T00:10:00", "--until", "1970-01-01T02:10:05+02:00"
 def test_the_same_messages_come_from_an_archive_and_from_parquet(
     spark: Any, folder: Path, tmp_path: Path, kind: str
 ) -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     at = str(folder)
     if kind == "parquet":
@@ -41,7 +41,7 @@ def test_the_same_messages_come_from_an_archive_and_from_parquet(
 
 
 def test_parquet_that_is_no_messages_is_refused(spark: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     spark.range(3).write.parquet(str(tmp_path / "other"))
     with pytest.raises(ValueError, match=r"neither an archive nor messages of one; as Parquet it lacks syntax, topic$"):
@@ -51,7 +51,7 @@ def test_parquet_that_is_no_messages_is_refused(spark: Any, tmp_path: Path) -> N
 
 
 def test_a_fault_is_a_line_and_an_exit_code(spark: Any, folder: Path, capsys: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     def work(spark: Any, options: argparse.Namespace) -> None:
         command.messages(spark, options).count()
@@ -64,7 +64,7 @@ def test_a_fault_is_a_line_and_an_exit_code(spark: Any, folder: Path, capsys: An
     ]:
         assert command.run(parser, work, [*words, "--out", str(tmp_path / "out")], spark) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("python -m pipeline.jobs.some: ")
+        assert line.startswith("python -m fanlight_spark.jobs.some: ")
         assert said in line
     assert command.run(parser, work, [str(folder), "--out", str(tmp_path / "out")], spark) == 0
     among = f"{tmp_path}/"
@@ -74,7 +74,7 @@ def test_a_fault_is_a_line_and_an_exit_code(spark: Any, folder: Path, capsys: An
 
 
 def test_an_interrupt_ends_a_job_without_a_traceback(spark: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     def work(spark: Any, options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
@@ -93,7 +93,7 @@ def test_numbers_that_make_no_sense_are_refused(capsys: Any) -> None:
 def test_results_replace_those_of_an_earlier_run_and_are_computed_once(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     for rows in (5, 3):
         frame = spark.range(rows).withColumn("drawn", F.rand())
@@ -111,14 +111,14 @@ def test_times_without_a_zone_are_utc() -> None:
 
 
 def test_a_report_says_what_it_is_about() -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     options = asked("archive", "--out", "x", "--from", "2026-11-21", "--filter", "stock.#")
     assert command.described(options) == "archive, topics stock.# (amqp), from 2026-11-21 00:00:00 UTC"
 
 
 def test_a_report_does_not_show_the_password_of_a_broker() -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     shown = command.described(asked("fanlight://ann:secret@broker:7420", "--out", "x"))
     assert "secret" not in shown
@@ -126,7 +126,7 @@ def test_a_report_does_not_show_the_password_of_a_broker() -> None:
 
 
 def test_a_stream_of_an_archive_begins_where_it_is_told_to(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     fill(folder, 1000, 10)
     with pytest.raises(ValueError, match="--until is not for a stream"):

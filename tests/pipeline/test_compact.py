@@ -8,20 +8,20 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import MESSAGE, SCHEMA, Writer
+from fanlight_archive import MESSAGE, SCHEMA, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
 from tests.pipeline.killed import run_until_stuck
 
 
 def compact(spark: Any, *arguments: Any, **options: Any) -> list[tuple[int, int]]:
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import compact as job
 
     return [(one.first, one.end) for one in job.compact(spark, *arguments, **options)]
 
 
 def offsets(spark: Any, folder: Path) -> list[int]:
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import compact as job
 
     return sorted(row.offset for row in job.read(spark, folder).select("offset").collect())
 
@@ -30,7 +30,7 @@ def test_closed_segments_become_parquet_and_a_repetition_adds_only_what_is_new(
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
     """The archive has segments of 400, 400 and, open, 200 messages."""
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import compact as job
 
     out = tmp_path / "out"
     assert compact(spark, folder, out) == [(0, 800)]
@@ -66,8 +66,8 @@ def two_hours(folder: Path) -> None:
 
 
 def test_places_are_utc_hours_and_sanitised_roots_bounded_in_number(spark: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import compact as job
-    from pipeline.jobs import filesets
+    from fanlight_spark.jobs import compact as job
+    from fanlight_spark.jobs import filesets
 
     two_hours(tmp_path / "archive")
     out = tmp_path / "out"
@@ -94,7 +94,7 @@ def test_places_are_utc_hours_and_sanitised_roots_bounded_in_number(spark: Any, 
 
 def test_a_root_without_a_folder_gets_none_later(spark: Any) -> None:
     """Else some of its messages would be in `_other` and some not, and who asks for a root would miss the first."""
-    from pipeline.jobs.compact import roots_of
+    from fanlight_spark.jobs.compact import roots_of
 
     def topics(*words: str) -> Any:
         return spark.createDataFrame([(f"{word}.x", "amqp") for word in words], "topic STRING, syntax STRING")
@@ -107,8 +107,8 @@ def test_a_root_without_a_folder_gets_none_later(spark: Any) -> None:
 def test_a_filter_and_an_offset_say_what_is_compacted(
     spark: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.jobs import command
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import command
+    from fanlight_spark.jobs import compact as job
 
     out = tmp_path / "out"
     line = [str(folder), "--out", str(out), "--filter", "stock.*.1", "--up-to", "905"]
@@ -131,7 +131,7 @@ def test_a_filter_and_an_offset_say_what_is_compacted(
 
 
 def test_what_retention_has_taken_is_said_and_can_be_left(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from archive import ArchiveError
+    from fanlight_archive import ArchiveError
 
     out = tmp_path / "out"
     compact(spark, folder, out, up_to=100)
@@ -149,8 +149,8 @@ def test_what_retention_has_taken_is_said_and_can_be_left(spark: Any, folder: Pa
 STUCK = """
 import sys, time
 from pathlib import Path
-from pipeline.jobs import compact
-from pipeline.session import local_session
+from fanlight_spark.jobs import compact
+from fanlight_spark.session import local_session
 
 source, out, work = sys.argv[1:]
 session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})
@@ -181,7 +181,7 @@ def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
     """SIGKILL to the driver, its JVM and its workers, while one set is published and the next is half written."""
-    from pipeline.jobs import filesets
+    from fanlight_spark.jobs import filesets
 
     out = tmp_path / "out"
     run_until_stuck(STUCK, folder, out, tmp_path, work=tmp_path)
@@ -197,8 +197,8 @@ def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or
 
 
 def test_of_an_archive_without_a_closed_segment_other_jobs_read_no_messages(spark: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import command
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import command
+    from fanlight_spark.jobs import compact as job
 
     fill(tmp_path / "archive", 0, 10)
     assert compact(spark, tmp_path / "archive", tmp_path / "out") == []
@@ -209,7 +209,7 @@ def test_of_an_archive_without_a_closed_segment_other_jobs_read_no_messages(spar
 
 
 def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from pipeline.jobs import compact as job
+    from fanlight_spark.jobs import compact as job
 
     assert job.main([str(tmp_path), "--out", str(tmp_path / "out")], spark) == 2
     assert "no archive" in capsys.readouterr().err

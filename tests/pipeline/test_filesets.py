@@ -9,8 +9,8 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from pipeline.jobs import filesets
-from pipeline.jobs.filesets import FileSet, Manifest
+from fanlight_spark.jobs import filesets
+from fanlight_spark.jobs.filesets import FileSet, Manifest
 
 EMPTY = Manifest("an archive", {"archive": "an archive", "epoch": 1, "offset": 0}, 64)
 

@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import MESSAGE, Writer
-from bench.demo import quotes
-from pipeline.jobs.__main__ import jobs
+from fanlight_archive import MESSAGE, Writer
+from fanlight_bench.demo import quotes
+from fanlight_spark.jobs.__main__ import jobs
 from tests import require
 from tests.archive.messages import batch
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-FOLDER = Path(__file__).resolve().parents[2] / "pipeline" / "jobs"
+FOLDER = Path(__file__).resolve().parents[2] / "pipeline" / "fanlight_spark" / "jobs"
 
 
 def test_the_list_has_every_module_that_can_be_run() -> None:
@@ -29,13 +29,13 @@ def test_the_list_has_every_module_that_can_be_run() -> None:
 
 def test_the_list_is_printed_without_spark() -> None:
     # -S and a path of our own: no package is there but the project.
-    command = [sys.executable, "-S", "-m", "pipeline.jobs"]
+    command = [sys.executable, "-S", "-m", "fanlight_spark.jobs"]
     done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True, check=True, timeout=60)
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
     assert listed == [name for name, _ in jobs()]
 
 
-COMMAND = re.compile(r"python -m pipeline\.jobs\.(\w+) ([^\n|]*)")
+COMMAND = re.compile(r"python -m fanlight_spark\.jobs\.(\w+) ([^\n|]*)")
 COMMANDS = sorted(
     {(name, words.partition("#")[0]) for page in DOCS.glob("*.md") for name, words in COMMAND.findall(page.read_text())}
 )
@@ -45,7 +45,7 @@ COMMANDS = sorted(
 def test_a_command_of_the_documents_is_one(name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as its arguments go; nothing is run."""
     require.spark()
-    from pipeline.jobs import command
+    from fanlight_spark.jobs import command
 
     asked: list[argparse.Namespace] = []
 
@@ -56,7 +56,7 @@ def test_a_command_of_the_documents_is_one(name: str, words: str, monkeypatch: p
 
     monkeypatch.setattr(command, "run", run)
     given = shlex.split(words.replace("\\\n", " "))
-    assert importlib.import_module(f"pipeline.jobs.{name}").main(given) == 0
+    assert importlib.import_module(f"fanlight_spark.jobs.{name}").main(given) == 0
     assert asked or "--help" in given
 
 
@@ -69,7 +69,7 @@ def block(page: str, begins: str) -> str:
 def test_what_docs_pipeline_jobs_shows_of_the_demo_is_what_comes_out(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.jobs import ohlc, traffic
+    from fanlight_spark.jobs import ohlc, traffic
 
     page = (DOCS / "pipeline-jobs.md").read_text()
     published = list(quotes.read())

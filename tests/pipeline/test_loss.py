@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archive import Archive, Corrupt, Gone, Missing, Writer
+from fanlight_archive import Archive, Corrupt, Gone, Missing, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
 from tests.pipeline.test_stream import Query
@@ -77,8 +77,8 @@ def test_a_query_that_has_read_the_damaged_last_batch_is_told(spark: Any, tmp_pa
 
 def part_of(folder: Path, **options: object) -> tuple[Any, Any]:
     """The settings of a source, and one part with all of the archive."""
-    from pipeline.positions import position_at
-    from pipeline.source import COLUMNS, Part, Settings
+    from fanlight_spark.positions import position_at
+    from fanlight_spark.source import COLUMNS, Part, Settings
 
     settings = Settings.of({"path": str(folder), **{name: str(value) for name, value in options.items()}}, COLUMNS)
     with Archive(folder) as archive:
@@ -139,7 +139,7 @@ def test_in_spark_a_damaged_batch_is_an_error_or_left_out(spark: Any, folder: Pa
 
 
 def test_compact_writes_down_what_it_left_out(spark: Any, folder: Path, tmp_path: Path, capsys: Any) -> None:
-    from pipeline.jobs import compact
+    from fanlight_spark.jobs import compact
 
     damage_closed_segment(folder, 2)
     out = tmp_path / "out"
@@ -156,7 +156,7 @@ def test_compact_writes_down_what_it_left_out(spark: Any, folder: Path, tmp_path
 
 
 def test_compact_writes_down_what_was_gone_before_a_set(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from pipeline.jobs import compact
+    from fanlight_spark.jobs import compact
 
     compact.compact(spark, folder, tmp_path, up_to=100)
     writer = Writer(folder)

@@ -70,7 +70,7 @@ def pairs(frame: Any) -> list[tuple[Any, ...]]:
 def test_it_finds_what_the_broker_finds_on_all_of_the_real_data(
     spark: Any, cases: tuple[list[Spelled], list[Spelled], set[tuple[str, str, int]]]
 ) -> None:
-    from pipeline.matching import match_topics
+    from fanlight_spark.matching import match_topics
 
     topics, filters, expected = cases
     rows = [(*each, n) for n, each in enumerate(topics * 2)]
@@ -93,7 +93,7 @@ EXPECTED = [(1, 7), (1, 4_000_000_000), (2, 7), (2, 4_000_000_000), (3, 9), (8, 
 @pytest.mark.parametrize("given", ["triples", "a frame", "an index", "a file"])
 def test_subscriptions_come_in_several_ways(spark: Any, tmp_path: Path, given: str, few: bool) -> None:
     """A topic that is null or none (here too long) matches nothing, and breaks nothing."""
-    from pipeline.matching import match_topics
+    from fanlight_spark.matching import match_topics
 
     index = matchcore.FilterIndex()
     for text, number, syntax in SUBSCRIPTIONS:
@@ -111,7 +111,7 @@ def test_subscriptions_come_in_several_ways(spark: Any, tmp_path: Path, given: s
 
 
 def test_topic_matches_names_the_topics_that_nobody_wants_as_well(spark: Any) -> None:
-    from pipeline.matching import topic_matches
+    from fanlight_spark.matching import topic_matches
 
     messages = spark.createDataFrame(MESSAGES[:4], "topic STRING, n INT")
     assert pairs(topic_matches(messages, SUBSCRIPTIONS).select("topic", "ids")) == [
@@ -120,7 +120,7 @@ def test_topic_matches_names_the_topics_that_nobody_wants_as_well(spark: Any) ->
 
 
 def test_a_stream_is_matched_as_it_passes(spark: Any, folder: Path, tmp_path: Path) -> None:
-    from pipeline.matching import match_topics
+    from fanlight_spark.matching import match_topics
 
     stream = spark.readStream.format("fanlight").option("startingOffsets", "earliest").load(str(folder))
     matched = match_topics(stream, [("stock.#", 1, "amqp"), ("*.*.2", 2, "amqp")], syntax_col="syntax")
@@ -134,7 +134,7 @@ def test_a_stream_is_matched_as_it_passes(spark: Any, folder: Path, tmp_path: Pa
 
 
 def test_what_makes_no_sense_is_refused_before_anything_runs(spark: Any) -> None:
-    from pipeline.matching import match_topics
+    from fanlight_spark.matching import match_topics
 
     messages = spark.createDataFrame([("a", 1)], "topic STRING, subscription INT")
     with pytest.raises(ValueError, match="name another with id_col"):

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import MESSAGE, Writer
+from fanlight_archive import MESSAGE, Writer
 from tests import require
 from tests.archive.messages import batch
 
@@ -41,7 +41,7 @@ WEEK = datetime(2026, 11, 16)
 def test_open_and_close_are_by_the_time_told_and_then_by_offset(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.jobs import ohlc
+    from fanlight_spark.jobs import ohlc
 
     publish(
         tmp_path / "archive",
@@ -73,7 +73,7 @@ def test_open_and_close_are_by_the_time_told_and_then_by_offset(
 
 def test_bars_of_the_real_data_are_those_of_plain_python(spark: Any) -> None:
     """A month of every fifth ticker; published in an order that is not that of time."""
-    from pipeline.jobs import ohlc
+    from fanlight_spark.jobs import ohlc
 
     table = pq.read_table(require.data("market") / "sp500_daily.parquet").to_pylist()
     last = max(row["date"] for row in table)
@@ -101,7 +101,7 @@ def test_bars_of_the_real_data_are_those_of_plain_python(spark: Any) -> None:
 def test_a_stream_writes_each_bar_once_and_drops_and_counts_what_is_too_late(spark: Any, tmp_path: Path) -> None:
     """Batches of two messages. The watermark is two days behind the newest message; Spark drops by that of the batch
     before last, and writes bars by that of the last."""
-    from pipeline.jobs import ohlc
+    from fanlight_spark.jobs import ohlc
 
     folder, out = tmp_path / "archive", tmp_path / "out"
     publish(
@@ -139,7 +139,7 @@ def test_a_stream_writes_each_bar_once_and_drops_and_counts_what_is_too_late(spa
      ("1 hour", "0 days")],
 )  # fmt: skip
 def test_bars_of_weeks_begin_on_mondays(every: str, begin: str) -> None:
-    from pipeline.jobs import ohlc
+    from fanlight_spark.jobs import ohlc
 
     assert ohlc.begin_of(every) == begin
 
@@ -147,7 +147,7 @@ def test_bars_of_weeks_begin_on_mondays(every: str, begin: str) -> None:
 def test_the_command_streams_and_says_what_was_late(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.jobs import ohlc
+    from fanlight_spark.jobs import ohlc
 
     publish(tmp_path / "archive", [payload(0, 10.0), payload(20, 20.0)])
     line = [str(tmp_path / "archive"), "--out", str(tmp_path / "out"), "--stream", "--late", "1 day"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fanlight.sync
-from archive import ArchiveError, Gone
+from fanlight_archive import ArchiveError, Gone
 from tests import require
 from tests.conftest import StartBroker
 from tests.pipeline.conftest import fill
@@ -21,8 +21,8 @@ TOLD = [
 def remote(url: str, filter: str = "#", rows: int = 100, timeout: str = "60") -> Any:
     """What a task or a driver reads with."""
     require.spark()
-    from pipeline.broker import Address
-    from pipeline.remote import Remote
+    from fanlight_spark.broker import Address
+    from fanlight_spark.remote import Remote
 
     return Remote(Address.of({"url": url, "timeout": timeout}), filter, "amqp", rows)
 
@@ -88,7 +88,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, str], sc
     require.spark()
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-    from pipeline.source import Settings
+    from fanlight_spark.source import Settings
 
     name, kind = schema.split(" ")
     field = StructField(name, LongType() if kind == "BIGINT" else StringType())

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipeline.jobs import plots
-from pipeline.jobs.plots import number_text
-from pipeline.jobs.report import Report
+from fanlight_spark.jobs import plots
+from fanlight_spark.jobs.plots import number_text
+from fanlight_spark.jobs.report import Report
 
 EVIL = '<script>alert(1)</script>"&\x00\x1b[31m'
 
@@ -180,7 +180,7 @@ def test_a_candle_that_fell_is_filled_and_the_newest_are_shown() -> None:
 
 def test_the_jobs_report_needs_nothing_but_python() -> None:
     """Neither Spark nor matplotlib: what a report is made with is imported everywhere."""
-    code = "import sys, pipeline.jobs.report; print({'pyspark', 'matplotlib', 'pandas'} & set(sys.modules))"
+    code = "import sys, fanlight_spark.jobs.report; print({'pyspark', 'matplotlib', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"
 

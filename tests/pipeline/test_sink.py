@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 import fanlight.sync
-from archive import Archive
+from fanlight_archive import Archive
 from tests import require
 from tests.conftest import StartBroker, TestBroker
 
@@ -22,7 +22,7 @@ def settings(options: dict[str, Any], columns: str = "topic string, value binary
     require.spark()
     from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType, TimestampType
 
-    from pipeline.sink import Settings
+    from fanlight_spark.sink import Settings
 
     header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
     kinds = {
@@ -37,8 +37,8 @@ def settings(options: dict[str, Any], columns: str = "topic string, value binary
 
 def publish(options: dict[str, Any], batches: Iterator[Any], *, producer: str | None = None) -> tuple[int, int]:
     """What a task does with its partition: rows, and those that the broker had taken before."""
-    from pipeline.publishing import Marking
-    from pipeline.sink import publish
+    from fanlight_spark.publishing import Marking
+    from fanlight_spark.sink import publish
 
     done = publish(settings(options), batches, "test", None if producer is None else Marking(producer, 0))
     return done.rows, done.repeated

@@ -14,7 +14,7 @@ STUCK = """
 import sys, time
 import fanlight.sync
 from pyspark import TaskContext
-from pipeline.session import local_session
+from fanlight_spark.session import local_session
 
 archive, work, url = sys.argv[1:]  # the addresses of two brokers, and a folder between them
 settings = {
@@ -59,8 +59,8 @@ query.awaitTermination()
 def test_a_query_that_fails_and_is_killed_inside_a_batch_publishes_every_message_once(
     spark: Any, start_broker: StartBroker, folder: Path, tmp_path: Path
 ) -> None:
-    from pipeline.broker import Address
-    from pipeline.remote import Remote
+    from fanlight_spark.broker import Address
+    from fanlight_spark.remote import Remote
 
     received = tmp_path / "received"
     source, broker = start_broker(archive=folder), start_broker(archive=received, archive_receipts=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pipeline.snapshot import Snapshot, SnapshotError, Subscription, main, parse, read, take
+from fanlight_spark.snapshot import Snapshot, SnapshotError, Subscription, main, parse, read, take
 
 HEAD = b'{"snapshot": 1, "taken": "2026-11-21T20:00:00+00:00", "broker": "0.1.0", "from": 0}\n'
 ROWS = [
@@ -116,7 +116,7 @@ def test_without_progress_it_is_given_up_and_nothing_stays(tmp_path: Path, capsy
 def test_an_answer_that_is_none_of_a_broker_is_told_without_the_password(
     line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pipeline.snapshot._open", lambda url, place: BytesIO(HEAD + line))
+    monkeypatch.setattr("fanlight_spark.snapshot._open", lambda url, place: BytesIO(HEAD + line))
     assert main(["http://me:secret@127.0.0.1:7421", str(tmp_path / "taken")]) == 1
     said = capsys.readouterr().err
     assert "http://...@127.0.0.1:7421: " in said

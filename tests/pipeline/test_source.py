@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import MESSAGE, SCHEMA, Writer
+from fanlight_archive import MESSAGE, SCHEMA, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
 

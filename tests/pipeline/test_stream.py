@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archive import Archive, Writer
+from fanlight_archive import Archive, Writer
 from tests.archive.messages import batch
 from tests.pipeline.conftest import fill
 from tests.pipeline.killed import run_until_stuck
@@ -105,7 +105,7 @@ def test_a_checkpoint_is_of_one_archive(spark: Any, folder: Path, tmp_path: Path
 # A query that stops inside its second batch, when it has read some of it: it says so and then waits for its end.
 STUCK = """
 import sys, time
-from pipeline.session import local_session
+from fanlight_spark.session import local_session
 
 archive, work = sys.argv[1:]
 session = local_session("stuck", cores=1, quick=True, settings={"spark.local.dir": work})

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from archive import MESSAGE, Writer
+from fanlight_archive import MESSAGE, Writer
 from matchcore.reference import matches
 from tests import realdata
 from tests.archive.messages import batch
@@ -62,7 +62,7 @@ def summed(rows: list[Any], key: Any) -> dict[Any, tuple[int, int, int]]:
 def test_counts_are_those_of_the_messages_one_by_one(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.jobs import traffic
+    from fanlight_spark.jobs import traffic
 
     rows = real_messages()
     out = tmp_path / "out"
@@ -114,7 +114,7 @@ def copies(topic: str, syntax: str, client: str) -> int:
 
 def test_deliveries_are_the_copies_that_a_broker_makes(spark: Any, tmp_path: Path) -> None:
     """Of a queue group one, of a session's filters one, and none to who publishes and wants no echo."""
-    from pipeline.jobs import traffic
+    from fanlight_spark.jobs import traffic
 
     rows = real_messages()
     file, out = tmp_path / "subscriptions.jsonl", tmp_path / "out"
@@ -132,7 +132,7 @@ def test_deliveries_are_the_copies_that_a_broker_makes(spark: Any, tmp_path: Pat
 
 
 def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_path: Path) -> None:
-    from pipeline.jobs import traffic
+    from fanlight_spark.jobs import traffic
 
     folder = archived(tmp_path / "archive", real_messages()[:3])
     out = tmp_path / "out"
@@ -143,7 +143,7 @@ def test_an_archive_without_a_message_has_a_report_that_says_so(spark: Any, tmp_
 def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
     from collections import namedtuple
 
-    from pipeline.jobs.traffic import OTHERS, _series
+    from fanlight_spark.jobs.traffic import OTHERS, _series
 
     Row = namedtuple("Row", "start root messages")
     one, two = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 21)
@@ -167,7 +167,7 @@ def test_a_line_of_the_plot_is_at_nothing_where_nothing_passed() -> None:
 
 
 def test_the_ends_are_partial_unless_what_was_asked_for_reaches_beyond_them() -> None:
-    from pipeline.jobs.traffic import partial
+    from fanlight_spark.jobs.traffic import partial
 
     hour = timedelta(hours=1)
     first, last = datetime(2026, 11, 21, 20), datetime(2026, 11, 21, 23)

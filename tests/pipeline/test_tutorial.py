@@ -44,7 +44,8 @@ def shell(text: str, folder: Path, spark: Any) -> str:
         words = shlex.split(line)
         if words[:2] == ["make", "demo"]:
             (arguments,) = words[2:]
-            command = [sys.executable, "-m", "bench.demo", "--plain", *shlex.split(arguments.removeprefix("ARGS="))]
+            words = shlex.split(arguments.removeprefix("ARGS="))
+            command = [sys.executable, "-m", "fanlight_bench.demo", "--plain", *words]
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=environment()
             )

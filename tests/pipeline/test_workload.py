@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archive.arrow import pa
-from bench.load.kinds import recording
-from pipeline.jobs.load_making import make
-from pipeline.jobs.load_model import load
+from fanlight_archive.arrow import pa
+from fanlight_bench.load.kinds import recording
+from fanlight_spark.jobs.load_making import make
+from fanlight_spark.jobs.load_model import load
 from tests.without_spark.models import MODEL, SIZES
 
 
 def test_the_model_learned_from_a_made_load_gives_its_parameters_back(spark: Any, tmp_path: Path) -> None:
     """Within what 30,000 messages let one know; the tree and the publishers exactly."""
-    from pipeline.jobs.workload import learn, report
+    from fanlight_spark.jobs.workload import learn, report
 
     begin = datetime(2026, 11, 21, 20, tzinfo=UTC)
     rows = list(make(MODEL, seed=3))
@@ -60,7 +60,7 @@ def test_from_the_command_line_a_model_and_a_recording_and_from_the_model_anothe
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
     """1,000 messages on three topics, one a second."""
-    from pipeline.jobs import workload
+    from fanlight_spark.jobs import workload
 
     assert workload.main([str(folder), "--out", str(tmp_path / "out")], spark) == 0
     model = load(tmp_path / "out" / "model.json")
@@ -80,7 +80,7 @@ def test_from_the_command_line_a_model_and_a_recording_and_from_the_model_anothe
 
 
 def test_messages_that_do_not_tell_who_published_are_one_publishers(spark: Any) -> None:
-    from pipeline.jobs.workload import _seen
+    from fanlight_spark.jobs.workload import _seen
 
     rows = [("a.b", "amqp", datetime(2026, 11, 21, 20, tzinfo=UTC), b"x")] * 2
     frame = spark.createDataFrame(rows, "topic STRING, syntax STRING, timestamp TIMESTAMP, value BINARY")

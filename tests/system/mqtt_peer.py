@@ -12,10 +12,19 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import ConnAck, Packet, PingReq, Publish, SubAck, Subscribe, Subscription, Will
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import (
+    ConnAck,
+    Packet,
+    PingReq,
+    Publish,
+    SubAck,
+    Subscribe,
+    Subscription,
+    Will,
+)
+from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import connect
 from tests.system.wire import WAIT_SECONDS, Closed
 

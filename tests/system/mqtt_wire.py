@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self, TypeVar
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import ConnAck, Connect, Packet
-from broker.protocols.mqtt.version import V5
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, Packet
+from fanlight_broker.protocols.mqtt.version import V5
 from tests.system.wire import WAIT_SECONDS
 
 P = TypeVar("P", bound=Packet)

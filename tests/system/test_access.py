@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.launch import fanlightd
+from fanlight_bench.launch import fanlightd
 from tests.conftest import StartBroker
 from tests.system.views import ask, stats
 from tests.system.wire import Peer, Type, hello, publish, subscribe

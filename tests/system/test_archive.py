@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import fanlight
-from archive import Archive
-from bench.launch import Broker, LaunchError
+from fanlight_archive import Archive
+from fanlight_bench.launch import Broker, LaunchError
 
 needs_prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit(2) is Linux's")
 
@@ -154,7 +154,7 @@ def test_a_filter_that_is_none_is_told_at_the_start(tmp_path: Path) -> None:
 
 
 def test_without_an_archive_pyarrow_is_not_loaded() -> None:
-    program = "import sys, broker.app; print('pyarrow' in sys.modules or 'archive' in sys.modules)"
+    program = "import sys, fanlight_broker.app; print('pyarrow' in sys.modules or 'archive' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"
 

@@ -209,7 +209,7 @@ def test_bench_hands_over_to_the_harness(shell: Shell) -> None:
     code, out, _ = shell("bench", "--help")
     assert code == 0
     assert out.startswith(b"usage: fanlight bench")
-    assert b"python -m bench" not in out
+    assert b"python -m fanlight_bench" not in out
     code, out, _ = shell("bench", "load", "--list")
     assert (code, b"fan-out" in out) == (0, True)
 

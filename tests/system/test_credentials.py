@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.launch import Broker, fanlightd
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import Disconnect
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_bench.launch import Broker, fanlightd
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import Disconnect
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import connect, packets_of
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.mosquitto import Sub, pub, run

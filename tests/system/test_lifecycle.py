@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.launch import Broker, LaunchError, fanlightd
+from fanlight_bench.launch import Broker, LaunchError, fanlightd
 from tests.conftest import StartBroker, TestBroker
 from tests.system.views import KIB, ask, eventually, logged, stats
 from tests.system.wire import SMALL_BUFFER, Peer, Type, number_of, numbered, ping, publish, subscribe

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from broker.net.handshake import UNREAD_BYTES_MAX
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.version import V5
+from fanlight_broker.net.handshake import UNREAD_BYTES_MAX
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.version import V5
 from tests.broker.protocols.mqtt.world import connect
 from tests.certificates import Certificates
 from tests.conftest import StartBroker, TestBroker

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import fanlight
-from archive import Archive
-from bench.launch import Broker
+from fanlight_archive import Archive
+from fanlight_bench.launch import Broker
 from tests.system.test_archive import get
 
 MESSAGES = 600  # of a producer

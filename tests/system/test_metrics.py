@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.launch import Broker
+from fanlight_bench.launch import Broker
 from tests.conftest import StartBroker
 from tests.interop.mosquitto import Sub, pub
 from tests.system.test_credentials import reload

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fanlight
-from broker.protocols.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
+from fanlight_broker.protocols.mqtt.packets import PubAck, Publish, SubAck, Subscribe, Subscription
 from tests.conftest import StartBroker, TestBroker
 from tests.system.mqtt_wire import MqttPeer
 from tests.system.views import KIB, MIB, eventually, logged_once_it_is, stats, view

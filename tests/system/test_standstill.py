@@ -8,8 +8,8 @@ import os
 import signal
 from contextlib import AsyncExitStack
 
-from broker.protocols.mqtt.packets import PingResp, Publish, Will
-from broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.protocols.mqtt.packets import PingResp, Publish, Will
+from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.conftest import StartBroker, TestBroker
 from tests.system.mqtt_peer import MqttPeer
 from tests.system.views import eventually, stats

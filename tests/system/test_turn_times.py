@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import thread_time
 
-from broker.protocols.mqtt.packets import Disconnect, Publish, Subscribe, Subscription, Unsubscribe
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.packets import Disconnect, Publish, Subscribe, Subscription, Unsubscribe
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from tests.conftest import StartBroker, TestBroker
 from tests.system.mqtt_peer import MqttPeer
 from tests.system.views import eventually, stats

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipeline.snapshot import read, take
+from fanlight_spark.snapshot import read, take
 from tests.conftest import StartBroker, TestBroker
 from tests.system.views import KIB, ask, stats, view
 from tests.system.wire import SMALL_BUFFER, WAIT_SECONDS, Peer, Peers, numbered, publish

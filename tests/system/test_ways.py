@@ -17,18 +17,18 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.auth import Credentials, PasswordAuthenticator
-from broker.core.broker import Broker
-from broker.core.connection import ProtocolConnection
-from broker.core.limits import Limits, SlowPolicy
-from broker.net.clock import monotonic
-from broker.net.connection import Connection
-from broker.net.flush import Flusher
-from broker.net.listener import Listener
-from broker.net.poller import Poller
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
-from broker.wire.outbox import Outbox
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.net.connection import Connection
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.listener import Listener
+from fanlight_broker.net.poller import Poller
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.wire.outbox import Outbox
 from tests.system.wire import SMALL_BUFFER, WAIT_SECONDS, Peer, Type, frame, ping, publish, subscribe
 
 KIB = 1024

@@ -17,16 +17,16 @@ from websockets.asyncio.client import connect as websocket_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from broker.auth import Credentials, PasswordAuthenticator
-from broker.core.broker import Broker
-from broker.core.limits import Limits
-from broker.net.clock import monotonic
-from broker.net.flush import Flusher
-from broker.net.listener import Listener
-from broker.net.tls import Tls, TlsFiles
-from broker.net.websocket import WebSocket
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.listener import Listener
+from fanlight_broker.net.tls import Tls, TlsFiles
+from fanlight_broker.net.websocket import WebSocket
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
 from tests.certificates import Certificates
 from tests.system.test_transports import Loop, both_loops, conversation, give_up, run, soon
 from tests.system.wire import (

@@ -1,6 +1,6 @@
 """How a WebSocket ends that the broker closes: at once when the peer has answered its Close (RFC 6455, 7.1.1)."""
 
-from broker.auth import Credentials
+from fanlight_broker.auth import Credentials
 from tests.system.test_websocket import RawPeer, listener, masked
 from tests.system.wire import hello
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 import fanlight
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import ConnAck
-from broker.protocols.mqtt.version import V3, V5
-from broker.wrong_port import TLS_ALERT
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import ConnAck
+from fanlight_broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.wrong_port import TLS_ALERT
 from tests.broker.protocols.mqtt.world import connect, packets_of
 from tests.certificates import Certificates
 from tests.conftest import StartBroker, TestBroker

@@ -12,8 +12,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from bench.launch import Broker
-from bench.procfs import resident_bytes
+from fanlight_bench.launch import Broker
+from fanlight_bench.procfs import resident_bytes
 from tests.system.wire import WAIT_SECONDS
 
 POLL_SECONDS = 0.05

@@ -1,6 +1,6 @@
 """A model of a load, for the tests of what makes loads and of what learns them."""
 
-from pipeline.jobs.load_model import PROBABILITIES, Kind, Level, Model
+from fanlight_spark.jobs.load_model import PROBABILITIES, Kind, Level, Model
 
 SIZES = tuple(round(100 + 200 * each, 3) for each in PROBABILITIES)  # even from 100 to 300 bytes
 PLANT = Kind(

@@ -5,10 +5,10 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.arrow import pa
-from pipeline.coverage import Spelled, coverage, covered
-from pipeline.snapshot import Snapshot, Subscription
-from pipeline.topics import index_of, match_column
+from fanlight_archive.arrow import pa
+from fanlight_spark.coverage import Spelled, coverage, covered
+from fanlight_spark.snapshot import Snapshot, Subscription
+from fanlight_spark.topics import index_of, match_column
 
 WORDS = ("a", "b", "$SYS", "$x")
 

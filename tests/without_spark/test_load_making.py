@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.load.kinds import recording
-from bench.load.speaker import Refused
-from pipeline.jobs.load_making import Message, make, names, scaled, topic, write
-from pipeline.jobs.load_model import PROBABILITIES, Kind, Level, Model, load, zipf
+from fanlight_bench.load.kinds import recording
+from fanlight_bench.load.speaker import Refused
+from fanlight_spark.jobs.load_making import Message, make, names, scaled, topic, write
+from fanlight_spark.jobs.load_model import PROBABILITIES, Kind, Level, Model, load, zipf
 from tests.without_spark.models import MODEL, SIZES
 
 

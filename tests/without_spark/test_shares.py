@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.arrow import pa
-from broker.core.views import Views
-from pipeline.shares import shares, terms_of
-from pipeline.snapshot import Snapshot, Subscription
+from fanlight_archive.arrow import pa
+from fanlight_broker.core.views import Views
+from fanlight_spark.shares import shares, terms_of
+from fanlight_spark.snapshot import Snapshot, Subscription
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import World
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.load import board
-from bench.load.generator import Generator
-from bench.load.result import FAULTS, faults
-from bench.load.scenario import Scenario
-from bench.load.speaker import Speaker, speaker
-from bench.load.spelling import expand
-from bench.load.streams import Streams
-from bench.load.target import parse
+from fanlight_bench.load import board
+from fanlight_bench.load.generator import Generator
+from fanlight_bench.load.result import FAULTS, faults
+from fanlight_bench.load.scenario import Scenario
+from fanlight_bench.load.speaker import Speaker, speaker
+from fanlight_bench.load.spelling import expand
+from fanlight_bench.load.streams import Streams
+from fanlight_bench.load.target import parse
 from tests.bench.load.wire import Wire
 
 Pairs = list[tuple[socket.socket, socket.socket]]

@@ -1,4 +1,4 @@
-"""`python -m bench load`: its figures, its words and its exit codes."""
+"""`python -m fanlight_bench load`: its figures, its words and its exit codes."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.__main__ import main
-from bench.load.command import BAD_COMMAND, FAULTY, INTERRUPTED, NO_SERVER, OK
-from bench.load.result import FAULTS, Result
-from bench.load.run import run as measure
-from bench.load.table import NULL, Run, medians, table
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.__main__ import main
+from fanlight_bench.load.command import BAD_COMMAND, FAULTY, INTERRUPTED, NO_SERVER, OK
+from fanlight_bench.load.result import FAULTS, Result
+from fanlight_bench.load.run import run as measure
+from fanlight_bench.load.table import NULL, Run, medians, table
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import faulty
 
@@ -136,7 +136,7 @@ def test_what_was_measured_is_printed_when_it_is_interrupted(
         runs.append(measure(*arguments, **options))
         return runs[0]
 
-    monkeypatch.setattr("bench.load.command.run", once)
+    monkeypatch.setattr("fanlight_bench.load.command.run", once)
     with faulty(None) as url:
         assert main(["load", "pairs", "--repeats", "3", "--url", url, *ONE, *SHORT]) == INTERRUPTED
     assert len(json.loads(capsys.readouterr().out)["results"]) == 1

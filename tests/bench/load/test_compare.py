@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.__main__ import main
-from bench.load import compare, figures
-from bench.load.command import BAD_COMMAND, FAULTY, OK
-from bench.load.live import Live, text
-from bench.load.run import Progress
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.__main__ import main
+from fanlight_bench.load import compare, figures
+from fanlight_bench.load.command import BAD_COMMAND, FAULTY, OK
+from fanlight_bench.load.live import Live, text
+from fanlight_bench.load.run import Progress
 from tests.bench.load.broker import faulty
 
 COMMAND = ["load", "pairs", "--publishers", "2", "--subscribers", "2", "--topics", "2", "--window", "8", "--batch", "1"]

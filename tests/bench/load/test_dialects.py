@@ -5,12 +5,12 @@ import struct
 import msgpack  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.load import protocol
-from bench.load.mqtt import MQTT_3, MQTT_5
-from bench.load.native import NATIVE
-from bench.load.nats import NATS
-from bench.load.protocol import Damaged, Dialect
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.load import protocol
+from fanlight_bench.load.mqtt import MQTT_3, MQTT_5
+from fanlight_bench.load.native import NATIVE
+from fanlight_bench.load.nats import NATS
+from fanlight_bench.load.protocol import Damaged, Dialect
 
 
 def native(*fields: object) -> bytes:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.load import board
-from bench.load.streams import Streams
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.load import board
+from fanlight_bench.load.streams import Streams
 from tests.bench.load.between import SUBSCRIPTION, TOPIC, Bench, Pairs, fill, make
 from tests.bench.load.wire import WIRES, Wire
 

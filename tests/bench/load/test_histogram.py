@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.load.histogram import Histogram
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.load.histogram import Histogram
 
 TIMES = st.lists(st.integers(0, 2**40 - 1), min_size=1)
 

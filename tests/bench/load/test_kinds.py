@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bench.load.trips", reason="needs epoll")
-from bench.launch import Broker
-from bench.load import scenario as scenarios
-from bench.load.acts import acts
-from bench.load.kinds import retained
-from bench.load.kinds.churner import Churner
-from bench.load.kinds.watch import Watch
-from bench.load.opening import Connection
-from bench.load.result import Result
-from bench.load.run import Plan, Progress, run
-from bench.load.scenario import BadScenario, Scenario
-from bench.load.speak_mqtt import packet, string
-from bench.load.speaker import Refused, speaker
-from bench.load.target import parse
-from bench.load.trips import Trips
+pytest.importorskip("fanlight_bench.load.trips", reason="needs epoll")
+from fanlight_bench.launch import Broker
+from fanlight_bench.load import scenario as scenarios
+from fanlight_bench.load.acts import acts
+from fanlight_bench.load.kinds import retained
+from fanlight_bench.load.kinds.churner import Churner
+from fanlight_bench.load.kinds.watch import Watch
+from fanlight_bench.load.opening import Connection
+from fanlight_bench.load.result import Result
+from fanlight_bench.load.run import Plan, Progress, run
+from fanlight_bench.load.scenario import BadScenario, Scenario
+from fanlight_bench.load.speak_mqtt import packet, string
+from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.target import parse
+from fanlight_bench.load.trips import Trips
 
 PROTOCOLS = ["fanlight", "mqtt", "mqtt5"]
 SMALL = {

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bench.load.mqtt", reason="needs the compiled modules")
-from bench.load import scenario as scenarios
-from bench.load.kinds import recording
-from bench.load.kinds.recording import Event
-from bench.load.kinds.replay import FILLER, Player, copies
-from bench.load.kinds.watch import Watch
-from bench.load.run import Plan
-from bench.load.speak_mqtt import packet, string
-from bench.load.speaker import Refused
-from bench.load.target import parse
+pytest.importorskip("fanlight_bench.load.mqtt", reason="needs the compiled modules")
+from fanlight_bench.load import scenario as scenarios
+from fanlight_bench.load.kinds import recording
+from fanlight_bench.load.kinds.recording import Event
+from fanlight_bench.load.kinds.replay import FILLER, Player, copies
+from fanlight_bench.load.kinds.watch import Watch
+from fanlight_bench.load.run import Plan
+from fanlight_bench.load.speak_mqtt import packet, string
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.target import parse
 
 LINES = """\
 {"at": 12.5, "topic": "site/1/temp", "bytes": 40, "publisher": 7}

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench import frames, null_server
-from bench.launch import Server
-from bench.load import scenario as scenarios
-from bench.load.protocol import GRANTED, WELCOME
-from bench.load.run import Progress, run
-from bench.load.scenario import Background, BadScenario, Scenario
-from bench.load.speaker import Refused, speaker
-from bench.load.target import parse
-from bench.load.usage import broker_pids
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench import frames, null_server
+from fanlight_bench.launch import Server
+from fanlight_bench.load import scenario as scenarios
+from fanlight_bench.load.protocol import GRANTED, WELCOME
+from fanlight_bench.load.run import Progress, run
+from fanlight_bench.load.scenario import Background, BadScenario, Scenario
+from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.target import parse
+from fanlight_bench.load.usage import broker_pids
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import Mistake, faulty
 from tests.conftest import TestBroker

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.load import scenario
-from bench.load.scenario import BadScenario, Scenario
-from bench.load.target import BadUrl, parse
+from fanlight_bench.load import scenario
+from fanlight_bench.load.scenario import BadScenario, Scenario
+from fanlight_bench.load.target import BadUrl, parse
 
 
 @pytest.mark.parametrize("name", scenario.names())

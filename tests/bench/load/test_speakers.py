@@ -7,11 +7,11 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.load.protocol import WELCOME
-from bench.load.scenario import Scenario
-from bench.load.speaker import Frame, Speaker, speaker
-from bench.load.target import parse
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.load.protocol import WELCOME
+from fanlight_bench.load.scenario import Scenario
+from fanlight_bench.load.speaker import Frame, Speaker, speaker
+from fanlight_bench.load.target import parse
 
 
 def speaks(url: str, **changes: Any) -> Speaker:

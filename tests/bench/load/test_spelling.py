@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.load.spelling import Audience, BadTemplate, check, expand, filters, spelled
+from fanlight_bench.load.spelling import Audience, BadTemplate, check, expand, filters, spelled
 from matchcore.reference import matches
 
 LITERAL = st.sampled_from(["a", "b", "{i}", "x{i%2}", "{i/2}"])

@@ -5,12 +5,12 @@ import signal
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.load.run import run
-from bench.load.scenario import BadScenario, Scenario
-from bench.load.speaker import Refused
-from bench.load.target import parse
-from bench.load.workers import Workers
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.load.run import run
+from fanlight_bench.load.scenario import BadScenario, Scenario
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.target import parse
+from fanlight_bench.load.workers import Workers
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import Mistake, faulty
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 
 import msgpack  # type: ignore[import-untyped, unused-ignore]
 
-from bench import frames
+from fanlight_bench import frames
 
 
 class Wire(ABC):

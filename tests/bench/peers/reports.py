@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bench.peers.contenders import CONTENDERS
-from bench.peers.plan import ASKED
-from bench.peers.results import medians
+from fanlight_bench.peers.contenders import CONTENDERS
+from fanlight_bench.peers.plan import ASKED
+from fanlight_bench.peers.results import medians
 
 COST = {  # us a delivery in every scenario
     "fanlight-native": 0.05, "fanlight-mqtt": 0.06, "fanlight-mqtt5": 0.07, "nats-1cpu": 0.15, "nats": 0.2,

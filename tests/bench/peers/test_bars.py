@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.peers import tables
-from bench.peers.bars import Bar, bars
-from bench.peers.contenders import CONTENDERS
+from fanlight_bench.peers import tables
+from fanlight_bench.peers.bars import Bar, bars
+from fanlight_bench.peers.contenders import CONTENDERS
 from tests.bench.peers.reports import report, run
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import procfs
-from bench.launch import LaunchError
-from bench.peers.contenders import peers
-from bench.peers.peer import Peer, free_ports, served
+from fanlight_bench import procfs
+from fanlight_bench.launch import LaunchError
+from fanlight_bench.peers.contenders import peers
+from fanlight_bench.peers.peer import Peer, free_ports, served
 from tests.require import command
 
 PEERS = peers()

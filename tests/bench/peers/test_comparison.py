@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("bench.load.generator", reason="needs epoll")
-from bench.peers import document, results
-from bench.peers.__main__ import OK, WRONG, main
-from bench.peers.drive import drive
-from bench.peers.peer import PATH
-from bench.peers.plan import Asked
+pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
+from fanlight_bench.peers import document, results
+from fanlight_bench.peers.__main__ import OK, WRONG, main
+from fanlight_bench.peers.drive import drive
+from fanlight_bench.peers.peer import PATH
+from fanlight_bench.peers.plan import Asked
 from tests.require import command
 
 SHORT = ["--rounds", "2", "--duration", "0.1", "--warmup", "0.05"]
@@ -73,7 +73,7 @@ def test_who_ends_it_keeps_what_was_run(tmp_path: Path, monkeypatch: pytest.Monk
         runs.append(url)
         return drive(asked, url, duration, warmup, pid)
 
-    monkeypatch.setattr("bench.peers.__main__.drive", ended)
+    monkeypatch.setattr("fanlight_bench.peers.__main__.drive", ended)
     where = ["--results", str(tmp_path / "results"), "--docs", str(tmp_path)]
     assert main(["--scenarios", "B", "--only", "fanlight-mqtt", *SHORT, *where]) == OK
     report = results.load(results.newest(tmp_path / "results"))
@@ -94,7 +94,7 @@ def test_a_scenario_or_a_broker_that_nobody_knows_is_a_wrong_command_line(
 def test_the_list_has_every_scenario_and_says_who_is_not_installed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bench.peers.mosquitto.Mosquitto.program", lambda self: None)
+    monkeypatch.setattr("fanlight_bench.peers.mosquitto.Mosquitto.program", lambda self: None)
     assert main(["--list"]) == OK
     listed = capsys.readouterr().out
     assert "A      fan-out" in listed

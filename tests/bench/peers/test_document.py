@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import bars, document
-from bench.peers.contenders import CONTENDERS
-from bench.peers.plan import ASKED
+from fanlight_bench.peers import bars, document
+from fanlight_bench.peers.contenders import CONTENDERS
+from fanlight_bench.peers.plan import ASKED
 from tests.bench.peers.reports import report, run
 
 PAGE = (document.ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_a_block_that_nobody_makes_is_an_error() -> None:
 
 def test_the_plots_are_the_same_each_time_have_no_date_and_show_everybody() -> None:
     pytest.importorskip("matplotlib", reason="the plots need it")
-    from bench.peers import plots
+    from fanlight_bench.peers import plots
 
     assert set(plots.MARKS) == set(CONTENDERS)
     drawn = plots.plots(report())
@@ -99,14 +99,14 @@ def test_the_plots_are_the_same_each_time_have_no_date_and_show_everybody() -> N
 
 def test_plots_of_a_report_of_one_run_are_drawn_too() -> None:
     pytest.importorskip("matplotlib", reason="the plots need it")
-    from bench.peers import plots
+    from fanlight_bench.peers import plots
 
     assert set(plots.plots(report([run("A", "nats")]))) == set(plots.plots(report()))
 
 
 def test_a_contender_of_an_older_file_is_drawn_and_listed() -> None:
     pytest.importorskip("matplotlib", reason="the plots need it")
-    from bench.peers import plots
+    from fanlight_bench.peers import plots
 
     older = report([run("A", "nats") | {"contender": "aedes"}])
     older["contenders"]["aedes"] = older["contenders"]["nats"] | {"title": "aedes"}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import install
-from bench.peers.amqtt import VERSION, Amqtt
-from bench.peers.mosquitto import Mosquitto
-from bench.peers.nats import Nats, NatsOnOne
+from fanlight_bench.peers import install
+from fanlight_bench.peers.amqtt import VERSION, Amqtt
+from fanlight_bench.peers.mosquitto import Mosquitto
+from fanlight_bench.peers.nats import Nats, NatsOnOne
 
 
 class Gone(Mosquitto):

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bench.launch import LaunchError
-from bench.load import scenario
-from bench.peers import compare, plan
-from bench.peers.contenders import CONTENDERS, Contender
-from bench.peers.peer import Peer, Up
-from bench.peers.plan import ASKED, Asked
+from fanlight_bench.launch import LaunchError
+from fanlight_bench.load import scenario
+from fanlight_bench.peers import compare, plan
+from fanlight_bench.peers.contenders import CONTENDERS, Contender
+from fanlight_bench.peers.peer import Peer, Up
+from fanlight_bench.peers.plan import ASKED, Asked
 
 
 class Pretended(Peer):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers import document, results, tables
-from bench.peers.results import Figured, medians
+from fanlight_bench.peers import document, results, tables
+from fanlight_bench.peers.results import Figured, medians
 from tests.bench.peers.reports import report, run
 
 

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 import uvloop
 
-from broker.admin import AdminServer, Figures
-from broker.auth import Credentials, PasswordAuthenticator
+from fanlight_broker.admin import AdminServer, Figures
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
 
 from .inspected import Inspected
 

@@ -5,8 +5,8 @@ import logging
 import pytest
 from structlog.testing import capture_logs
 
-from broker.admin.gatekeeper import MetricsAccess
-from broker.auth import Credentials
+from fanlight_broker.admin.gatekeeper import MetricsAccess
+from fanlight_broker.auth import Credentials
 
 from .conftest import Serve
 from .test_http import basic

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.admin.gatekeeper import _is_local_name
-from broker.auth import Credentials
+from fanlight_broker.admin.gatekeeper import _is_local_name
+from fanlight_broker.auth import Credentials
 
 from .conftest import Serve, Served
 

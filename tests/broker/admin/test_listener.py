@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.admin.listener import Pace
+from fanlight_broker.admin.listener import Pace
 
 from .conftest import Serve, Served
 
@@ -79,7 +79,7 @@ async def test_a_connection_that_is_kept_alive_ends_in_order_when_its_time_is_ov
 async def test_a_client_that_reads_nothing_loses_its_connection_too(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.admin.listener.FORCE_SECONDS", 0.2)
+    monkeypatch.setattr("fanlight_broker.admin.listener.FORCE_SECONDS", 0.2)
     served = await serve(connection_seconds_max=0.2)
     served.inspected.hot = [{"topic": "x" * 60_000}] * 1_000  # 60 MB, more than sockets hold
     _, writer = await dial(served)

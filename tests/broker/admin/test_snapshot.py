@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from broker.admin.snapshot import CONTENT_TYPE, PLACES
-from broker.auth import Credentials
+from fanlight_broker.admin.snapshot import CONTENT_TYPE, PLACES
+from fanlight_broker.auth import Credentials
 
 from .conftest import Serve, Served
 
@@ -102,7 +102,7 @@ class Places(set[asyncio.Transport]):
 
 
 async def test_a_reader_that_does_not_read_is_cut_off_in_time(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.admin.listener.FORCE_SECONDS", 0.1)
+    monkeypatch.setattr("fanlight_broker.admin.listener.FORCE_SECONDS", 0.1)
     served = await serve(connection_seconds_max=0.2)
     served.inspected.rows = [{"filter": "x" * 10_000} for _ in range(5_000)]  # 50 MB: more than sockets hold
     _, writer = await asyncio.open_connection("127.0.0.1", served.server.port, limit=1_000)

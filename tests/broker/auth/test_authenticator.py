@@ -7,12 +7,12 @@ from pathlib import Path
 import argon2
 import pytest
 
-from broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
-from broker.auth.authenticator import GAUGES
-from broker.auth.hashing import HASHER
-from broker.auth.password_file import set_hash
-from broker.core.errors import AuthenticationFailed
-from broker.core.identity import Identity
+from fanlight_broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
+from fanlight_broker.auth.authenticator import GAUGES
+from fanlight_broker.auth.hashing import HASHER
+from fanlight_broker.auth.password_file import set_hash
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import Identity
 
 HERE = "192.0.2.1"
 CHEAP = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

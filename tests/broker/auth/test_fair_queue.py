@@ -2,9 +2,9 @@
 
 from math import inf
 
-from broker.auth import penalties
-from broker.auth.fair_queue import FairQueue, Place
-from broker.auth.penalties import FREE_OF_ADDRESS, FREE_OF_NAME, Penalties, place_of
+from fanlight_broker.auth import penalties
+from fanlight_broker.auth.fair_queue import FairQueue, Place
+from fanlight_broker.auth.penalties import FREE_OF_ADDRESS, FREE_OF_NAME, Penalties, place_of
 
 
 def place(address: str, user: str = "u", login: bytes = b"") -> Place:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.auth.penalties import FREE_OF_NAME
-from broker.auth.verifier import BUSY, Verifier
-from broker.core.errors import AuthenticationFailed
+from fanlight_broker.auth.penalties import FREE_OF_NAME
+from fanlight_broker.auth.verifier import BUSY, Verifier
+from fanlight_broker.core.errors import AuthenticationFailed
 
 RIGHT = "right"
 GOOD = "192.0.2.1"

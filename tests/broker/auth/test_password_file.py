@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.auth.password_file import PasswordFileError, parse, read, set_hash, why_not_a_user
+from fanlight_broker.auth.password_file import PasswordFileError, parse, read, set_hash, why_not_a_user
 
 # Costs as low as argon2 allows: these tests are about the file.
 HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

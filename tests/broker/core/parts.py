@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.core.broker import Broker
-from broker.core.client import Client
-from broker.core.limits import Limits
-from broker.core.subscription import Options, Subscription
-from broker.protocols.native.format import FORMAT
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.subscription import Options, Subscription
+from fanlight_broker.protocols.native.format import FORMAT
 
 
 class Listener:

@@ -4,16 +4,16 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from broker.core.broker import Broker
-from broker.core.limits import Limits
-from broker.core.publication import Publication
-from broker.core.publishing import Accepted, Direct, Refused
-from broker.core.session import Connect, SessionOptions
-from broker.core.subscription import Subscription
-from broker.core.topics import SYNTAXES
-from broker.core.will import Will
-from broker.wire.fanout import publish
-from broker.wire.message import Format, Message
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import Accepted, Direct, Refused
+from fanlight_broker.core.session import Connect, SessionOptions
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.will import Will
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.message import Format, Message
 from tests.broker.core.parts import Listener, at_once
 from tests.broker.wire.formats import LineFormat
 

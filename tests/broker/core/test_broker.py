@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker.core.clients import new_inbox
-from broker.core.errors import (
+from fanlight_broker.core.clients import new_inbox
+from fanlight_broker.core.errors import (
     InvalidFilter,
     LimitExceeded,
     NoSuchSubscription,
     SubscriptionInUse,
     Unsupported,
 )
-from broker.core.topics import syntax_of
+from fanlight_broker.core.topics import syntax_of
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import World
 from tests.broker.wire.publisher import Publisher

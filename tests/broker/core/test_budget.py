@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.budget import Account
+from fanlight_broker.core.budget import Account
 
 BUDGET, WINDOW = 0.1, 10.0
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.core.errors import LimitExceeded
-from broker.core.retained import CURSOR_BYTES, PART, PLACES_BYTES
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.retained import CURSOR_BYTES, PART, PLACES_BYTES
 from tests.broker.core.sessions import Peer, World
 
 LONG = 1e9

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from broker.core.broker import Broker
-from broker.core.budget import Account
-from broker.core.client import Client
-from broker.core.limits import Limits, SlowPolicy
-from broker.core.views import Views
-from broker.wire.outbox import Outbox
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.budget import Account
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.core.views import Views
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import Listener, at_once, broker_with, connect, subscribe
 from tests.broker.wire.publisher import Publisher
 

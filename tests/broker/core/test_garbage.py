@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.core.client import Client
-from broker.core.marks import Mark
-from broker.wire.message import Message
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.wire.message import Message
 from tests.broker.core.sessions import SYNTAX, World
 
 MANY = 1_000

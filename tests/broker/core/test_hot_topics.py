@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.views import Views
+from fanlight_broker.core.views import Views
 from tests.broker.protocols.native.world import World, frame
 
 

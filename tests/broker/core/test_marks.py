@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.broker import Broker
-from broker.core.client import Client
-from broker.core.errors import NotPermitted
-from broker.core.limits import Limits
-from broker.core.marks import Mark, Marks
-from broker.core.shares import Pot
-from broker.protocols.native.format import FORMAT
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.marks import Mark, Marks
+from fanlight_broker.core.shares import Pot
+from fanlight_broker.protocols.native.format import FORMAT
 from tests.broker.core.parts import Listener, at_once
 
 MARK = st.builds(Mark, st.sampled_from(["", "anna"]), st.sampled_from("pq"), st.integers(0, 2), st.integers(0, 3))

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from broker.core.broker import Broker
-from broker.core.errors import LimitExceeded
-from broker.core.session import SESSION_BYTES, Connect
-from broker.core.subscription import nbytes_of
-from broker.core.will import Will
-from broker.wire.message import Message
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.session import SESSION_BYTES, Connect
+from fanlight_broker.core.subscription import nbytes_of
+from fanlight_broker.core.will import Will
+from fanlight_broker.wire.message import Message
 from tests.broker.core import parts
 from tests.broker.core.sessions import SYNTAX, Peer, World
 from tests.broker.wire.formats import LineFormat

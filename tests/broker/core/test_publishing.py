@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.core.client import Client
-from broker.core.errors import InvalidTopic, NotPermitted
-from broker.core.marks import Mark
-from broker.core.publication import Publication
-from broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
-from broker.core.subscriber import Subscriber
-from broker.wire.fanout import Route, publish
-from broker.wire.message import Message
-from broker.wire.outbox import Outbox
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.errors import InvalidTopic, NotPermitted
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
 
 

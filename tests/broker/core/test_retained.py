@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core import retained
-from broker.core.retained import SLICE
-from broker.wire.message import Message
+from fanlight_broker.core import retained
+from fanlight_broker.core.retained import SLICE
+from fanlight_broker.wire.message import Message
 from matchcore import reference
 from tests.broker.core.sessions import Peer, World
 

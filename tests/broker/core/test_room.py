@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.core.errors import LimitExceeded
-from broker.core.room import ENDED_AT_ONCE
-from broker.core.shares import Pot
-from broker.wire.window import Window
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.room import ENDED_AT_ONCE
+from fanlight_broker.core.shares import Pot
+from fanlight_broker.wire.window import Window
 from tests.broker.core.sessions import World
 
 A, B = {"address": "192.0.2.66"}, {"address": "192.0.2.1"}

@@ -7,12 +7,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.core import router
-from broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
-from broker.core.explain import explain
-from broker.core.subscription import Subscription
-from broker.wire.fanout import Route, Target
-from broker.wire.routes import RouteCache
+from fanlight_broker.core import router
+from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
+from fanlight_broker.core.explain import explain
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.wire.fanout import Route, Target
+from fanlight_broker.wire.routes import RouteCache
 from matchcore import reference
 from tests.broker.core.parts import broker_with, connect, subscribe
 

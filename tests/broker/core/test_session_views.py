@@ -2,8 +2,8 @@
 
 import json
 
-from broker.core.views import COUNTERS, GAUGES, Views
-from broker.wire.message import HOLDER_BYTES
+from fanlight_broker.core.views import COUNTERS, GAUGES, Views
+from fanlight_broker.wire.message import HOLDER_BYTES
 from tests.broker.core.sessions import World
 
 

@@ -6,11 +6,11 @@ from math import inf
 
 import pytest
 
-from broker.core.broker import Broker
-from broker.core.client import Client
-from broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
-from broker.core.limits import Limits
-from broker.core.sessions import ENDED_PER_SWEEP
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.sessions import ENDED_PER_SWEEP
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import Peer, World
 from tests.broker.wire.formats import LineFormat

@@ -10,11 +10,11 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.errors import LimitExceeded
-from broker.core.retained import Entry, nbytes_of, place_bytes
-from broker.core.shares import Pot, principal_of
-from broker.core.subscription import group_name_of, share_bytes
-from broker.wire.message import HOLDER_BYTES, Message
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.retained import Entry, nbytes_of, place_bytes
+from fanlight_broker.core.shares import Pot, principal_of
+from fanlight_broker.core.subscription import group_name_of, share_bytes
+from fanlight_broker.wire.message import HOLDER_BYTES, Message
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import Peer, World
 

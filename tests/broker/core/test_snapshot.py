@@ -1,8 +1,8 @@
 """A snapshot of the subscriptions: each that stays is told once, with all that decides what it gets."""
 
-from broker.core.client import Client
-from broker.core.router import Router
-from broker.core.views import Views
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.router import Router
+from fanlight_broker.core.views import Views
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import World
 

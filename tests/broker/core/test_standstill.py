@@ -1,7 +1,7 @@
 """What a standstill does to times: those of peers stand still with it, and those of messages and sessions go on."""
 
-from broker.core.standstill import PUT_OFF_MOST, Standstills
-from broker.wire.ledger import Ledger
+from fanlight_broker.core.standstill import PUT_OFF_MOST, Standstills
+from fanlight_broker.wire.ledger import Ledger
 
 
 def noted(*times: float, period: float = 0.25) -> tuple[Ledger, Standstills]:

@@ -6,11 +6,11 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]
 import pytest
 
-from broker.core.errors import NotPermitted
-from broker.core.system_topics import DROPPED, LOADS, ROOT, SystemTopics
-from broker.core.topics import SYNTAXES
-from broker.core.views import COUNTERS, Views
-from broker.wire.message import Message
+from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.system_topics import DROPPED, LOADS, ROOT, SystemTopics
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.views import COUNTERS, Views
+from fanlight_broker.wire.message import Message
 from tests.broker.core import parts
 from tests.broker.core.sessions import Peer, World
 

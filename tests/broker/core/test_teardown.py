@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from broker.core.broker import Broker
-from broker.core.limits import Limits
-from broker.core.subscription import Subscription
-from broker.core.teardown import LOOK
-from broker.protocols.native.format import FORMAT
-from broker.wire.fanout import publish
-from broker.wire.message import Message
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.teardown import LOOK
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.message import Message
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import World
 

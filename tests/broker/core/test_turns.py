@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.core.broker import Broker
-from broker.core.limits import Limits
-from broker.core.turns import Turns
-from broker.wire.ledger import Ledger
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.turns import Turns
+from fanlight_broker.wire.ledger import Ledger
 from tests.broker.core.parts import at_once
 
 Soon = list[Callable[[], object]]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from broker.net import acceptor
-from broker.net.acceptor import TcpAcceptor, bind
-from broker.net.flush import Flusher
-from broker.net.poller import Poller
-from broker.wire.ledger import Ledger
+from fanlight_broker.net import acceptor
+from fanlight_broker.net.acceptor import TcpAcceptor, bind
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.poller import Poller
+from fanlight_broker.wire.ledger import Ledger
 from tests.system.test_transports import give_up
 
 V4: Any = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from broker.net.flush import Flusher, Sink
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
+from fanlight_broker.net.flush import Flusher, Sink
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target
 
 

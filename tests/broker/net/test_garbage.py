@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from broker.auth.access import Credentials
-from broker.auth.authenticator import PasswordAuthenticator
-from broker.core.broker import Broker
-from broker.core.connection import ProtocolConnection
-from broker.core.limits import Limits
-from broker.core.ports import Transport
-from broker.net.clock import monotonic
-from broker.net.connection import Connection
-from broker.net.flush import Flusher
-from broker.net.listener import Listener
-from broker.net.poller import Poller
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.auth.access import Credentials
+from fanlight_broker.auth.authenticator import PasswordAuthenticator
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.net.connection import Connection
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.listener import Listener
+from fanlight_broker.net.poller import Poller
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
 
 MANY = 50
 

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 
-from broker.auth import Credentials, PasswordAuthenticator
-from broker.core.broker import Broker
-from broker.core.limits import Limits
-from broker.net.clock import monotonic
-from broker.net.flush import Flusher
-from broker.net.handshake import HANDSHAKES_PER_TURN, HandshakeTurns
-from broker.net.listener import Listener
-from broker.net.tls import Tls, TlsFiles
-from broker.net.websocket import WebSocket
-from broker.protocols.native.connection import NativeConnection
-from broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.auth import Credentials, PasswordAuthenticator
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.handshake import HANDSHAKES_PER_TURN, HandshakeTurns
+from fanlight_broker.net.listener import Listener
+from fanlight_broker.net.tls import Tls, TlsFiles
+from fanlight_broker.net.websocket import WebSocket
+from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.wire.inbox import ReceiveBuffer
 from tests.certificates import Certificates
 from tests.system.test_transports import Loop, both_loops, give_up, run, soon
 from tests.system.wire import Peer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.net.origins import may_connect
+from fanlight_broker.net.origins import may_connect
 
 PAGE = "https://dashboard.example.com"
 

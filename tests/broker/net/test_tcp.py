@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.net.flush import Flusher
-from broker.net.poller import Poller
-from broker.net.tcp import ListeningSocket, Socket
-from broker.protocols.native.lane import Lane
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
+from fanlight_broker.net.flush import Flusher
+from fanlight_broker.net.poller import Poller
+from fanlight_broker.net.tcp import ListeningSocket, Socket
+from fanlight_broker.protocols.native.lane import Lane
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
 from tests.system.test_transports import give_up, soon
 
 MIB = 1 << 20

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.net.tls import Tls, TlsError, TlsFiles, name_of, read
+from fanlight_broker.net.tls import Tls, TlsError, TlsFiles, name_of, read
 from tests.certificates import Certificates
 
 

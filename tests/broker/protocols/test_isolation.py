@@ -6,11 +6,11 @@ What fails is the format of one subscriber, put in its place before it subscribe
 import pytest
 from structlog.testing import capture_logs
 
-from broker.core.content import Content
-from broker.protocols.mqtt.packets import Disconnect, PubAck, Publish, Subscribe, Subscription, Will
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.wire.message import Message
+from fanlight_broker.core.content import Content
+from fanlight_broker.protocols.mqtt.packets import Disconnect, PubAck, Publish, Subscribe, Subscription, Will
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.message import Message
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 from tests.broker.wire.formats import LineFormat

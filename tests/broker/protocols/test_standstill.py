@@ -1,6 +1,6 @@
 """Keep alive and idle time do not count the time in which the broker stood still."""
 
-from broker.protocols.mqtt.packets import PingReq, Will
+from fanlight_broker.protocols.mqtt.packets import PingReq, Will
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from broker.core.broker import Broker
-from broker.core.connection import ProtocolConnection
-from broker.core.errors import FanlightError
-from broker.core.identity import Identity
-from broker.core.limits import Limits
-from broker.wire.inbox import ReceiveBuffer
-from broker.wire.outbox import Outbox
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import at_once
 
 KIB = 1024

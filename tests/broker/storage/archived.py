@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from archive import Archive as Reader
-from archive import Writer
-from broker.core.limits import Durability
-from broker.storage.archive import Archive, Options
+from fanlight_archive import Archive as Reader
+from fanlight_archive import Writer
+from fanlight_broker.core.limits import Durability
+from fanlight_broker.storage.archive import Archive, Options
 from tests.archive.disks import FailingDisk
 from tests.broker.protocols.mqtt.world import World
 from tests.broker.storage.loops import HandLoop

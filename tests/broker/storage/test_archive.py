@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from archive import Writer
-from broker.core.limits import Durability
-from broker.protocols.mqtt.packets import PubAck, Publish
-from broker.protocols.mqtt.version import V5
+from fanlight_archive import Writer
+from fanlight_broker.core.limits import Durability
+from fanlight_broker.protocols.mqtt.packets import PubAck, Publish
+from fanlight_broker.protocols.mqtt.version import V5
 from tests.broker.protocols.native.world import World as NativeWorld
 from tests.broker.protocols.native.world import publish
 from tests.broker.storage.archived import Archived
@@ -207,7 +207,7 @@ def test_a_batch_that_could_not_be_told_is_lost_once_though_a_sync_fails_behind_
     archived.archive.tap.flush()
     archived.loop.run_until(lambda: archived.archive.state.written == 2)
     with monkeypatch.context() as patch:
-        patch.setattr("broker.storage.scribe.batch_of", untold)
+        patch.setattr("fanlight_broker.storage.scribe.batch_of", untold)
         peer.publish("a", b"2", 0)
         archived.archive.tap.flush()
         archived.loop.run_until(lambda: bool(asked))
@@ -222,7 +222,7 @@ def test_a_batch_that_could_not_be_told_is_lost_once_though_a_sync_fails_behind_
 def test_a_disk_that_stays_rotten_is_tried_again_at_its_time_and_not_with_each_batch(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.storage.scribe.RETRY_SECONDS", 3_600.0)
+    monkeypatch.setattr("fanlight_broker.storage.scribe.RETRY_SECONDS", 3_600.0)
     archived = build(durability=Durability.INTERVAL)
     peer, archive = archived.world.connect("p"), archived.archive
     archived.disk.rotten = True
@@ -265,7 +265,7 @@ def test_an_error_that_nobody_thought_of_makes_the_archive_unwell_and_does_not_e
 def test_retention_goes_on_while_nothing_can_be_written_for_it_may_make_room(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.storage.scribe.RETENTION_SECONDS", 0.0)
+    monkeypatch.setattr("fanlight_broker.storage.scribe.RETENTION_SECONDS", 0.0)
     archived = build()
     writer, retained = archived.archive.scribe.writer, []
 
@@ -293,7 +293,7 @@ def test_stopping_writes_what_was_taken_and_closes_the_archive(tmp_path: Path) -
 
 
 def test_stopping_does_not_wait_for_a_disk_that_stays_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.storage.scribe.CLOSE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("fanlight_broker.storage.scribe.CLOSE_SECONDS_MAX", 0.0)
     archived = Archived(tmp_path / "archive")
     archived.world.connect("p").publish("a", b"x", 0)
     archived.disk.full = True

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from archive import Archive as Reader
-from archive import Writer
-from broker.core.limits import Durability
-from broker.core.marks import Mark
-from broker.storage.noted import Noted, merged, octets_of
-from broker.storage.scribe import Load
+from fanlight_archive import Archive as Reader
+from fanlight_archive import Writer
+from fanlight_broker.core.limits import Durability
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.storage.noted import Noted, merged, octets_of
+from fanlight_broker.storage.scribe import Load
 from tests.archive.crashes import WORLDS, Careless, Recorder, after, left
 from tests.broker.protocols.native.test_marks import marked
 from tests.broker.protocols.native.world import World, publish
@@ -187,7 +187,7 @@ def test_a_publisher_that_is_held_back_by_the_archive_does_not_move_its_mark(bui
 def test_more_producers_than_the_metadata_of_a_batch_holds_make_several_batches(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.storage.archive.MARKS_BYTES_MAX", 1_000)
+    monkeypatch.setattr("fanlight_broker.storage.archive.MARKS_BYTES_MAX", 1_000)
     archived = build(world=World, filters=((b"a", "amqp"),))
     spy = archived.archive.scribe.inbox = Spy(archived.archive.scribe.inbox)
     peer = archived.world.connect()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from archive import Archive, Writer
-from broker.core import replay as replays
-from broker.core.content import Content
-from broker.core.limits import Durability
-from broker.protocols.native import convert, frames
-from broker.protocols.native.format import FORMAT
-from broker.storage import replays as reading
+from fanlight_archive import Archive, Writer
+from fanlight_broker.core import replay as replays
+from fanlight_broker.core.content import Content
+from fanlight_broker.core.limits import Durability
+from fanlight_broker.protocols.native import convert, frames
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.storage import replays as reading
 from tests.archive.messages import batch
 from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
 from tests.broker.storage.archived import Archived

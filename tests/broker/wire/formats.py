@@ -5,8 +5,8 @@
 
 from collections.abc import Callable
 
-from broker.core.content import Content
-from broker.wire.message import NEVER, Format, Message, Variant
+from fanlight_broker.core.content import Content
+from fanlight_broker.wire.message import NEVER, Format, Message, Variant
 
 
 class LineFormat(Format):

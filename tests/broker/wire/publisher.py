@@ -4,15 +4,15 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from broker.protocols.native import lane
-from broker.protocols.native.format import FORMAT
-from broker.wire.fanout import Group, Route, Target
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.lane import BLOCKED, NEED_MORE
-from broker.wire.ledger import Ledger
-from broker.wire.message import Variants
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
+from fanlight_broker.protocols.native import lane
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.fanout import Group, Route, Target
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
 
 VARIANTS = Variants()
 

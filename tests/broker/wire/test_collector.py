@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.net.flush import Sink
-from broker.protocols.mqtt.aliases import AliasFormat
-from broker.protocols.mqtt.lane import Lane as MqttLane
-from broker.protocols.mqtt.version import V3, V5
-from broker.protocols.native.lane import Lane as NativeLane
-from broker.wire.fanout import Group, Target
-from broker.wire.lane import BLOCKED, NEED_MORE
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import POLICIES, Outbox
-from broker.wire.window import Queue
+from fanlight_broker.net.flush import Sink
+from fanlight_broker.protocols.mqtt.aliases import AliasFormat
+from fanlight_broker.protocols.mqtt.lane import Lane as MqttLane
+from fanlight_broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.protocols.native.lane import Lane as NativeLane
+from fanlight_broker.wire.fanout import Group, Target
+from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import POLICIES, Outbox
+from fanlight_broker.wire.window import Queue
 from tests.broker.protocols.mqtt.laned import VARIANTS, Client
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
 

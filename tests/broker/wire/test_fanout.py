@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.wire.fanout import UNLIMITED, Group, Target
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
+from fanlight_broker.wire.fanout import UNLIMITED, Group, Target
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target
 
 

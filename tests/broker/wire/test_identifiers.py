@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.wire.identifiers import Identifiers
-from broker.wire.ledger import Pot
+from fanlight_broker.wire.identifiers import Identifiers
+from fanlight_broker.wire.ledger import Pot
 
 IDENTIFIER = st.one_of(st.sampled_from([1, 2, 2_047, 2_048, 65_534, 65_535]), st.integers(1, 65_535))
 

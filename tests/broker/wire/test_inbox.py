@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.native import lane
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.lane import FRAME, NEED_MORE
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
+from fanlight_broker.protocols.native import lane
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import FRAME, NEED_MORE
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
 
 CAPACITY = 32 * 1024  # the smallest receive buffer
 SIZES = st.sampled_from([0, 1, 7, 200, 3_000, 16_370, 16_384, 16_390, 33_000, 90_000])

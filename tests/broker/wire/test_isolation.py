@@ -6,13 +6,13 @@ which one is poison for some targets, and compares what everybody gets.
 
 import pytest
 
-from broker.core.content import Content
-from broker.wire.fanout import Group, Route, Target, publish
-from broker.wire.ledger import Ledger
-from broker.wire.message import Format, Message, Variant, Variants
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
-from broker.wire.window import Queue, Window
+from fanlight_broker.core.content import Content
+from fanlight_broker.wire.fanout import Group, Route, Target, publish
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Format, Message, Variant, Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.window import Queue, Window
 from tests.broker.wire import publisher
 from tests.broker.wire.formats import LineFormat
 from tests.broker.wire.publisher import Publisher, native_target

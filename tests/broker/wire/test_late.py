@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import BURST, PAUSES, Outbox
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import BURST, PAUSES, Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
 
 

@@ -4,11 +4,20 @@ import gc
 
 import pytest
 
-from broker.protocols.native.format import FORMAT
-from broker.wire.fanout import Route, Target, publish
-from broker.wire.ledger import Ledger
-from broker.wire.message import HOLDER_BYTES, NEVER, RETAIN_AS_PUBLISHED, RETAIN_SET, Format, Message, Variant, Variants
-from broker.wire.outbox import Outbox
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.fanout import Route, Target, publish
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import (
+    HOLDER_BYTES,
+    NEVER,
+    RETAIN_AS_PUBLISHED,
+    RETAIN_SET,
+    Format,
+    Message,
+    Variant,
+    Variants,
+)
+from fanlight_broker.wire.outbox import Outbox
 from tests.broker.wire.formats import LineFormat
 from tests.broker.wire.publisher import Publisher, message
 

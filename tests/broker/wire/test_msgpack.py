@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.wire.msgpack import check, valid_utf8
+from fanlight_broker.wire.msgpack import check, valid_utf8
 
 DEPTH = 8
 

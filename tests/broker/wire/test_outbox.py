@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.net.flush import Sink
-from broker.wire.ledger import Ledger
-from broker.wire.outbox import POLICIES, Outbox
+from fanlight_broker.net.flush import Sink
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import POLICIES, Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
 
 SMALL_OUTBOX = 64 * 1024  # exempt from the common limit

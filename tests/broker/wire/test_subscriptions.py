@@ -7,12 +7,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from broker.protocols.native.format import FORMAT
-from broker.wire.fanout import Group, Target
-from broker.wire.ledger import Ledger
-from broker.wire.message import Variants
-from broker.wire.outbox import Outbox
-from broker.wire.subscriptions import Subscriptions
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.fanout import Group, Target
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.subscriptions import Subscriptions
 
 VARIANTS = Variants()
 Key = tuple[bytes, str | None] | int

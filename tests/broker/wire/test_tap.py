@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from broker.protocols.mqtt.format import MQTT_3_1_1, MQTT_5_0
-from broker.protocols.native.format import FORMAT
-from broker.wire.fanout import Route, publish
-from broker.wire.ledger import Ledger
-from broker.wire.message import Message
-from broker.wire.outbox import Outbox
-from broker.wire.tap import Columns, Tap
+from fanlight_broker.protocols.mqtt.format import MQTT_3_1_1, MQTT_5_0
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.tap import Columns, Tap
 
 
 class Taken:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.wire.fanout import Group, Route, Target, publish
-from broker.wire.ledger import Ledger
-from broker.wire.message import HOLDER_BYTES, Message, Variants
-from broker.wire.outbox import Outbox
-from broker.wire.window import Queue, Window
+from fanlight_broker.wire.fanout import Group, Route, Target, publish
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import HOLDER_BYTES, Message, Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.window import Queue, Window
 from tests.broker.wire.formats import LineFormat
 
 LINE = re.compile(rb"PUB qos=(\d) retain=0 dup=(\d) ids= (?:left=\d+ )?(?:id=(..) )?t (\d*)|REL id=(..)", re.DOTALL)

@@ -6,7 +6,7 @@ written in more than one way only the shortest is here; test_decoding.py has the
 
 from dataclasses import dataclass
 
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.packets import (
     Auth,
     ConnAck,
     Connect,
@@ -26,9 +26,9 @@ from broker.protocols.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 
 
 @dataclass(frozen=True, slots=True)

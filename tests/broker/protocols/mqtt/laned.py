@@ -1,18 +1,18 @@
 """A client whose lane is driven without a connection around it: packets in, and what its subscribers get out."""
 
-from broker.protocols.mqtt import lane
-from broker.protocols.mqtt.errors import PacketTooLarge
-from broker.protocols.mqtt.format import FORMATS, PublishFormat
-from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
-from broker.protocols.mqtt.version import V5, Version
-from broker.wire.fanout import Route, Target
-from broker.wire.inbox import Inbox, ReceiveBuffer
-from broker.wire.lane import FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
-from broker.wire.ledger import Ledger
-from broker.wire.message import RETAIN_CLEAR, Variants
-from broker.wire.outbox import Outbox
-from broker.wire.routes import RouteCache
-from broker.wire.window import Queue, Window
+from fanlight_broker.protocols.mqtt import lane
+from fanlight_broker.protocols.mqtt.errors import PacketTooLarge
+from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder, RawPacket
+from fanlight_broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.wire.fanout import Route, Target
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import RETAIN_CLEAR, Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.window import Queue, Window
 
 MAXIMUM = 300
 SYNTAX = 1

@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.fixed_header import PacketType
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.packets import (
     Auth,
     ConnAck,
     Connect,
@@ -24,10 +24,10 @@ from broker.protocols.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from broker.protocols.mqtt.properties import NONE, PROPERTIES, Place, Properties
-from broker.protocols.mqtt.reason_codes import CARRIED_BY, REASONS_OF_RETURN_CODES
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.properties import NONE, PROPERTIES, Place, Properties
+from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, REASONS_OF_RETURN_CODES
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 
 # How fast packets are drawn says something of the machine and its load, and nothing of the codec.
 unhurried = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.aliases import AliasFormat
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import Publish
-from broker.protocols.mqtt.version import V5
-from broker.wire.outbox import POLICIES
+from fanlight_broker.protocols.mqtt.aliases import AliasFormat
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import Publish
+from fanlight_broker.protocols.mqtt.version import V5
+from fanlight_broker.wire.outbox import POLICIES
 from tests.broker.protocols.mqtt.laned import Client, split
 from tests.broker.protocols.mqtt.world import World
 

@@ -5,8 +5,8 @@ from itertools import count, pairwise
 
 import pytest
 
-from broker.core.retained import SLICE
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.core.retained import SLICE
+from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Disconnect,
     PingReq,
@@ -22,9 +22,9 @@ from broker.protocols.mqtt.packets import (
     Unsubscribe,
     Will,
 )  # fmt: skip
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import World, connect
 
 versions = pytest.mark.parametrize("version", [V3, V5])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.protocols.mqtt.options import COUNTERS
-from broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel, Subscribe, Subscription
-from broker.protocols.mqtt.version import V3, V5
+from fanlight_broker.protocols.mqtt.options import COUNTERS
+from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel, Subscribe, Subscription
+from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.broker.protocols.mqtt.world import World, connect
 
 

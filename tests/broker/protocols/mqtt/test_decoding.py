@@ -2,14 +2,14 @@
 
 import pytest
 
-from broker.protocols.mqtt.codec import decode
-from broker.protocols.mqtt.errors import MalformedPacket, PacketError, ProtocolError, UnsupportedProtocol
-from broker.protocols.mqtt.fixed_header import PacketType
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Auth, Connect, Disconnect, Packet, PubAck, Publish
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.codec import decode
+from fanlight_broker.protocols.mqtt.errors import MalformedPacket, PacketError, ProtocolError, UnsupportedProtocol
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import Auth, Connect, Disconnect, Packet, PubAck, Publish
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.corpus import entry
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.protocols.mqtt import codec
-from broker.protocols.mqtt.codec import decode, encode, encode_within, without_problem_information
-from broker.protocols.mqtt.errors import Unencodable
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt import codec
+from fanlight_broker.protocols.mqtt.codec import decode, encode, encode_within, without_problem_information
+from fanlight_broker.protocols.mqtt.errors import Unencodable
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import (
     Auth,
     ConnAck,
     Connect,
@@ -26,10 +26,10 @@ from broker.protocols.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import CARRIED_BY, ERROR
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, ERROR
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 
 EXPLAINED = Properties(reason_string="because", user_properties=(("key", "value"),))
 METHOD = Properties(authentication_method="m", reason_string="because", user_properties=(("key", "value"),))

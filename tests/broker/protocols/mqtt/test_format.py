@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.content import Content
-from broker.protocols.mqtt.format import FORMATS, MQTT_3_1_1, MQTT_5_0
-from broker.protocols.mqtt.properties import Place, Properties, encode_properties
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.protocols.native.format import FORMAT as NATIVE
-from broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
+from fanlight_broker.core.content import Content
+from fanlight_broker.protocols.mqtt.format import FORMATS, MQTT_3_1_1, MQTT_5_0
+from fanlight_broker.protocols.mqtt.properties import Place, Properties, encode_properties
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.native.format import FORMAT as NATIVE
+from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
 from tests.broker.protocols.mqtt.laned import Client
 
 USER = b"\x26\0\1k\0\1v"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from broker.protocols.mqtt.errors import MalformedPacket, PacketTooLarge, ProtocolError
-from broker.protocols.mqtt.fixed_header import (
+from fanlight_broker.protocols.mqtt.errors import MalformedPacket, PacketTooLarge, ProtocolError
+from fanlight_broker.protocols.mqtt.fixed_header import (
     VARIABLE_BYTE_INTEGER_MAX,
     PacketType,
     encode_variable_byte_integer,
 )
-from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
-from broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder, RawPacket
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
 KIB = 1024
 

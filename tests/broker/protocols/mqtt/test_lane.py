@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.errors import PacketError
-from broker.protocols.mqtt.framing import PacketDecoder, RawPacket
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.wire.lane import BLOCKED, FRAME, TOO_LARGE
+from fanlight_broker.protocols.mqtt.errors import PacketError
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder, RawPacket
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.wire.lane import BLOCKED, FRAME, TOO_LARGE
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING
 from tests.broker.protocols.mqtt.laned import MAXIMUM, Client, Ended, cut
 

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.errors import PacketError
-from broker.protocols.mqtt.fixed_header import PacketType, encode_variable_byte_integer
-from broker.protocols.mqtt.from_client import check_from_client
-from broker.protocols.mqtt.packets import Publish
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.wire.lane import BLOCKED, FAULT, NEED_MORE, PUBLISH
-from broker.wire.message import RETAIN_AS_PUBLISHED
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.errors import PacketError
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType, encode_variable_byte_integer
+from fanlight_broker.protocols.mqtt.from_client import check_from_client
+from fanlight_broker.protocols.mqtt.packets import Publish
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.lane import BLOCKED, FAULT, NEED_MORE, PUBLISH
+from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED
 from tests.broker.protocols.mqtt.corpus import CORPUS
 from tests.broker.protocols.mqtt.laned import Client, cut, split
 from tests.broker.protocols.mqtt.packets import packets

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.core.identity import ANONYMOUS
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import ConnAck, Disconnect, PingReq, PubAck, Publish, PubRec, Will
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.wire.ledger import Pot
+from fanlight_broker.core.identity import ANONYMOUS
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PingReq, PubAck, Publish, PubRec, Will
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.ledger import Pot
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 
 KIB = 1024

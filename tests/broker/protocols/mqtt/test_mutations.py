@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.codec import decode
-from broker.protocols.mqtt.fixed_header import encode_variable_byte_integer
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Connect
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.codec import decode
+from fanlight_broker.protocols.mqtt.fixed_header import encode_variable_byte_integer
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import Connect
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING, Entry
 from tests.broker.protocols.mqtt.packets import unhurried
 from tests.fuzz.mqtt_packets import comes_back, ends_well, outcome, try_octets

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from broker.core.shares import Pot
-from broker.protocols.mqtt.codec import encode
-from broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, PubRec
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.core.shares import Pot
+from fanlight_broker.protocols.mqtt.codec import encode
+from fanlight_broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, PubRec
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 
 KIB = 1024

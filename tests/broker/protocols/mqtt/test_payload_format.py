@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.protocols.mqtt.options import Options
-from broker.protocols.mqtt.packets import ConnAck, Disconnect, PubAck, PubComp, PubRec, Will
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PubAck, PubComp, PubRec, Will
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from tests.broker.protocols.mqtt.world import World, connect
 
 NO_TEXT = b"caf\xe9"

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from broker.protocols.mqtt.data_types import Reader
-from broker.protocols.mqtt.errors import MalformedPacket, ProtocolError, Unencodable
-from broker.protocols.mqtt.properties import (
+from fanlight_broker.protocols.mqtt.data_types import Reader
+from fanlight_broker.protocols.mqtt.errors import MalformedPacket, ProtocolError, Unencodable
+from fanlight_broker.protocols.mqtt.properties import (
     BINARY,
     BYTE,
     FLAG,

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.codec import decode, encode, encode_within
-from broker.protocols.mqtt.fixed_header import PacketType
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Packet
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.codec import decode, encode, encode_within
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import Packet
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.packets import packets, unhurried
 
 KINDS = [(kind, version) for version in Version for kind in PacketType if (kind, version) != (PacketType.AUTH, V3)]

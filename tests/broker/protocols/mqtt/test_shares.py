@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.core.shares import Pot
-from broker.core.views import Views
-from broker.protocols.mqtt.packets import ConnAck, Disconnect, Publish, PubRec, Will
-from broker.protocols.mqtt.packets import Subscription as Wanted
-from broker.protocols.mqtt.properties import NONE, Properties
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.core.shares import Pot
+from fanlight_broker.core.views import Views
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Publish, PubRec, Will
+from fanlight_broker.protocols.mqtt.packets import Subscription as Wanted
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
 
 KIB, MIB = 1024, 1024 * 1024

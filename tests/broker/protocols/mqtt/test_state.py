@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker.core.connection import State
-from broker.protocols.mqtt.errors import ProtocolError
-from broker.protocols.mqtt.fixed_header import PacketType
-from broker.protocols.mqtt.from_client import check_from_client
-from broker.protocols.mqtt.packets import Auth, Disconnect, Packet, Publish
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.reason_codes import CARRIED_BY, CARRIED_BY_CLIENTS
-from broker.protocols.mqtt.reason_codes import ReasonCode as R
-from broker.protocols.mqtt.state import LEGAL
+from fanlight_broker.core.connection import State
+from fanlight_broker.protocols.mqtt.errors import ProtocolError
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.from_client import check_from_client
+from fanlight_broker.protocols.mqtt.packets import Auth, Disconnect, Packet, Publish
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, CARRIED_BY_CLIENTS
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
+from fanlight_broker.protocols.mqtt.state import LEGAL
 from tests.broker.protocols.mqtt.corpus import CORPUS
 
 

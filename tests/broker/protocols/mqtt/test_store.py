@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.core.recording import Recording
-from broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.version import V3, V5, Version
-from broker.wire.fanout import Route
-from broker.wire.outbox import Outbox
-from broker.wire.tap import Tap
+from fanlight_broker.core.recording import Recording
+from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.tap import Tap
 from tests.broker.protocols.mqtt.world import World
 
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.encoding import options_byte
-from broker.protocols.mqtt.errors import PacketError
-from broker.protocols.mqtt.packets import Subscribe, Subscription, Unsubscribe
-from broker.protocols.mqtt.properties import Properties
-from broker.protocols.mqtt.subscribe_body import filters_of
-from broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.encoding import options_byte
+from fanlight_broker.protocols.mqtt.errors import PacketError
+from fanlight_broker.protocols.mqtt.packets import Subscribe, Subscription, Unsubscribe
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.subscribe_body import filters_of
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.test_lane_publish import INTERESTING, mutated
 
 VERSIONS = st.sampled_from([V3, V5])

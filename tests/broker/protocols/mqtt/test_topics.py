@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchcore
-from broker.protocols.mqtt.errors import ProtocolError
-from broker.protocols.mqtt.reason_codes import ReasonCode
-from broker.protocols.mqtt.topics import SharedFilter, check_topic_filter, check_topic_name
+from fanlight_broker.protocols.mqtt.errors import ProtocolError
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.topics import SharedFilter, check_topic_filter, check_topic_name
 from tests.broker.protocols.mqtt.packets import unhurried
 
 # 4.7.1.2 and 4.7.1.3

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.fixed_header import PacketType
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.packets import Packet
-from broker.protocols.mqtt.version import Version
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.packets import Packet
+from fanlight_broker.protocols.mqtt.version import Version
 from tests.broker.protocols.mqtt.corpus import CORPUS, PING, Entry
 
 WAYS: dict[str, Callable[[bytes], list[bytes]]] = {

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from broker.protocols.mqtt.codec import decode, encode
-from broker.protocols.mqtt.connection import MqttConnection
-from broker.protocols.mqtt.framing import PacketDecoder
-from broker.protocols.mqtt.options import Counts, Options
-from broker.protocols.mqtt.packets import (
+from fanlight_broker.protocols.mqtt.codec import decode, encode
+from fanlight_broker.protocols.mqtt.connection import MqttConnection
+from fanlight_broker.protocols.mqtt.framing import PacketDecoder
+from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Connect,
     Packet,
@@ -19,8 +19,8 @@ from broker.protocols.mqtt.packets import (
     Subscribe,
     Subscription,
 )  # fmt: skip
-from broker.protocols.mqtt.properties import NONE, Properties
-from broker.protocols.mqtt.version import V5, Version
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties
+from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols import world
 from tests.broker.protocols.world import KIB
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.content import Content
-from broker.protocols.native.format import FORMAT
-from broker.wire.message import Message, Variant
+from fanlight_broker.core.content import Content
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.message import Message, Variant
 
 TEXT = st.text(max_size=5)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), TEXT)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from broker.core.connection import State
-from broker.core.errors import AuthenticationFailed
-from broker.core.identity import ANONYMOUS, Identity
+from fanlight_broker.core.connection import State
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import ANONYMOUS, Identity
 from tests.broker.protocols.native.world import Peer, World, frame, publish
 
 

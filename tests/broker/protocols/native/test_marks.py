@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.core.limits import Limits
+from fanlight_broker.core.limits import Limits
 from tests.broker.protocols.native.world import KIB, World, frame, publish
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.errors import FanlightError
-from broker.protocols.native import frames
-from broker.protocols.native.codec import decode
-from broker.protocols.native.plain_request import plain_request
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.protocols.native import frames
+from fanlight_broker.protocols.native.codec import decode
+from fanlight_broker.protocols.native.plain_request import plain_request
 
 SYNTAX_ALONE = ([{}], [{"syntax": 0}], [{"syntax": 1}])
 VALUES = (

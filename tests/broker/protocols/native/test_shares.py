@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import structlog
 
-from broker.core.shares import Pot
-from broker.core.views import Views
+from fanlight_broker.core.shares import Pot
+from fanlight_broker.core.views import Views
 from tests.broker.protocols.native.world import Peer, World, frame, messages, publish
 
 MIB = 1024 * 1024

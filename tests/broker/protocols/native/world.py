@@ -5,7 +5,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from broker.protocols.native.connection import NativeConnection
+from fanlight_broker.protocols.native.connection import NativeConnection
 from tests.broker.protocols import world
 from tests.broker.protocols.world import KIB
 

@@ -13,7 +13,7 @@ from .streams import silence_stdout
 
 GROUP = "fanlight.commands"
 # Verbs that are always named in the help, what they do, and the distribution that has them.
-KNOWN = {"bench": ("measure a broker (the load harness, which comes with the broker)", "fanlight-broker")}
+KNOWN = {"bench": ("measure a broker (the load harness)", "fanlight-bench")}
 
 
 def names() -> dict[str, str]:
@@ -39,8 +39,8 @@ def run(verb: str, arguments: Sequence[str]) -> int:
             return exits.OK  # whoever read has what he wanted
     _, distribution = KNOWN[verb]
     print(
-        f"fanlight {verb}: this verb comes with the broker ({distribution}), which is not installed beside this "
-        "command; in a checkout of the project, `make setup` installs both",
+        f"fanlight {verb}: this verb comes with {distribution}, which is not installed beside this "
+        "command; in a checkout of the project, `make setup` installs it",
         file=sys.stderr,
     )
     return exits.USAGE

@@ -1,0 +1,88 @@
+"""`python -m fanlight_bench`: load a broker, compare brokers, and measure parts of ours. Each has its --help.
+
+    python -m fanlight_bench                          the everyday scenarios, on a broker of its own and the null broker
+    python -m fanlight_bench load fan-out --url URL   one scenario against any broker: native, MQTT, NATS
+    python -m fanlight_bench load --list              the scenarios there are
+    python -m fanlight_bench serve-null --port 7421   the null broker alone
+    python -m fanlight_bench micro ...                parts of the broker by themselves: see micro/__main__.py
+    python -m fanlight_bench scaling ...              cost per message against filters, subscribers, connections
+    python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
+    python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
+
+Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
+was closed; 2 the command line is wrong; 3 the server did not start, or refused the load.
+"""
+
+import argparse
+import sys
+
+from fanlight_bench.launch import START_SECONDS, Patience, program
+
+EVERYTHING = ["load", "--null", "--repeats", "3"]
+COMMANDS = {
+    "load": "scenarios against any broker",
+    "micro": "parts of the broker by themselves",
+    "scaling": "cost per message against filters, subscribers, connections",
+    "peers": "Fanlight beside other brokers",
+    "pipeline": "the archive in Spark",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    _, after = _common().parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    arguments = after or EVERYTHING
+    command, rest = arguments[0], arguments[1:]
+    # Imported where it is needed: some need compiled modules that are optional, some the broker.
+    if command == "load":
+        from fanlight_bench.load.command import main as load
+
+        return load(rest)
+    if command == "micro":
+        from fanlight_bench.micro.__main__ import main as micro
+
+        return micro(rest)
+    if command == "scaling":
+        from fanlight_bench.scaling.__main__ import main as scaling
+
+        return scaling(rest)
+    if command == "peers":
+        from fanlight_bench.peers.__main__ import main as peers
+
+        return peers(rest)
+    if command == "pipeline":
+        from fanlight_bench.pipeline.__main__ import main as pipeline
+
+        return pipeline(rest)
+    return _serve_null(arguments)
+
+
+def _common() -> argparse.ArgumentParser:
+    """What all commands take, wherever it stands."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(
+        "--start-timeout", type=Patience.parse, default=START_SECONDS, metavar="SECONDS",
+        help="how long a server that is started may take (%(default)g)",
+    )
+    return parser
+
+
+def _serve_null(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog=program(), description=(__doc__ or "").replace("python -m fanlight_bench", program()),
+        formatter_class=argparse.RawDescriptionHelpFormatter, parents=[_common()],
+    )  # fmt: skip
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, line in COMMANDS.items():  # found above already; named for --help
+        commands.add_parser(name, help=line)
+    null = commands.add_parser("serve-null", help="the null broker alone")
+    null.add_argument("--port", type=int, default=0)
+    options = parser.parse_args(arguments)
+    from fanlight_bench import null_server
+
+    null_server.serve(options.port)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

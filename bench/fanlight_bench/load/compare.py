@@ -1,0 +1,112 @@
+"""Two runs of one's own beside each other: what became faster or slower, and by more than they vary.
+
+A run is the JSON that `fanlight bench load` writes. Runs of one scenario over one protocol are taken together: the
+median counts, and the noise is what they differ by, or, with one run each, what the figure moves by from experience.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fanlight_bench.load import figures
+from fanlight_bench.load.figures import Figure
+
+BETTER, WORSE, SAME = "better", "WORSE", "within noise"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One figure in two runs. noise: relative; same: both ran with the same parameters."""
+
+    case: str
+    figure: Figure
+    before: float
+    now: float
+    noise: float
+    same: bool = True
+
+    @property
+    def change(self) -> float:
+        """Relative; above 0 is better."""
+        return (self.now / self.before if self.figure.more_is_better else self.before / self.now) - 1
+
+    @property
+    def verdict(self) -> str:
+        if not self.same:
+            return "other parameters"
+        if abs(self.change) <= self.noise:
+            return SAME
+        return BETTER if self.change > 0 else WORSE
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    """A change for each figure that both have. Raises ValueError when there is none, or a document is no run."""
+    earlier, later = _cases(before), _cases(now)
+    found = []
+    for case, runs in later.items():
+        if case not in earlier:
+            continue
+        same = runs[0].get("parameters") == earlier[case][0].get("parameters")
+        values = _values(runs)
+        for name, old in _values(earlier[case]).items():
+            new = values.get(name)
+            if new is None:
+                continue
+            figure = figures.TITLES[name]
+            noise = _noise(figure, old, new)
+            found.append(Change(case, figure, statistics.median(old), statistics.median(new), noise, same))
+    if not found:
+        raise ValueError("no scenario is in both runs")
+    return found
+
+
+def _cases(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """The runs of each scenario and protocol."""
+    results = document.get("results") if isinstance(document, Mapping) else None
+    if not isinstance(results, list):
+        raise ValueError("not what `bench load` writes: it has no results")
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for result in results:
+        case = f"{result['scenario']}, {result.get('server', 'broker')}, {result['protocol']}"
+        found.setdefault(case, []).append(result)
+    return found
+
+
+def _values(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        for figure, value in figures.of(run):
+            values.setdefault(figure.name, []).append(value)
+    return values
+
+
+def _noise(figure: Figure, before: Sequence[float], now: Sequence[float]) -> float:
+    """What the runs of both sides differ by among themselves; a single one says nothing of that."""
+    if min(len(before), len(now)) < 3:
+        return figure.noise
+    spread = sum((max(values) - min(values)) / statistics.median(values) for values in (before, now))
+    return max(spread, figure.noise / 4)
+
+
+def table(changes: Sequence[Change]) -> list[str]:
+    """A line for each change, in the order of the scenarios."""
+    width = max(max(len(change.figure.title), len(change.case) - 2) for change in changes)
+    lines = []
+    case = ""
+    for change in changes:
+        if change.case != case:
+            case = change.case
+            lines.append(f"{case:<{width + 2}} {'before':>13} {'now':>13} {'change':>8} {'noise':>7}")
+        moved = change.now / change.before - 1
+        digits = change.figure.digits
+        lines.append(
+            f"  {change.figure.title:<{width}} {change.before:>13,.{digits}f} {change.now:>13,.{digits}f} "
+            f"{moved:>+8.1%} {change.noise:>7.1%}  {change.verdict}"
+        )
+    return lines
+
+
+def worst(changes: Sequence[Change]) -> float:
+    """By how much the figure that lost most is worse, relative; 0 if none is, beyond noise."""
+    return max((-change.change for change in changes if change.verdict == WORSE), default=0.0)

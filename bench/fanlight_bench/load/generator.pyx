@@ -1,0 +1,476 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The load generator: publishes as fast as a window allows, or at a fixed rate, and checks every delivery.
+
+It is given sockets on which the handshake is done, and complete frames to repeat; from then on one thread without the
+interpreter lock turns an epoll loop over them. What a message carries and how a delivery is checked is in
+streams.pxd, how a protocol's frames are told apart in its Dialect.
+
+Closed loop: deliveries expected minus deliveries received, of all parts of the load, never exceed the window, so a
+broker is measured at moving messages, not at filling its queues. Open loop, with a rate: the schedule waits for
+nobody, and a message carries the time it was due, not the time it was sent. So a broker that holds up the generator
+does not shorten the latency that is seen (coordinated omission).
+
+Not here: opening connections and naming topics (part.py), what to measure (scenario.py), processor time.
+"""
+
+from libc.errno cimport errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from fanlight_bench.load.peer cimport NOBODY, OUT_OF_MEMORY, OVER, Peer, keep_tail, receive, reserve, send_out
+from fanlight_bench.load.protocol cimport (
+    ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame,
+)
+from fanlight_bench.load.streams cimport NO_STREAM, Stream, Streams, template
+
+from fanlight_bench.sockets cimport (
+    CLOCK_MONOTONIC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, TFD_NONBLOCK,
+    TFD_TIMER_ABSTIME, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, itimerspec, now_ns, read,
+    store_u32, timerfd_create, timerfd_settime, write,
+)
+
+cdef enum:
+    READ_BYTES = 262144             # of one recv: large, so that the generator is not the limit
+    SLOW_TICK_NS = 10000000         # how often subscribers that are slow on purpose are read
+    EVENTS = 512
+    COMPLAINT_BYTES = 512
+    UNSENT_BYTES = 4194304          # of a connection, beyond which nothing is added to them
+    PARTS_MAX = 64
+
+
+cdef class Generator:
+    """One part of a load on one broker: add the peers and what they publish, then `start`, `run` and `drain`.
+
+    window: deliveries that may be outstanding; batch: messages of one write; inflight: publishes of one connection that may
+    be without their acknowledgement, 0: none asks for one; eager: publish as long as the window lets it, else a round of
+    batches and then wait until something comes; wakers: an eventfd for each part. The file descriptors stay the
+    caller's, must be non-blocking, and must stay open as long as this object is used. Confined to one thread.
+    """
+
+    cdef:
+        readonly Streams streams
+        Dialect dialect
+        uint64_t window
+        uint32_t batch, inflight
+        uint32_t part, n_wakers
+        int[PARTS_MAX] wakers
+        int epoll, timer
+        Peer* peers
+        uint32_t n_peers, n_publishers
+        uint32_t* publishers        # their indices in peers
+        uint32_t turn               # the publisher that is next to publish
+        uint32_t fan_out_max
+        uint8_t* buffer             # what is received; shared by all, for frames are handled at once
+        size_t buffer_room
+        uint64_t schedule_start, scheduled
+        double slow_rate            # of a slow subscriber, in bytes a nanosecond
+        uint64_t slow_at            # when they were last read
+        bint eager, any_slow, out_of_memory
+        readonly uint64_t schedule_lag_ns
+        uint8_t[COMPLAINT_BYTES] complaint_bytes
+        uint32_t complaint_size
+
+    def __cinit__(self, Dialect dialect not None, Streams streams not None, uint32_t part, *, uint64_t window=20_000,
+                  uint32_t batch=32, uint32_t inflight=0, bint eager=True, wakers=(),
+                  double slow_bytes_per_second=0.0):
+        cdef int i
+        self.epoll = self.timer = -1
+        if batch < 1:
+            raise ValueError(f"batch of {batch} messages; at least 1")
+        if inflight and batch > inflight:
+            raise ValueError(f"batch of {batch} messages, and {inflight} may be in flight")
+        if inflight > dialect.number_max:
+            raise ValueError(f"{inflight} messages in flight; {dialect.name} can number {dialect.number_max}")
+        if len(wakers) > PARTS_MAX:
+            raise ValueError(f"{len(wakers)} parts; at most {PARTS_MAX}")
+        self.dialect = dialect
+        self.streams = streams
+        self.part = part
+        self.window = window
+        self.batch = batch
+        self.inflight = inflight
+        self.eager = eager
+        self.slow_rate = slow_bytes_per_second / 1e9
+        self.n_wakers = <uint32_t>len(wakers)
+        for i, waker in enumerate(wakers):
+            self.wakers[i] = waker
+        self.epoll = epoll_create1(0)
+        self.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)
+        if self.epoll < 0 or self.timer < 0:
+            raise OSError(errno, "epoll_create1 or timerfd_create")
+        self._watch(self.timer)
+        if self.n_wakers:
+            self._watch(self.wakers[part])
+        self.buffer_room = READ_BYTES
+        self.buffer = <uint8_t*>malloc(self.buffer_room)
+        if self.buffer == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        if self.epoll >= 0:
+            close(self.epoll)
+        if self.timer >= 0:
+            close(self.timer)
+        for i in range(self.n_peers):
+            free(self.peers[i].tail)
+            free(self.peers[i].out)
+        free(self.peers)
+        free(self.publishers)
+        free(self.buffer)
+
+    # ------------------------------------------------------------------ peers
+
+    def add_subscriber(self, int fd, bytes rest=b"", *, bint slow=False, uint32_t aliases=0):
+        """A connection that is subscribed; rest: what was read behind the handshake. Its number."""
+        cdef Peer* peer = self._add_peer(fd, rest)
+        peer.index = self.streams.add_subscriber(slow=slow, aliases=aliases)
+        peer.slow = slow
+        self.any_slow = self.any_slow or slow
+        return peer.index
+
+    def add_publisher(self, int fd, bytes rest=b""):
+        """A connection that publishes; see add_subscriber."""
+        cdef uint32_t* grown = <uint32_t*>realloc(self.publishers, (self.n_publishers + 1) * sizeof(uint32_t))
+        if grown == NULL:
+            raise MemoryError
+        self.publishers = grown
+        self._add_peer(fd, rest)
+        self.publishers[self.n_publishers] = self.n_peers - 1
+        self.n_publishers += 1
+        return self.n_publishers - 1
+
+    def publish_on(self, uint32_t publisher, uint32_t stream):
+        """This publisher goes through the ring of streams that this one is in, beginning with it."""
+        if publisher >= self.n_publishers or stream >= self.streams.n_streams:
+            raise ValueError(f"publisher {publisher} of {self.n_publishers}, stream {stream} of {self.streams.n_streams}")
+        cdef Peer* peer = &self.peers[self.publishers[publisher]]
+        cdef uint32_t at = stream
+        peer.stream = peer.acknowledged_stream = stream
+        while True:
+            if self.streams.streams[at].frame.bytes == NULL:
+                raise ValueError(f"stream {at} has no frame")
+            self.fan_out_max = max(self.fan_out_max, self.streams.streams[at].fan_out)
+            at = self.streams.streams[at].next_of_publisher
+            if at == stream:
+                return
+
+    cdef Peer* _add_peer(self, int fd, bytes rest) except NULL:
+        cdef Peer* grown = <Peer*>realloc(self.peers, (self.n_peers + 1) * sizeof(Peer))
+        if grown == NULL:
+            raise MemoryError
+        self.peers = grown
+        cdef Peer* peer = &self.peers[self.n_peers]
+        memset(peer, 0, sizeof(Peer))
+        peer.fd = fd
+        peer.index = NOBODY
+        peer.stream = peer.acknowledged_stream = NO_STREAM
+        self.n_peers += 1
+        if not keep_tail(peer, <const uint8_t*><const char*>rest, len(rest)):
+            raise MemoryError
+        return peer
+
+    def start(self):
+        """Watch all peers: after this none may be added."""
+        cdef uint32_t i
+        for i in range(self.n_peers):
+            if not self.peers[i].slow:
+                self._control(&self.peers[i], EPOLL_CTL_ADD)
+
+    cdef int _watch(self, int fd) except -1:
+        cdef epoll_event event
+        event.events = EPOLLIN
+        event.data.ptr = NULL
+        if epoll_ctl(self.epoll, EPOLL_CTL_ADD, fd, &event) < 0:
+            raise OSError(errno, f"epoll_ctl of file descriptor {fd}")
+        return 0
+
+    cdef void _control(self, Peer* peer, int what) noexcept nogil:
+        cdef epoll_event event
+        event.events = (0 if peer.slow else EPOLLIN) | (EPOLLOUT if peer.watching_out else 0)
+        event.data.ptr = peer
+        epoll_ctl(self.epoll, what, peer.fd, &event)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, double seconds, double rate=0.0):
+        """Publish for so long; `rate` messages a second of this part, or 0: as fast as the window lets it."""
+        cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
+        with nogil:
+            while now_ns() < end and not self._broken():
+                if self.n_publishers and rate > 0:
+                    self._publish_paced(rate)
+                    self._turn(10)
+                else:
+                    self._turn(0 if self.n_publishers and self._publish_windowed() and self.eager else 10)
+        if self.out_of_memory:
+            raise MemoryError
+
+    def drain(self, double seconds):
+        """Wait until all that is expected has come, and a little more for what should not come. True if it has."""
+        cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
+        with nogil:
+            while now_ns() < end and not self._count_closed() and not self._is_drained():
+                self._turn(10)
+            self._turn(30)
+            self._turn(30)
+        return self._is_drained()
+
+    def begin(self):
+        """Begin the latency histogram and the schedule's lag anew, after a warm-up."""
+        self.streams.latency.clear()
+        self.schedule_lag_ns = 0
+
+    def broken(self):
+        """Whether it makes no sense to go on: the broker has closed a connection, or said that it refuses."""
+        return self._broken()
+
+    def complaint(self):
+        """The first frame that is an error, cut at 512 bytes; empty if there was none."""
+        return (<const char*>&self.complaint_bytes[0])[:self.complaint_size]
+
+    cdef bint _broken(self) noexcept nogil:
+        cdef int i
+        for i in range(self.streams.board.parts):
+            if self.streams.board.counters[i].refused:
+                return True
+        return self.out_of_memory or self._count_closed()
+
+    cdef uint64_t _count_closed(self) noexcept nogil:
+        cdef uint64_t sum = 0
+        cdef int i
+        for i in range(self.streams.board.parts):
+            sum += self.streams.board.counters[i].closed
+        return sum
+
+    cdef bint _is_drained(self) noexcept nogil:
+        return self.streams.board.outstanding() <= 0 and self.streams.own.acknowledged >= self.streams.own.requested
+
+    cdef void _turn(self, int timeout_ms) noexcept nogil:
+        cdef epoll_event[EVENTS] events
+        cdef Peer* peer
+        cdef uint64_t ignored
+        cdef int i, n = epoll_wait(self.epoll, events, EVENTS, timeout_ms)
+        for i in range(n):
+            peer = <Peer*>events[i].data.ptr
+            if peer == NULL:
+                read(self.timer, &ignored, 8)
+                if self.n_wakers:
+                    read(self.wakers[self.part], &ignored, 8)
+                continue
+            if peer.closed:
+                continue
+            if events[i].events & EPOLLOUT:
+                self._flush(peer)
+            if events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP):
+                self._receive(peer, READ_BYTES)
+        if self.any_slow:
+            self._read_slow_ones()
+        if self.n_wakers > 1:
+            self._wake_others()
+
+    cdef void _read_slow_ones(self) noexcept nogil:
+        cdef uint64_t now = now_ns(), allowed
+        cdef uint32_t i
+        if now - self.slow_at < SLOW_TICK_NS:
+            return
+        # After a long wait not more than a second's worth.
+        allowed = <uint64_t>(<double>min(now - self.slow_at, <uint64_t>1000000000) * self.slow_rate)
+        self.slow_at = now
+        for i in range(self.n_peers):
+            if self.peers[i].slow and not self.peers[i].closed and allowed:
+                self._receive(&self.peers[i], <size_t>min(allowed, <uint64_t>READ_BYTES))
+
+    cdef void _wake_others(self) noexcept nogil:
+        """A part that waits for the window sees no event when its deliveries come to others: they tell it."""
+        cdef uint64_t one = 1
+        cdef uint32_t i
+        for i in range(self.n_wakers):
+            if i != self.part and self.streams.board.counters[i].waiting:
+                if self.streams.board.outstanding() <= <int64_t>(self.window // 2):
+                    self.streams.board.counters[i].waiting = 0
+                    write(self.wakers[i], &one, 8)
+
+    # ------------------------------------------------------------------ publishing
+
+    cdef bint _publish_windowed(self) noexcept nogil:
+        """One batch for each publisher whose socket has room, while the window has. True if it has room for more."""
+        cdef int64_t cost = <int64_t>self.batch * self.fan_out_max
+        cdef int64_t outstanding
+        cdef bint more = False
+        cdef Peer* peer
+        cdef uint32_t k
+        for k in range(self.n_publishers):
+            outstanding = self.streams.board.outstanding()
+            if outstanding > 0 and outstanding + cost > <int64_t>self.window:
+                self.streams.own.waiting = 1
+                return False
+            peer = &self.peers[self.publishers[self.turn]]
+            self.turn = (self.turn + 1) % self.n_publishers
+            if peer.closed or peer.out_end:
+                continue
+            if self.inflight and peer.requested - peer.acknowledged + self.batch > self.inflight:
+                continue
+            self._publish(peer, self.batch, now_ns())
+            self._flush(peer)
+            more = more or peer.out_end == 0
+        return more
+
+    cdef void _publish_paced(self, double rate) noexcept nogil:
+        """Send what is due by the schedule, and set the timer to when the next is due."""
+        cdef uint64_t now = now_ns(), due, next_due
+        cdef double gap = 1e9 / rate
+        cdef itimerspec at
+        cdef Peer* peer
+        if self.schedule_start == 0:
+            self.schedule_start = now
+        due = <uint64_t>(<double>(now - self.schedule_start) / gap) + 1
+        while self.scheduled < due:
+            next_due = self.schedule_start + <uint64_t>(<double>self.scheduled * gap)
+            if now > next_due and now - next_due > self.schedule_lag_ns:
+                self.schedule_lag_ns = now - next_due
+            peer = &self.peers[self.publishers[self.scheduled % self.n_publishers]]
+            # The protocol forbids more, or the broker reads nothing: what is late is seen in the latency. Without a
+            # timer, which would be over: an acknowledgement wakes us, or room in the socket.
+            if self.inflight and peer.requested - peer.acknowledged >= self.inflight:
+                return
+            if peer.out_end - peer.out_start > UNSENT_BYTES:
+                return
+            self.scheduled += 1
+            if not peer.closed:
+                self._publish(peer, 1, next_due)
+                if not peer.watching_out:
+                    self._flush(peer)
+        next_due = self.schedule_start + <uint64_t>(<double>self.scheduled * gap)
+        at.it_interval.tv_sec = 0
+        at.it_interval.tv_nsec = 0
+        at.it_value.tv_sec = <long>(next_due // 1000000000)
+        at.it_value.tv_nsec = <long>(next_due % 1000000000)
+        timerfd_settime(self.timer, TFD_TIMER_ABSTIME, &at, NULL)
+
+    cdef void _publish(self, Peer* peer, uint32_t messages, uint64_t sent) noexcept nogil:
+        """Append messages to the publisher's output, each on the next of its streams."""
+        cdef Stream* stream
+        cdef uint8_t* frame
+        cdef uint32_t b, number, size
+        cdef size_t number_at
+        if peer.stream == NO_STREAM:
+            return
+        for b in range(messages):
+            number = peer.stream
+            stream = &self.streams.streams[number]
+            peer.stream = stream.next_of_publisher
+            size = <uint32_t>template(stream, self.streams.board.sequences[number]).size
+            number_at = template(stream, self.streams.board.sequences[number]).number_at
+            if not reserve(&peer.out, &peer.out_room, peer.out_end + size):
+                self.out_of_memory = True
+                return
+            frame = peer.out + peer.out_end
+            self.streams.write(number, frame, sent)
+            if self.inflight:
+                peer.requested += 1
+                self.streams.own.requested += 1
+                self._store_number(frame + number_at, self._number(peer.requested))
+            peer.out_end += size
+
+    cdef uint32_t _number(self, uint64_t count) noexcept nogil:
+        """The packet identifier or request of a connection's count'th message that has one."""
+        return <uint32_t>((count - 1) % self.dialect.number_max) + 1
+
+    cdef void _store_number(self, uint8_t* p, uint32_t number) noexcept nogil:
+        if self.dialect.number_bytes == 4:
+            store_u32(p, number)
+        else:
+            p[0] = <uint8_t>(number >> 8)
+            p[1] = <uint8_t>number
+
+    cdef void _flush(self, Peer* peer) noexcept nogil:
+        if not send_out(peer):
+            self._lose(peer)
+        elif peer.watching_out != (peer.out_end > 0):
+            peer.watching_out = peer.out_end > 0
+            self._control(peer, EPOLL_CTL_MOD)
+
+    cdef void _lose(self, Peer* peer) noexcept nogil:
+        peer.closed = True
+        if peer.slow:
+            self.streams.own.slow_closed += 1
+        else:
+            self.streams.own.closed += 1
+            epoll_ctl(self.epoll, EPOLL_CTL_DEL, peer.fd, NULL)
+
+    # ------------------------------------------------------------------ receiving
+
+    cdef void _receive(self, Peer* peer, size_t most) noexcept nogil:
+        cdef size_t size, used
+        cdef ssize_t n
+        n = receive(peer, &self.buffer, &self.buffer_room, most)
+        if n == OUT_OF_MEMORY:
+            self.out_of_memory = True
+        elif n == OVER:
+            self._lose(peer)
+        if n <= 0:
+            return
+        size = <size_t>n
+        used = self._frames(peer, self.buffer, size)
+        if peer.closed:
+            return
+        if not keep_tail(peer, self.buffer + used, size - used):
+            self.out_of_memory = True
+
+    cdef size_t _frames(self, Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
+        """Handle the whole frames in data; how many bytes they took."""
+        cdef uint64_t now = now_ns()
+        cdef const uint8_t* p = data
+        cdef const uint8_t* end = data + size
+        cdef Frame frame
+        cdef int state
+        cdef size_t before = peer.out_end
+        while p < end:
+            state = self.dialect.next(p, end, &frame)
+            if state == CUT_OFF:
+                break
+            if state == DAMAGED:
+                self.streams.own.damaged += 1
+                self._lose(peer)
+                break
+            if frame.kind == DELIVERY:
+                self.streams.check(peer.index, &frame, now)
+                if frame.qos:
+                    self._answer(peer, &frame, p)
+            elif frame.kind == ACKNOWLEDGEMENT:
+                self._acknowledge(peer, &frame)
+            elif frame.kind == REFUSAL:
+                self._refuse(p, frame.size)
+            else:
+                self._answer(peer, &frame, p)
+            p += frame.size
+        if peer.out_end > before and not peer.closed and not peer.watching_out:
+            self._flush(peer)
+        return p - data
+
+    cdef void _acknowledge(self, Peer* peer, const Frame* frame) noexcept nogil:
+        """Acknowledgements come in the order of the publishes: MQTT 5, 4.6; native, section 3."""
+        cdef Stream* stream
+        self.streams.own.acknowledged += 1
+        peer.acknowledged += 1
+        if peer.acknowledged_stream == NO_STREAM:
+            self.streams.own.wrong_acknowledgements += 1
+            return
+        stream = &self.streams.streams[peer.acknowledged_stream]
+        peer.acknowledged_stream = stream.next_of_publisher
+        if frame.number != self._number(peer.acknowledged) or self.dialect.counts and frame.routed != stream.reach:
+            self.streams.own.wrong_acknowledgements += 1
+
+    cdef void _refuse(self, const uint8_t* frame, size_t size) noexcept nogil:
+        self.streams.own.refused += 1
+        if not self.complaint_size:
+            self.complaint_size = <uint32_t>min(size, <size_t>COMPLAINT_BYTES)
+            memcpy(self.complaint_bytes, frame, self.complaint_size)
+
+    cdef void _answer(self, Peer* peer, const Frame* frame, const uint8_t* p) noexcept nogil:
+        if not reserve(&peer.out, &peer.out_room, peer.out_end + ANSWER_BYTES_MAX):
+            self.out_of_memory = True
+            return
+        peer.out_end += self.dialect.answer(frame, p, peer.out + peer.out_end)

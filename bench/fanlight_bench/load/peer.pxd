@@ -1,0 +1,90 @@
+"""A connection of a generator's: its buffers, sending what is in them, and receiving."""
+
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy, memmove
+
+from fanlight_bench.sockets cimport MSG_NOSIGNAL, recv, send
+
+cdef enum:
+    OVER = -1                       # what `receive` finds: the connection is at its end
+    OUT_OF_MEMORY = -2
+    NOBODY = 0xffffffff             # the index of a connection that is no subscriber
+    COMPACT_BYTES = 65536           # that were sent, at least, before what is unsent is moved to the front
+
+
+cdef struct Peer:
+    int fd
+    bint watching_out               # EPOLLOUT is asked for
+    bint closed
+    bint slow                       # on purpose: read by the clock, not when there is something
+    uint32_t index                  # among the subscribers
+    uint32_t stream                 # of a publisher: the next one to publish on, in a ring
+    uint32_t acknowledged_stream    # the one whose acknowledgement is next
+    uint64_t requested              # publishes so far that are to be acknowledged
+    uint64_t acknowledged           # that are
+    uint8_t* tail                   # the beginning of a frame whose end has not come yet
+    size_t tail_size
+    size_t tail_room
+    uint8_t* out                    # bytes the kernel has not taken yet: out[out_start:out_end]
+    size_t out_start
+    size_t out_end
+    size_t out_room
+
+
+cdef inline bint reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept nogil:
+    """Make a buffer hold at least so many bytes; what is in it stays. False when memory is out."""
+    cdef size_t more = room[0] if room[0] else 4096
+    cdef uint8_t* grown
+    if wanted <= room[0]:
+        return True
+    while more < wanted:
+        more *= 2
+    grown = <uint8_t*>realloc(buffer[0], more)
+    if grown == NULL:
+        return False
+    buffer[0] = grown
+    room[0] = more
+    return True
+
+
+cdef inline bint send_out(Peer* peer) noexcept nogil:
+    """Send what the kernel takes. False when the connection is broken."""
+    cdef ssize_t n
+    if peer.out_start < peer.out_end:
+        n = send(peer.fd, peer.out + peer.out_start, peer.out_end - peer.out_start, MSG_NOSIGNAL)
+        if n > 0:
+            peer.out_start += <size_t>n
+        elif n < 0 and errno != EAGAIN and errno != EINTR:
+            return False
+    if peer.out_start == peer.out_end:
+        peer.out_start = peer.out_end = 0
+    elif peer.out_start > COMPACT_BYTES and peer.out_start > peer.out_end // 2:  # else a slow reader's grows for ever
+        peer.out_end -= peer.out_start
+        memmove(peer.out, peer.out + peer.out_start, peer.out_end)
+        peer.out_start = 0
+    return True
+
+
+cdef inline ssize_t receive(Peer* peer, uint8_t** buffer, size_t* room, size_t most) noexcept nogil:
+    """Into the buffer: the tail that was kept, and up to so many bytes behind it. How many; 0: nothing has come."""
+    cdef ssize_t n
+    if not reserve(buffer, room, peer.tail_size + most):
+        return OUT_OF_MEMORY
+    n = recv(peer.fd, buffer[0] + peer.tail_size, most, 0)
+    if n <= 0:
+        return OVER if n == 0 or (errno != EAGAIN and errno != EINTR) else 0
+    if peer.tail_size:
+        memcpy(buffer[0], peer.tail, peer.tail_size)
+    return <ssize_t>peer.tail_size + n
+
+
+cdef inline bint keep_tail(Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
+    """Keep the beginning of a frame until the rest comes. False when memory is out."""
+    peer.tail_size = size
+    if size:
+        if not reserve(&peer.tail, &peer.tail_room, size):
+            return False
+        memcpy(peer.tail, data, size)
+    return True

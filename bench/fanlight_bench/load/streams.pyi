@@ -1,0 +1,25 @@
+from fanlight_bench.load.board import Board
+from fanlight_bench.load.histogram import Histogram
+
+HEADER_BYTES: int
+DIGITS_COUNT: int
+
+class Streams:
+    board: Board
+    latency: Histogram
+    payload_bytes: int
+    def __init__(self, board: Board, part: int, payload_bytes: int) -> None: ...
+    def add_subscriber(self, *, slow: bool = False, aliases: int = 0) -> int: ...
+    def add_stream(
+        self,
+        topic: bytes,
+        fan_out: int,
+        *,
+        reach: int | None = None,
+        digits_at: int = -1,
+        properties: bytes = b"",
+        frame: tuple[bytes, int, int, int] | None = None,
+        later: tuple[bytes, int, int, int] | None = None,
+        last: int | None = None,
+    ) -> int: ...
+    def expect(self, subscriber: int, stream: int, subscription: int) -> None: ...

@@ -1,0 +1,29 @@
+from fanlight_bench.load.histogram import Histogram
+from fanlight_bench.load.protocol import Dialect
+
+class Trips:
+    latency: Histogram
+    asked: int
+    answered: int
+    reordered: int
+    repeated: int
+    misrouted: int
+    damaged: int
+    refused: int
+    closed: int
+    def __init__(self, dialect: Dialect, payload_bytes: int, outstanding: int) -> None: ...
+    def add_responder(self, fd: int, rest: bytes = b"") -> int: ...
+    def add_requester(
+        self,
+        fd: int,
+        responder: int,
+        question: tuple[bytes, bytes, int],
+        answer: tuple[bytes, bytes, int],
+        rest: bytes = b"",
+    ) -> int: ...
+    def start(self) -> None: ...
+    def run(self, seconds: float) -> None: ...
+    def drain(self, seconds: float) -> None: ...
+    def begin(self) -> None: ...
+    def broken(self) -> bool: ...
+    def complaint(self) -> bytes: ...

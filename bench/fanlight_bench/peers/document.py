@@ -1,0 +1,181 @@
+"""docs/benchmarks.md and the chart of the README: made from a file of results, not written by hand, but for one thing.
+
+A block begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between is replaced. The exception is
+what stands between `<!-- why: BAR -->` and `<!-- end why -->`: the explanation of a bar that is not met, which is
+written by hand and kept. One whose bar is met meanwhile is kept too, at the end, until somebody deletes it.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from fanlight_bench.peers import tables
+from fanlight_bench.peers.bars import Bar, bars
+from fanlight_bench.peers.results import Report
+
+ROOT = Path(__file__).parents[3]
+BLOCK = re.compile(r"(<!-- made: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+WHY = re.compile(r"<!-- why: (.+?) -->\n(.*?)<!-- end why -->\n?", re.DOTALL)
+UNEXPLAINED = "Not explained yet: the profile, and what would be needed, belong here."
+
+
+def rewritten(text: str, report: Report) -> str:
+    """The document with its blocks made anew. KeyError: a block that nobody makes."""
+    known = {key: why.strip("\n") for key, why in WHY.findall(text)}
+
+    def replace(match: re.Match[str]) -> str:
+        lines = reasons(report, known) if match[2] == "reasons" else BLOCKS[match[2]](report)
+        return "\n".join([match[1].rstrip("\n"), *lines, match[3]])
+
+    return BLOCK.sub(replace, text)
+
+
+def rewrite(report: Report, path: Path) -> bool:
+    """The file; whether it changed. OSError: it cannot be read or written."""
+    before = path.read_text(encoding="utf-8")
+    after = rewritten(before, report)
+    path.write_text(after, encoding="utf-8")
+    return before != after
+
+
+def reasons(report: Report, known: dict[str, str]) -> list[str]:
+    """A heading for each bar that is not met, with what was written below it."""
+    lines: list[str] = []
+    missed = [bar for bar in bars(report) if bar.met is False]
+    for bar in missed:
+        why = known.get(bar.key, "")
+        lines += [f"**{bar.key}** ({_reached(bar)})", "", *_kept(bar.key, why or UNEXPLAINED)]
+    if not missed:
+        lines += ["All bars that were measured are met.", ""]
+    earlier = {key: why for key, why in known.items() if key not in {bar.key for bar in missed} and why != UNEXPLAINED}
+    for key, why in earlier.items():
+        lines += [f"**{key}**: met or not measured in these runs; this was written of earlier ones.", ""]
+        lines += _kept(key, why)
+    return lines
+
+
+def _kept(key: str, why: str) -> list[str]:
+    return [f"<!-- why: {key} -->", why, "<!-- end why -->", ""]
+
+
+def _reached(bar: Bar) -> str:
+    assert bar.reached is not None
+    sign = "at most" if bar.at_most else "at least"
+    return f"{tables.with_unit(bar.reached, bar.unit)}, {sign} {tables.with_unit(bar.limit, bar.unit)} wanted"
+
+
+def _machine(report: Report) -> list[str]:
+    machine, effort = report["machine"], report["effort"]
+    return [
+        f"{str(report['date'])[:10]}: {machine['processor'] or machine['machine']}, "
+        f"{machine['processors']} processors, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, "
+        f"CPython {machine['python']}, loopback. "
+        f"{effort['rounds']} interleaved round{'s' * (effort['rounds'] != 1)} of {effort['duration']:g} s, "
+        f"after {effort['warmup']:g} s that do not count.{_others(report)}",
+        *_again(report),
+    ]
+
+
+def _again(report: Report) -> list[str]:
+    """What was measured later than the rest."""
+    again: dict[str, list[str]] = {}
+    for letter, how in report.get("again", {}).items():
+        rounds = f"{how['rounds']} round{'s' * (how['rounds'] != 1)} of {how['duration']:g} s"
+        again.setdefault(f"{str(how['date'])[:16].replace('T', ' ')} UTC, {rounds}", []).append(letter)
+    return [f"Measured again, {when}: {', '.join(letters)}." for when, letters in again.items()]
+
+
+def _others(report: Report) -> str:
+    """What else the machine did, which the rates have suffered from."""
+    busy = [run["others_busy"] for run in report["runs"] if run.get("others_busy") is not None]
+    if not busy:
+        return ""
+    return f" Other work took a median of {median(busy):.0%} of one processor, the rounds being interleaved for that."
+
+
+def _contenders(report: Report) -> list[str]:
+    cells: tables.Table = [("", "what", "version", "processors")]
+    for name, about in report["contenders"].items():
+        pinned = "one, pinned" if about["one_thread"] else "all"
+        cells.append((name, about["title"], about["version"] or "-", pinned))
+    for name in report["missing"]:
+        cells.append((name, "not installed, so not measured", "-", "-"))
+    return tables.marked(cells)
+
+
+def _scenarios(report: Report) -> list[str]:
+    cells: tables.Table = [("", "what", "`python -m fanlight_bench load`")]
+    for letter, about in report["scenarios"].items():
+        cells.append((letter, about["title"], f"`{about['scenario']}`"))
+    lines = tables.marked(cells)
+    if report["left_out"]:
+        lines += ["", "Left out by declaration:", ""]
+        lines += [f"* {one['contender']} in {one['scenario']}: {one['reason']}." for one in report["left_out"]]
+    return lines
+
+
+def _bars(report: Report) -> list[str]:
+    return tables.marked(tables.bars(bars(report)))
+
+
+def _cpu(report: Report) -> list[str]:
+    return [*_picture("cpu", "Processor time a delivery"), *tables.marked(tables.overview(report, "us_per_delivery"))]
+
+
+def _rates(report: Report) -> list[str]:
+    return [*_picture("rates", "Deliveries a second"), *tables.marked(tables.overview(report, "deliveries_per_second"))]
+
+
+def _latency(report: Report) -> list[str]:
+    return _picture("latency", "Latency at 5,000 messages a second")[:1]
+
+
+def _memory(report: Report) -> list[str]:
+    return [*_picture("memory", "Memory"), *tables.marked(tables.memory(report))]
+
+
+def _picture(name: str, what: str) -> list[str]:
+    return [f"![{what} of each broker](benchmarks-{name}.svg)", ""]
+
+
+def _ratios(report: Report) -> list[str]:
+    return tables.marked(tables.ratios(report))
+
+
+def _targets(report: Report) -> list[str]:
+    return tables.marked(tables.targets(report))
+
+
+def _details(report: Report) -> list[str]:
+    lines: list[str] = []
+    for letter, about in report["scenarios"].items():
+        rows = tables.scenario(report, letter)
+        if len(rows) > 1:
+            lines += [f"### {letter}: {about['title']}", "", *tables.marked(rows), ""]
+    return lines
+
+
+def _configurations(report: Report) -> list[str]:
+    lines: list[str] = []
+    for about in {(one["broker"], one["configuration"]): one for one in report["contenders"].values()}.values():
+        lines += [f"{about['broker']} {about['version']}".rstrip(), "", "```text"]
+        lines += [*about["configuration"].rstrip("\n").splitlines(), "```", ""]
+    return lines
+
+
+def _chart(report: Report) -> list[str]:
+    machine = report["machine"]
+    return [
+        "![Processor time a delivery of each broker](docs/benchmarks-cpu.svg)",
+        "",
+        f"{str(report['date'])[:10]}, {machine['processors']} processors, one of them the broker's; less is better. "
+        "[All figures, versions and configurations](docs/benchmarks.md).",
+    ]
+
+
+BLOCKS: dict[str, Callable[[Report], list[str]]] = {
+    "machine": _machine, "contenders": _contenders, "scenarios": _scenarios, "bars": _bars, "cpu": _cpu,
+    "rates": _rates, "latency": _latency, "memory": _memory, "ratios": _ratios, "targets": _targets,
+    "details": _details, "configurations": _configurations, "chart": _chart,
+}  # fmt: skip

@@ -1,0 +1,110 @@
+"""Figures for people: a table for each group, and the page docs/pipeline-speed.md.
+
+In the page a block begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between is made from a
+report, never written by hand.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Report = Mapping[str, Any]
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "pipeline-speed.md"
+RESULTS = Path(__file__).parent / "results" / "published.json"
+BLOCK = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def group(bench: str, name: str, figures: Report) -> list[str]:
+    """A line for each case."""
+    title = bench if name == bench else f"{bench}: {name}"
+    facts = {fact: value for fact, value in figures["facts"].items() if not isinstance(value, dict)}
+    lines = [title + "".join(f"   {fact} {_fact(value)}" for fact, value in facts.items())]
+    for row, values in figures["facts"].items():
+        if isinstance(values, dict):
+            lines.append(f"  {row:<26} " + "   ".join(f"{name} {_fact(value)}" for name, value in values.items()))
+    for case, found in figures["cases"].items():
+        beside = "   ".join(f"{times(ratio)} x {other}" for other, ratio in found["beside"].items())
+        rate = rate_of(found["rows_per_second"])
+        lines.append(f"  {case:<26} {rate:>8} rows/s  ±{found['spread']:<6.1%} {beside}".rstrip())
+    return lines
+
+
+def rate_of(value: float) -> str:
+    for unit, letter in ((1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def rewritten(text: str, report: Report) -> str:
+    """The page with its blocks made anew. KeyError: a block that nobody makes."""
+
+    def made(match: re.Match[str]) -> str:
+        name = match[2]
+        lines = _machine(report) if name == "machine" else _bench(name, report)
+        return match[1] + "\n".join(lines) + "\n" + match[3]
+
+    return BLOCK.sub(made, text)
+
+
+def _machine(report: Report) -> list[str]:
+    machine, versions = report["machine"], report["versions"]
+    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    processor = machine["processor"] or machine["machine"]
+    return [
+        f"{processor}, {machine['processors']} processors, {machine['system']}, CPython {machine['python']}, {told}; "
+        f"{report['rows']:,} messages, the median of {report['turns']} turns."
+    ]
+
+
+def _bench(name: str, report: Report) -> list[str]:
+    """The tables of one bench: rates, and what is no rate."""
+    if name not in report["benches"]:
+        return ["Not measured in this run."]
+    lines: list[str] = []
+    for title, figures in report["benches"][name].items():
+        lines += [""] if lines else []
+        lines += _rates(title, figures) if figures["cases"] else _facts(title, figures["facts"])
+    return lines
+
+
+def _facts(title: str, facts: Report) -> list[str]:
+    """A row for each, a column for each figure that any of them has."""
+    names = list(dict.fromkeys(name for values in facts.values() for name in values))
+    rows = [[row, *(_fact(values[name]) if name in values else "" for name in names)] for row, values in facts.items()]
+    return marked([[title, *names], *rows])
+
+
+def _rates(title: str, figures: Report) -> list[str]:
+    rows = [[title, "rows/s", "±", "as quick as"]]
+    for case, found in figures["cases"].items():
+        beside = "; ".join(f"{times(ratio)} × {other}" for other, ratio in found["beside"].items())
+        rows.append([case, rate_of(found["rows_per_second"]), f"{found['spread']:.0%}", beside])
+    facts = "; ".join(f"{_words(fact)}: {_fact(value)}" for fact, value in figures["facts"].items())
+    return [*marked(rows), *(["", facts[0].upper() + facts[1:] + "."] if facts else [])]
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def marked(rows: Sequence[Sequence[str]]) -> list[str]:
+    """As Markdown."""
+    head, *rest = rows
+    return [
+        "| " + " | ".join(head) + " |",
+        "|---|" + "---:|" * (len(head) - 1),
+        *("| " + " | ".join(row) + " |" for row in rest),
+    ]

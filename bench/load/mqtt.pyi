@@ -1,4 +1,0 @@
-from bench.load.protocol import Dialect
-
-MQTT_3: Dialect
-MQTT_5: Dialect

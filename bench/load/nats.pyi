@@ -1,3 +1,0 @@
-from bench.load.protocol import Dialect
-
-NATS: Dialect

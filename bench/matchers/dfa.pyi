@@ -1,3 +1,0 @@
-from bench.matchers.trie_flat import FlatTrie
-
-class Automaton(FlatTrie): ...

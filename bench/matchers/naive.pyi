@@ -1,3 +1,0 @@
-from bench.matchers.contender import Contender
-
-class Naive(Contender): ...

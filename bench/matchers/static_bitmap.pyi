@@ -1,3 +1,0 @@
-from bench.matchers.naive import Naive
-
-class StaticBitmap(Naive): ...

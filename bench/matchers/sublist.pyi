@@ -1,3 +1,0 @@
-from bench.matchers.trie_string import StringTrie
-
-class Sublist(StringTrie): ...

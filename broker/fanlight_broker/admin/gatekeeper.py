@@ -1,0 +1,95 @@
+"""Who may see which path of the HTTP listener.
+
+    /healthz, /readyz   everybody; details for those who may see the rest
+    /metrics            a token of its own (Bearer), or everybody if it is opened; else as the rest
+    the rest            whoever the authenticator lets in, by Basic authentication or a certificate
+
+Credentials are checked on each request. Without any, a listener on a loopback address answers only to its address: a
+page on the web can lead a host name of its own to 127.0.0.1, and would read what is there.
+"""
+
+import base64
+import hmac
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.ports import Authenticator
+
+
+@dataclass(slots=True)
+class MetricsAccess:
+    """What opens /metrics beside a user's credentials. A reload changes it."""
+
+    token: str | None = None
+    open: bool = False
+
+
+class Gatekeeper:
+    """certified  whom the certificate of a request's connection is of."""
+
+    def __init__(
+        self, authenticator: Authenticator, metrics: MetricsAccess, certified: Callable[[web.BaseRequest], str]
+    ) -> None:
+        self.metrics = metrics
+        self.tokens_refused = 0
+        self._authenticator = authenticator
+        self._certified = certified
+
+    async def check(self, request: web.BaseRequest, *, local: bool) -> None:
+        """Raises AuthenticationFailed, or NotPermitted for a host name that is not this machine's."""
+        identity = await self._identity(request)
+        if identity.anonymous and local and not _is_local_name(request.host):
+            raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
+
+    async def check_metrics(self, request: web.BaseRequest, *, local: bool) -> None:
+        """The same for /metrics."""
+        if self.metrics.open:
+            return
+        given = _bearer(request.headers.get("Authorization", ""))
+        if given is None:
+            await self.check(request, local=local)
+        elif self.metrics.token is None or not hmac.compare_digest(given, self.metrics.token.encode()):
+            self.tokens_refused += 1
+            raise AuthenticationFailed("wrong token for /metrics (metrics_token_file)")
+
+    async def _identity(self, request: web.BaseRequest) -> Identity:
+        header = request.headers.get("Authorization")
+        user, password = _basic(header) if header is not None else (None, None)
+        return await self._authenticator.authenticate(
+            user, password, request.remote or "", certified=self._certified(request), counted=False
+        )
+
+
+def _bearer(header: str) -> bytes | None:
+    """The token of an Authorization header (RFC 6750); None if it is of another kind."""
+    scheme, _, token = header.strip().partition(" ")
+    return token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else None
+
+
+def _basic(header: str) -> tuple[str, str]:
+    """User and password of an Authorization header (RFC 7617). Raises AuthenticationFailed."""
+    scheme, _, encoded = header.strip().partition(" ")
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except ValueError:  # binascii.Error and UnicodeDecodeError too
+        colon = ""
+    if scheme.lower() != "basic" or not colon:
+        raise AuthenticationFailed("the Authorization header must be Basic: user:password, UTF-8, in base64")
+    return user, password
+
+
+def _is_local_name(host: str) -> bool:
+    """Whether a Host header is `localhost` or a literal address, which no one can lead elsewhere."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

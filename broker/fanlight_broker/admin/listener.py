@@ -1,0 +1,169 @@
+"""The HTTP listener's connections: how many, for how long, and how many requests a second.
+
+The listener shares its loop with the routing of messages, and must not be able to take much of it. aiohttp
+parses, answers and bounds lines and headers. Beyond the limit a connection is answered 503 at once; each is
+ended after its time, in order if it can be, so that a client which sends or reads nothing does not keep its
+place; and requests are paced: what comes too fast waits for its turn, one at a time for each connection.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import structlog
+from aiohttp import web
+
+from fanlight_broker.core.ports import ProtocolCheck
+
+SERVER: Final = "fanlight"  # the Server header: no versions for strangers
+_log: Final = structlog.stdlib.get_logger("http")
+
+_NO_ACCESS_LOG: Final = logging.getLogger("http.access")
+_NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+LINGER_SECONDS: Final = 1.0  # for a client of another protocol to read its answer; as aiohttp's lingering_time
+FORCE_SECONDS: Final = 5.0  # for an answer that is being sent when its connection's time is over
+
+_REFUSAL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+)
+_REFUSAL_BODY: Final = b'{"error": "too many HTTP connections (http_connections_max); try again"}\n'
+
+
+class Pace:
+    """At most `per_second` requests: each is told how long to wait for its turn."""
+
+    def __init__(self, per_second: float) -> None:
+        self._step = 1 / per_second
+        self._next = 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds to wait from `now`. Up to a second's worth of requests may come together."""
+        self._next = max(self._next, now - 1) + self._step
+        return max(0.0, self._next - now)
+
+
+class BoundedServer(web.Server):
+    """aiohttp's server, with a bound on connections and on the life of each."""
+
+    def __init__(
+        self, handler: Handler, *, connections_max: int, connection_seconds_max: float,
+        protocol_check: ProtocolCheck | None = None,
+    ) -> None:
+        super().__init__(self._busy)
+        self.refused = 0
+        self.retired = 0
+        self.malformed = 0
+        self.connection_seconds_max = connection_seconds_max
+        self.transports: set[asyncio.Transport] = set()
+        self.protocol_check = protocol_check
+        self._handler = handler
+        self._connections_max = connections_max
+
+    def __call__(self) -> Any:
+        if len(self.transports) >= self._connections_max:
+            self.refused += 1
+            return _Refusal()
+        return _Connection(self)
+
+    async def _busy(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        connection.busy = True
+        try:
+            response = await self._handler(request)
+            response.headers.setdefault("Server", SERVER)
+            return response
+        finally:
+            connection.busy = False
+
+    async def end(self, seconds: float) -> None:
+        """Let requests finish for so many seconds, then end every connection."""
+        self.pre_shutdown()
+        await self.shutdown(seconds)
+        for transport in list(self.transports):
+            transport.abort()  # a peer that does not read would keep it open
+
+
+class _Connection(web.RequestHandler):
+    __slots__ = ("_end", "_met", "_server", "_socket", "_wrong", "busy")
+
+    def __init__(self, server: BoundedServer) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=_NO_ACCESS_LOG,
+            keepalive_timeout=server.connection_seconds_max,
+            lingering_time=1.0,
+        )
+        self.busy = False
+        self._met = False  # the first bytes have been checked
+        self._wrong = False  # they are of another protocol
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Kept beside aiohttp's own, which is forgotten when it closes, before all is sent.
+        self._socket = cast(asyncio.Transport, transport)  # uvloop's are none by isinstance
+        self._server.transports.add(self._socket)
+        self._end = self._loop.call_later(self._server.connection_seconds_max, self._retire)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._wrong:
+            return  # read so that the close is no reset, which could overtake the answer
+        if not self._met:
+            self._met = True
+            wrong = self._server.protocol_check("http", data) if self._server.protocol_check is not None else None
+            if wrong is not None:
+                self._server.malformed += 1
+                address, port, *_ = self._socket.get_extra_info("peername")
+                _log.warning("wrong_protocol", listener="http", address=address, port=port, text=wrong.text)
+                self._answer_and_close(wrong.answer)
+                return
+        super().data_received(data)
+
+    def _answer_and_close(self, answer: bytes) -> None:
+        self._wrong = True
+        self._socket.write(answer)
+        if self._socket.can_write_eof():
+            self._socket.write_eof()  # the peer's own close ends it; or this timer
+        self._end.cancel()
+        self._end = self._loop.call_later(LINGER_SECONDS, self.force_close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._server.transports.discard(self._socket)
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """What came is not HTTP: anybody can send it, so it is a debug line and not an error."""
+        if status >= 500 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        self._server.malformed += 1
+        reason = str(message or exc or "").partition("\n")[0]
+        _log.debug("http_request_malformed", address=request.remote, reason=reason)
+        response = web.json_response(
+            {"error": f"not an HTTP request: {reason[:200]}"}, status=status, headers={"Server": SERVER}
+        )
+        response.force_close()
+        return response
+
+    def _retire(self) -> None:
+        self._server.retired += 1
+        self._end = self._loop.call_later(FORCE_SECONDS, self._socket.abort)
+        if self.busy:
+            self.close()  # after the answer
+        else:
+            self.force_close()
+
+
+class _Refusal(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        socket = cast(asyncio.Transport, transport)
+        socket.write(_REFUSAL % (len(_REFUSAL_BODY), _REFUSAL_BODY))
+        socket.close()

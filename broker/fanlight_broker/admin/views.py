@@ -1,0 +1,174 @@
+"""The paths of the HTTP listener: each a function from a query to a JSON object.
+
+Nothing here changes the broker, and every answer is bounded: pages of at most ROWS_MAX rows. What is more than a page
+is streamed: snapshot.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fanlight_broker.admin.figures import Figures
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.ports import Inspection
+
+ROWS_MAX: Final = 1_000  # some 300 kB of JSON and a few ms of the loop that routes messages
+ROWS: Final = 100
+OFFSET_MAX: Final = 2**53  # what JSON's readers can hold
+
+Query = Mapping[str, str]
+Answer = tuple[int, dict[str, Any]]  # HTTP status, JSON object
+
+
+class BadQuery(FanlightError):
+    """A query that cannot be answered; HTTP 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One path: what it shows, which parameters it takes, and the function that answers."""
+
+    summary: str
+    answer: Callable[["Views", Query], Answer]
+    parameters: tuple[str, ...] = ()
+    streams: bool = False  # there is all of it with format=jsonl, see `place_asked`
+
+
+class Views:
+    """Answers queries about one broker."""
+
+    def __init__(self, inspection: Inspection, figures: Sequence[Figures], version: str) -> None:
+        self._inspection = inspection
+        self._figures = tuple(figures)
+        self._version = version
+
+    def index(self, _: Query) -> Answer:
+        return 200, {"fanlight": self._version, "paths": {path: each.summary for path, each in PATHS.items()}}
+
+    def healthz(self, _: Query) -> Answer:
+        # Still 200: who asks would restart the broker, which would end the routing and help no disk.
+        if unwell := self._inspection.unwell():
+            return 200, {"status": "degraded", "unwell": list(unwell)}
+        return 200, {"status": "ok"}
+
+    def readyz(self, _: Query, *, details: bool = False) -> Answer:
+        more = {"version": self._version, "unwell": list(self._inspection.unwell())} if details else {}
+        if self._inspection.ready:
+            return 200, {"status": "ready", **more}
+        text = "not accepting clients: starting or draining; ask again, or connect elsewhere"
+        return 503, {"error": text, **more}
+
+    def stats(self, _: Query) -> Answer:
+        stats: dict[str, Any] = {"version": self._version}
+        for part in self._figures:
+            stats |= part.counters()
+            stats |= part.gauges()
+            stats |= part.reasons()
+        return 200, stats
+
+    def connections(self, query: Query) -> Answer:
+        return self._page("connections", self._inspection.connections, query)
+
+    def subscriptions(self, query: Query) -> Answer:
+        return self._page("subscriptions", self._inspection.subscriptions, query)
+
+    def sessions(self, query: Query) -> Answer:
+        return self._page("sessions", self._inspection.sessions, query)
+
+    def marks(self, query: Query) -> Answer:
+        return self._page("marks", self._inspection.marks, query)
+
+    def shares(self, query: Query) -> Answer:
+        return 200, self._inspection.shares(limit=_limit(query))
+
+    def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
+        limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
+        page = list(rows(offset=offset, limit=limit))
+        total = int(self._inspection.gauges()[name])
+        return 200, {name: page, "offset": offset, "limit": limit, "total": total}
+
+    def archive(self, _: Query) -> Answer:
+        archive = self._inspection.archive()
+        return (200, archive) if archive is not None else (404, {"error": "no archive; it is turned on by --archive"})
+
+    def topics(self, query: Query) -> Answer:
+        order = query.get("by", "messages")
+        if order not in ("messages", "rate"):
+            raise BadQuery(f"by={order[:40]} must be messages (in all) or rate (a second, since the reading before)")
+        return 200, {"topics": list(self._inspection.hot_topics(limit=_limit(query), by_rate=order == "rate"))}
+
+    def slow_consumers(self, query: Query) -> Answer:
+        return 200, {"slow_consumers": list(self._inspection.slow_consumers(limit=_limit(query)))}
+
+    def explain(self, query: Query) -> Answer:
+        if "topic" not in query:
+            raise BadQuery("say which topic: /explain?topic=stock.nasdaq.AAPL; slashes and # as %2F and %23")
+        syntax, client = query.get("syntax", "amqp"), query.get("client") or None
+        try:
+            explained = self._inspection.explain(
+                query["topic"], syntax=syntax, client=client, limit=_limit(query)
+            )
+        except ValueError as error:
+            raise BadQuery(str(error)) from error
+        return 200, dict(explained)
+
+
+def place_asked(query: Query) -> int | None:
+    """Where a stream of JSON lines is to begin, or None: a page is asked for. Raises BadQuery."""
+    form = query.get("format", "json")
+    if form not in ("json", "jsonl"):
+        raise BadQuery(f"format={form[:40]} is unknown: use json (a page, by limit and offset) or jsonl (all, by from)")
+    others = ("limit", "offset") if form == "jsonl" else ("from",)
+    if unfit := [name for name in others if name in query]:
+        raise BadQuery(f"format={form} takes no {unfit[0]}: limit and offset are of json, from is of jsonl")
+    return _number(query, "from", 0, 0, OFFSET_MAX) if form == "jsonl" else None
+
+
+def _limit(query: Query) -> int:
+    return _number(query, "limit", ROWS, 1, ROWS_MAX)
+
+
+def _number(query: Query, name: str, default: int, least: int, most: int) -> int:
+    raw = query.get(name)
+    if raw is None:
+        return default
+    # isascii: isdigit alone takes digits that int() does not; and no number here has 20 of them.
+    if raw.isascii() and raw.isdigit() and len(raw) < 20 and least <= int(raw) <= most:
+        return int(raw)
+    raise BadQuery(f"{name}={raw[:40]} must be a whole number from {least} to {most}")
+
+
+PAGE: Final = ("limit", "offset")
+METRICS: Final = "/metrics"  # the one answer that is not JSON: see http.py
+
+PATHS: Final[Mapping[str, Path]] = {
+    "/": Path("this list", Views.index),
+    "/healthz": Path("the process is alive; needs no credentials", Views.healthz),
+    "/readyz": Path(
+        "200 while the broker accepts clients, 503 while it starts or drains; needs no credentials", Views.readyz
+    ),
+    METRICS: Path("all figures, for Prometheus; has a token of its own: metrics_token_file", Views.stats),
+    "/stats": Path("all figures, as JSON", Views.stats),
+    "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
+    "/subscriptions": Path(
+        f"subscriptions; limit (to {ROWS_MAX}), offset; or all of them with format=jsonl, from (an id)",
+        Views.subscriptions,
+        (*PAGE, "format", "from"),
+        streams=True,
+    ),
+    "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
+    "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
+    "/shares": Path("what users and addresses hold of each pot, most first; limit", Views.shares, ("limit",)),
+    "/topics": Path(
+        "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",
+        Views.topics,
+        ("limit", "by"),
+    ),
+    "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
+    "/archive": Path("the archive: offsets, sizes, and what is wrong with it", Views.archive),
+    "/explain": Path(
+        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), client, limit",
+        Views.explain,
+        ("topic", "syntax", "client", "limit"),
+    ),
+}

@@ -1,0 +1,76 @@
+"""Opening the archive that the settings ask for. pyarrow is imported here, and only then."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from fanlight_broker.config import Settings
+from fanlight_broker.config.settings import Compression
+from fanlight_broker.core.errors import InvalidFilter
+from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.limits import Limits
+
+if TYPE_CHECKING:
+    from fanlight_broker.storage.archive import Archive, Loop
+
+
+ADVICE: Final = (
+    "the archive is a distribution of its own, fanlight-archive, which is not installed: "
+    "`pip install ./archive` in a checkout, `docker build --build-arg EXTRA=archive` for an image"
+)
+
+
+class ArchiveUnusable(Exception):
+    """There is to be an archive, and there cannot be: the message says why, and what to do."""
+
+
+def _reason(error: Exception) -> str:
+    """Why a folder cannot be used, in words."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "is not a folder"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
+    """(filter, syntax) of each of `archive_topics`."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(
+        (part[5:].encode(), "mqtt") if part.startswith("mqtt:") else (part.encode(), "amqp") for part in parts
+    )
+
+
+def open_archive(
+    settings: Settings, loop: "Loop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
+) -> "Archive | None":
+    """The archive; None if there is to be none. Reads and writes the disk. Raises ArchiveUnusable."""
+    if settings.archive is None:
+        return None
+    try:
+        from fanlight_archive import ArchiveError, Writer
+        from fanlight_broker.storage.archive import Archive, Options
+    except ModuleNotFoundError as error:
+        if error.name == "pyarrow":
+            raise ArchiveUnusable(str(error)) from error  # which says how to get it
+        if error.name == "fanlight_archive":
+            raise ArchiveUnusable(ADVICE) from error
+        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
+    except ImportError as error:
+        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
+    options = Options(
+        folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
+        sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,
+    )
+    compression = settings.archive_compression
+    try:
+        writer = Writer(
+            settings.archive,
+            segment_bytes=limits().archive_segment_bytes_max, segment_seconds=limits().archive_segment_seconds_max,
+            marks_max=limits().marks_max, compression=None if compression is Compression.NONE else compression.value,
+        )
+    except (ArchiveError, OSError) as error:
+        raise ArchiveUnusable(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
+    try:
+        return Archive(options, writer, loop, clock, flow, limits)
+    except InvalidFilter as error:
+        writer.close()
+        raise ArchiveUnusable(f"archive_topics: {error}") from error

@@ -1,0 +1,157 @@
+"""Who a client is: the `Authenticator` of core/ports.py, over a password file or one password for everybody.
+
+A wrong password and an unknown user fail with the same words and after the same work: an unknown user is
+checked against a hash that nothing matches, with the parameters of the others.
+
+What happens to credentials, by what the broker has to check them against:
+
+    client gives                  nothing        passwords, allow_anonymous    passwords
+    nothing                       anonymous      anonymous                     refused
+    a user name, no password      a label        a label                       refused
+    "" and ""                     anonymous      anonymous                     checked
+    a password                    a label        checked                       checked
+
+A label is a user name that nothing was checked against: its client is anonymous all the same (core/identity.py).
+"""
+
+import base64
+import os
+from collections.abc import Mapping
+from typing import Final, NoReturn
+
+from fanlight_broker.auth import password_file, verifier
+from fanlight_broker.auth.access import Credentials
+from fanlight_broker.auth.hashing import HASHER
+from fanlight_broker.auth.verifier import Verifier
+from fanlight_broker.core.errors import AuthenticationFailed
+from fanlight_broker.core.identity import ANONYMOUS, Identity
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "logins": "Clients that gave the right credentials; HTTP requests are not among them",
+    "logins_anonymous": "Clients let in without credentials, or with some that nothing was checked against",
+    "logins_certified": "Clients let in by their certificate, without a password",
+    "logins_failed": "Clients and HTTP requests refused for wrong or missing credentials",
+    **verifier.COUNTERS,
+}
+GAUGES: Final = verifier.GAUGES
+EVERYBODY: Final = "fanlight"  # the user name of one who gives the password for everybody and no name
+CERTIFICATE: Final = "certificate"  # the credential of a client that its certificate let in; no hash looks so
+
+
+class PasswordAuthenticator:
+    """Checks credentials. Make it in the event loop that uses it, and `close` it.
+
+    Raises:
+        PasswordFileError: from the constructor and from `reload`, which then changes nothing.
+    """
+
+    def __init__(
+        self, credentials: Credentials, *, threads: int = 2, queue_max: int = 100, cache_max: int = 10_000,
+        delay_seconds_max: float = 2.0,
+    ) -> None:
+        self._verifier = Verifier(
+            threads=threads, queue_max=queue_max, cache_max=cache_max, delay_seconds_max=delay_seconds_max
+        )
+        self._counts = dict.fromkeys(("logins", "logins_anonymous", "logins_certified", "logins_failed"), 0)
+        self._credentials = Credentials()
+        self._users: dict[str, str] = {}
+        self._everybody = ""  # the hash of the password for everybody
+        self._nobody = _unmatched("$argon2id$v=19$m=19456,t=2,p=1$")
+        self.reload(credentials)
+
+    def reload(self, credentials: Credentials | None = None) -> None:
+        """Read the password file again, and take new credentials if they are given."""
+        credentials = credentials or self._credentials
+        file = credentials.password_file
+        users = password_file.read(file) if file is not None else {}
+        if credentials.password is None:
+            self._everybody = ""
+        elif credentials.password != self._credentials.password:
+            # It is checked as slowly as the others: guessing it must not be faster.
+            self._everybody = HASHER.hash(credentials.password)
+        if users:
+            self._nobody = _unmatched(next(iter(users.values())))
+        self._users = users
+        self._credentials = credentials
+        self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
+
+    @property
+    def users(self) -> int:
+        """How many users the password file has."""
+        return len(self._users)
+
+    async def authenticate(
+        self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True
+    ) -> Identity:
+        """Return who the client is. Raises AuthenticationFailed.
+
+        counted: it is a client that comes in, and not one of many requests.
+
+        certified: whom the client's verified certificate is of. It stands for name and password, where no password
+        is given; a password that is given is checked.
+        """
+        try:
+            if certified and password is None:
+                identity, how = self._certified(user, certified), "logins_certified"
+            else:
+                identity = await self._authenticate(user, password, address)
+                how = "logins_anonymous" if identity.anonymous else "logins"
+        except AuthenticationFailed:
+            self._counts["logins_failed"] += 1
+            raise
+        self._counts[how] += counted
+        return identity
+
+    def stands(self, identity: Identity) -> bool:
+        """Would the credentials of `identity` let it in now? A certificate's do: whether it is valid is for TLS."""
+        if identity.anonymous:
+            return self._credentials.anonymous_allowed
+        return identity.credential in (CERTIFICATE, self._hash_of(identity.user))
+
+    def _certified(self, user: str | None, certified: str) -> Identity:
+        if user and user != certified:
+            raise AuthenticationFailed(f"the certificate is of {certified!r}; for another user name, give its password")
+        return Identity(certified, verified=True, credential=CERTIFICATE)
+
+    async def _authenticate(self, user: str | None, password: str | None, address: str) -> Identity:
+        credentials = self._credentials
+        if not credentials.configured or (
+            credentials.allow_anonymous and (password is None or (not user and not password))
+        ):
+            return Identity(label=user) if user else ANONYMOUS
+        if user is None and password is None:
+            raise AuthenticationFailed("this broker wants a user name and a password")
+        name = user or (EVERYBODY if self._everybody else "")
+        hash = self._hash_of(name)
+        if password is None or not await self._verifier.verify(name, hash or self._nobody, password, address):
+            _fail()
+        if not hash or hash != self._hash_of(name):
+            _fail()  # the password was changed, or the user deleted, while this login was checked
+        # The password for everybody proves no name.
+        return Identity(name, verified=not self._everybody, credential=hash)
+
+    def _hash_of(self, name: str) -> str:
+        """What the password of a user is checked against; "" for a user that there is not."""
+        return self._everybody or self._users.get(name, "")
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the start, by the names of COUNTERS."""
+        return {**self._counts, **self._verifier.counters()}
+
+    def gauges(self) -> dict[str, float]:
+        """Present values, by the names of GAUGES."""
+        return self._verifier.gauges()
+
+    async def close(self) -> None:
+        await self._verifier.close()
+
+
+def _fail() -> NoReturn:
+    raise AuthenticationFailed("wrong user name or password")
+
+
+def _unmatched(like: str) -> str:
+    """A hash of nothing, with the parameters of `like`."""
+    parameters = like.split("$")[:4]  # "", variant, version, costs
+    salt, digest = (base64.b64encode(os.urandom(size)).decode().rstrip("=") for size in (16, 32))
+    return "$".join([*parameters, salt, digest])

@@ -1,0 +1,237 @@
+"""Checking a password against an argon2 hash, which is made to be slow, without slowing anybody else.
+
+    login --remembered--> in at once
+          --otherwise---> FairQueue (by address, in turn, behind its penalty) --> a thread --> right or wrong
+
+It happens in a few threads (argon2 lets go of the interpreter lock). Logins that wait are bounded, and each address is
+served in its turn, so that a flood of wrong passwords keeps nobody else out; what fails again and again waits longer
+each time (penalties.py). A success is remembered under a keyed hash of user, password and argon2 hash, never the
+password: when ten thousand clients reconnect at once, each is let in without 40 ms of work, whatever waits. Equal
+logins that come together share one check. A failure is not remembered.
+
+The user's name is part of the key: all unknown users have one hash, so with hash and password alone they would share
+a check, and their quick answers would show which users exist.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+import argon2
+import structlog
+
+from fanlight_broker.auth.fair_queue import FairQueue, Place
+from fanlight_broker.auth.hashing import matches
+from fanlight_broker.auth.penalties import Penalties, place_of
+from fanlight_broker.core.errors import AuthenticationFailed
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "passwords_checked": "Passwords checked against an argon2 hash",
+    "passwords_remembered": "Logins let in because the same one had succeeded before",
+    "passwords_refused_busy": "Logins refused because too many were waiting (password_queue_max)",
+    "passwords_delayed": "Logins that waited because of wrong passwords before them (password_delay_seconds_max)",
+}
+GAUGES: Final[Mapping[str, str]] = {
+    "passwords_waiting": "Logins that wait to be checked",
+    "passwords_penalties": "Addresses, and user names from an address, whose wrong passwords are remembered",
+}
+BUSY: Final = "too many logins at once; try again in a second"
+
+_log = structlog.stdlib.get_logger("auth")
+
+
+@dataclass(eq=False, slots=True)
+class _Check:
+    """One login that is to be checked: who waits for the answer, and the places it has in the queue."""
+
+    user: str
+    hash: str
+    password: str = field(repr=False)
+    answer: asyncio.Future[bool]
+    places: dict[str, Place] = field(default_factory=dict)  # by address
+    askers: int = 0
+    task: asyncio.Task[None] | None = None  # once it is its turn
+
+
+class Verifier:
+    """Checks passwords; confined to one event loop, but for the threads that it keeps to itself.
+
+    clock, call_later  the loop's, and executor the threads, if they are not given
+    """
+
+    def __init__(
+        self, *, threads: int, queue_max: int, cache_max: int, delay_seconds_max: float = 2.0,
+        executor: Executor | None = None, clock: Callable[[], float] | None = None,
+        call_later: Callable[[float, Callable[[], None]], Any] | None = None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._threads = executor or ThreadPoolExecutor(threads, thread_name_prefix="password")
+        self._free = threads
+        self._clock = clock or loop.time
+        self._call_later = call_later or loop.call_later
+        self._penalties = Penalties(delay_seconds_max)
+        places = threads + queue_max
+        self._queue = FairQueue(self._penalties, places, max(1, places // 4))
+        self._cache_max = cache_max
+        self._key = os.urandom(32)
+        self._succeeded: OrderedDict[bytes, tuple[str, str]] = OrderedDict()  # user and hash; least recent first
+        self._checks: dict[bytes, _Check] = {}
+        self._timer: Any = None
+        self._closed = False
+        self._counts = dict.fromkeys(COUNTERS, 0)
+
+    async def verify(self, user: str, hash: str, password: str, address: str) -> bool:
+        """Whether `password` is the one of `hash`, asked by `address`.
+
+        Raises:
+            AuthenticationFailed: too many logins are waiting, so that this one was not looked at.
+        """
+        login = self._login(user, hash, password)
+        if login in self._succeeded:
+            self._succeeded.move_to_end(login)
+            self._counts["passwords_remembered"] += 1
+            return True
+        if self._closed:
+            raise AuthenticationFailed("the broker is stopping")
+        check = self._join(login, user, hash, password, place_of(address))
+        check.askers += 1
+        try:
+            # Shielded: one who gives up must not take the answer from others who gave the same password.
+            return await asyncio.shield(check.answer)
+        finally:
+            check.askers -= 1
+            if not check.askers and not check.answer.done() and check.task is None:
+                self._give_up(login, check)
+
+    def _join(self, login: bytes, user: str, hash: str, password: str, address: str) -> _Check:
+        """The check of a login, with a place for this address. Raises AuthenticationFailed if there is none."""
+        now = self._clock()
+        check = self._checks.get(login)
+        if check is not None and (check.task is not None or address in check.places):
+            return check
+        place = Place(address, user, login)
+        there, loser = self._queue.join(place, now)
+        if not there and check is None:
+            self._counts["passwords_refused_busy"] += 1
+            raise AuthenticationFailed(BUSY)
+        if check is None:
+            check = _Check(user, hash, password, asyncio.get_running_loop().create_future())
+            self._checks[login] = check
+        if there:
+            check.places[address] = place
+            self._counts["passwords_delayed"] += self._penalties.until(address, user) > now
+        if loser is not None:
+            self._turn_away(loser)
+        self._go_on()
+        return check
+
+    def _turn_away(self, loser: Place) -> None:
+        check = self._checks[loser.login]
+        del check.places[loser.address]
+        if not check.places:
+            del self._checks[loser.login]
+            self._counts["passwords_refused_busy"] += check.askers
+            check.answer.set_exception(AuthenticationFailed(BUSY))
+
+    def _give_up(self, login: bytes, check: _Check) -> None:
+        """Nobody waits for the answer any more."""
+        for place in check.places.values():
+            self._queue.leave(place)
+        del self._checks[login]
+        check.answer.cancel()
+
+    def _go_on(self) -> None:
+        """Begin what may be begun, and come back when a penalty is over."""
+        now = self._clock()
+        while self._free and (place := self._queue.take(now)) is not None:
+            check = self._checks[place.login]
+            del check.places[place.address]
+            for other in check.places.values():  # it is checked for all who ask
+                self._queue.leave(other)
+            check.places.clear()
+            self._free -= 1
+            check.task = asyncio.get_running_loop().create_task(self._check(place, check))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._free and (at := self._queue.next_at()) < inf:
+            self._timer = self._call_later(max(0.0, at - now), self._go_on)
+
+    async def _check(self, place: Place, check: _Check) -> None:
+        self._counts["passwords_checked"] += 1
+        try:
+            good = await asyncio.get_running_loop().run_in_executor(self._threads, matches, check.hash, check.password)
+        except argon2.exceptions.Argon2Error as error:  # out of memory, most likely
+            _log.error("password_not_checked", reason=str(error))
+            _settle(check, AuthenticationFailed("the password could not be checked; see the broker's log"))
+        else:
+            self._note(place, check, good)
+            _settle(check, good)
+        finally:
+            self._free += 1
+            self._queue.done(place)
+            del self._checks[place.login]
+            if not check.answer.done():
+                check.answer.cancel()
+            if not self._closed:
+                self._go_on()
+
+    def _note(self, place: Place, check: _Check, good: bool) -> None:
+        if not good:
+            self._penalties.failed(place.address, place.user, self._clock())
+            return
+        self._penalties.succeeded(place.address, place.user)
+        if self._cache_max:
+            self._succeeded[place.login] = check.user, check.hash
+            if len(self._succeeded) > self._cache_max:
+                self._succeeded.popitem(last=False)
+
+    def _login(self, user: str, hash: str, password: str) -> bytes:
+        # The argon2 hash is part of it: a changed password is not let in by its old one. The lengths keep the parts
+        # apart: a password may contain anything.
+        parts = [part.encode(errors="surrogatepass") for part in (user, hash, password)]
+        text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+        return hashlib.blake2b(text, key=self._key, digest_size=32).digest()
+
+    def forget(self, outdated: Callable[[str, str], bool]) -> None:
+        """Forget the successes of users whose hash is `outdated` by now."""
+        for login in [login for login, (user, hash) in self._succeeded.items() if outdated(user, hash)]:
+            del self._succeeded[login]
+
+    def counters(self) -> dict[str, int]:
+        return dict(self._counts)
+
+    def gauges(self) -> dict[str, float]:
+        return {"passwords_waiting": self._queue.waiting, "passwords_penalties": len(self._penalties)}
+
+    async def close(self) -> None:
+        """Give up what is waiting; what is being checked is waited for, some 40 ms."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        checks = list(self._checks.items())
+        running = [check.task for _, check in checks if check.task is not None]
+        for login, check in checks:
+            if check.task is None:
+                self._give_up(login, check)
+            else:
+                check.task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for _, check in checks:
+            check.answer.cancel()  # of one that was cancelled before it had begun
+
+
+def _settle(check: _Check, answer: bool | Exception) -> None:
+    if check.answer.done():
+        return
+    if isinstance(answer, bool):
+        check.answer.set_result(answer)
+    elif check.askers:
+        check.answer.set_exception(answer)

@@ -1,0 +1,159 @@
+"""What settings must not be together, and the exposure rule: who may come in at which address.
+
+A listener on a loopback address lets anonymous clients in. On any other address the broker wants a password
+file, a password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a
+password, loopback clients need it as well: a proxy or an SSH tunnel makes everybody a loopback client.
+A TLS port that requires certificates of its clients lets no stranger in, wherever it is.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fanlight_broker.config.problems import Problem
+from fanlight_broker.config.settings import ClientCertificates, Settings
+from fanlight_broker.config.values import show
+
+REMEDY = (
+    "refuses to listen there without a password; do one of these: "
+    "`fanlightd passwd FILE USER` and --password-file FILE, or FANLIGHT_PASSWORD in the environment, "
+    "or, to let everybody in, --allow-anonymous"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule between settings that is broken."""
+
+    keys: tuple[str, ...]  # the settings it is about; the first is the one to name
+    value: str
+    text: str
+
+    def problem(self, places: Mapping[str, str]) -> Problem:
+        # The place to look at is the first of them that somebody has set.
+        place = next((places[key] for key in self.keys if key in places), "default")
+        return Problem(self.keys[0], self.value, place, self.text)
+
+
+def check(settings: Settings) -> Iterator[Finding]:
+    """Every rule between settings that `settings` break."""
+    yield from _sizes(settings)
+    yield from _listeners(settings)
+    yield from _tls(settings)
+    yield from exposure(settings)
+    if settings.password is not None and settings.password_file is not None:
+        text = "use either one password for everybody or a password file; both would blur who is who"
+        yield Finding(("password", "password_file"), "(not shown)", text)
+
+
+def _sizes(settings: Settings) -> Iterator[Finding]:
+    limits = settings.limits
+    pairs = [
+        ("outbox_bytes_max", limits.outbox_bytes_max, "frame_bytes_max", limits.frame_bytes_max, 2,
+         "an outbox must hold the largest frame while another is being sent"),
+        ("outboxes_bytes_max", limits.outboxes_bytes_max, "outbox_bytes_max", limits.outbox_bytes_max, 1,
+         "all outboxes together must hold at least one"),
+        ("frame_bytes_max", limits.frame_bytes_max,
+         "handshake_frame_bytes_max", limits.handshake_frame_bytes_max, 1,
+         "a stranger must not be allowed more than a client"),
+    ]  # fmt: skip
+    for name, value, other, other_value, factor, why in pairs:
+        if value < factor * other_value:
+            unit = "bytes" if "bytes" in name else None
+            times = f"{factor} times " if factor > 1 else ""
+            text = f"must be at least {times}{other} ({show(factor * other_value, unit)}): {why}"
+            yield Finding((name, other), show(value, unit), text)
+
+
+def _listeners(settings: Settings) -> Iterator[Finding]:
+    ports = {"native_port": settings.native_port}
+    if settings.tls_certificate is not None:
+        ports["native_tls_port"] = settings.native_tls_port
+    if settings.http:
+        ports["http_port"] = settings.http_port
+        if settings.tls_certificate is not None:
+            ports["http_tls_port"] = settings.http_tls_port
+    if settings.mqtt:
+        ports["mqtt_port"] = settings.mqtt_port
+        if settings.mqtt_websocket:
+            ports["mqtt_websocket_port"] = settings.mqtt_websocket_port
+        if settings.tls_certificate is not None:
+            ports["mqtt_tls_port"] = settings.mqtt_tls_port
+            if settings.mqtt_websocket:
+                ports["mqtt_websocket_tls_port"] = settings.mqtt_websocket_tls_port
+    seen: dict[int, str] = {}
+    for key, port in ports.items():
+        if port and port in seen:
+            text = f"is {seen[port]} as well; two listeners cannot share a port"
+            yield Finding((key, seen[port]), str(port), text)
+        seen.setdefault(port, key)
+
+
+def _tls(settings: Settings) -> Iterator[Finding]:
+    asked = settings.tls_client_certificates
+    if settings.tls_certificate is None:
+        names = ("tls_key", "tls_key_password_file", "tls_client_ca")
+        for name in [each for each in names if getattr(settings, each) is not None]:
+            text = "is of no use without tls_certificate"
+            yield Finding((name, "tls_certificate"), str(getattr(settings, name)), text)
+        if asked is not ClientCertificates.NONE:
+            yield Finding(("tls_client_certificates", "tls_certificate"), asked, "is of no use without tls_certificate")
+    elif asked is not ClientCertificates.NONE and settings.tls_client_ca is None:
+        text = "wants tls_client_ca: the CA certificates that clients' certificates are checked against"
+        yield Finding(("tls_client_certificates", "tls_client_ca"), asked, text)
+    elif asked is ClientCertificates.NONE and settings.tls_client_ca is not None:
+        text = "is of no use while tls_client_certificates is none; set it to optional or required"
+        yield Finding(("tls_client_ca", "tls_client_certificates"), str(settings.tls_client_ca), text)
+
+
+def exposure(settings: Settings) -> Iterator[Finding]:
+    """The listeners that would let strangers in: see the head of this file."""
+    if settings.password_file is not None or settings.password is not None or settings.allow_anonymous:
+        return
+    for key, host in _exposed(settings).items():
+        text = f"can be reached from other machines, and fanlightd {REMEDY}"
+        yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
+
+
+def open_doors(settings: Settings) -> list[str]:
+    """What is allowed, and had better be known."""
+    exposed = _exposed(settings)
+    found = [
+        f"everybody who can reach {key} {host} is let in without credentials (allow_anonymous)"
+        for key, host in exposed.items() if settings.allow_anonymous
+    ]
+    if settings.metrics_open and not settings.allow_anonymous:
+        found += [
+            f"everybody who can reach {key} {host} can read /metrics (metrics_open)"
+            for key, host in exposed.items() if key.startswith("http")
+        ]
+    return found
+
+
+def _exposed(settings: Settings) -> dict[str, str]:
+    """The hosts, by key, that other machines can reach."""
+    hosts = {"native_host": settings.native_host}
+    if settings.http:
+        hosts["http_host"] = settings.http_host
+    if settings.mqtt:
+        hosts["mqtt_host"] = settings.mqtt_host
+    if settings.tls_certificate is not None and settings.tls_client_certificates is not ClientCertificates.REQUIRED:
+        if settings.native_tls_host is not None:
+            hosts["native_tls_host"] = settings.native_tls_host
+        if settings.http and settings.http_tls_host is not None:
+            hosts["http_tls_host"] = settings.http_tls_host
+        if settings.mqtt and settings.mqtt_tls_host is not None:
+            hosts["mqtt_tls_host"] = settings.mqtt_tls_host
+    return {key: host for key, host in hosts.items() if not is_loopback(host)}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`. A name other than localhost is taken to be reachable."""
+    if host.lower().rstrip(".") == "localhost":  # RFC 6761, 6.3: always loopback
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

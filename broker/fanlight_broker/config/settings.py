@@ -1,0 +1,367 @@
+"""What a broker is told before it starts: where it listens, who may come in, how it logs, and its limits.
+
+Each field is annotated with its unit, bounds and reason in the style of core/limits.py, whose `Limits`
+are part of the settings. Reading them is in load.py; what two settings must not be together is in checks.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from fanlight_broker.config.values import Secret
+from fanlight_broker.core.limits import KIB, Durability, Limits, Reason, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The heading under which a setting is listed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsRestart:
+    """SIGHUP cannot change this setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoFlag:
+    """Not on the command line, which every user of the machine can read."""
+
+
+class LogFormat(StrEnum):
+    AUTO = "auto"  # text on a terminal, JSON otherwise
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Tcp(StrEnum):
+    AUTO = "auto"  # epoll where it is, which is on Linux
+    EPOLL = "epoll"
+    UVLOOP = "uvloop"
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class ClientCertificates(StrEnum):
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+class TlsVersion(StrEnum):
+    TLS_1_2 = "1.2"
+    TLS_1_3 = "1.3"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where settings are read from. Kept with them, so that SIGHUP can read them again."""
+
+    flags: Mapping[str, str | bool] = field(default_factory=dict)  # by key
+    environment: Mapping[str, str] = field(default_factory=dict)
+    config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
+
+
+LISTENERS, MQTT, TLS = Group("Listeners"), Group("MQTT"), Group("TLS")
+ACCESS, LOGS, ARCHIVE = Group("Access"), Group("Logs"), Group("Archive")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one broker. Immutable: a reload makes a new one."""
+
+    native_host: Annotated[
+        str, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason(
+            "where native clients connect; any but a loopback address needs a password (see Access), "
+            "0.0.0.0 is all of IPv4"
+        ),
+    ] = "127.0.0.1"
+    native_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol; 0 takes a free one and logs it"),
+    ] = 7420
+    tcp: Annotated[
+        Tcp, LISTENERS, NeedsRestart(),
+        Reason(
+            "what reads and writes plain TCP connections: a compiled poller of this broker's own (epoll, the quicker, "
+            "on Linux), or uvloop's transports, which TLS and WebSocket have in any case; auto takes the quicker one"
+        ),
+    ] = Tcp.AUTO
+    http: Annotated[
+        bool, LISTENERS, NeedsRestart(), Reason("whether there is an HTTP listener: health, metrics, views")
+    ] = True
+    http_host: Annotated[
+        str, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason(
+            "where the HTTP listener is; any but a loopback address needs a password, only /healthz and /readyz "
+            "do not"
+        ),
+    ] = "127.0.0.1"
+    http_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the HTTP listener; 0 takes a free one and logs it"),
+    ] = 7421
+    http_connections_max: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("connections"),
+        Reason("HTTP connections at once; a few scrapers and people, some 1 MiB each while a page is sent"),
+    ] = 64
+    http_requests_per_second_max: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("requests/s"),
+        Reason("HTTP requests answered; a view takes up to some 10 ms of the loop that routes messages"),
+    ] = 50
+    http_connection_seconds_max: Annotated[
+        float, LISTENERS, NeedsRestart(), Ge(1), Le(3600), Unit("seconds"),
+        Reason(
+            "life of an HTTP connection, so that slow ones cannot keep the others out; scrapers reconnect"
+        ),
+    ] = 60.0
+
+    mqtt: Annotated[
+        bool, MQTT, NeedsRestart(), Reason("whether MQTT clients (3.1.1 and 5.0) may connect")
+    ] = True
+    mqtt_host: Annotated[
+        str, MQTT, NeedsRestart(), Unit("address"),
+        Reason("where MQTT clients connect; any but a loopback address needs a password (see Access)"),
+    ] = "127.0.0.1"
+    mqtt_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT; 0 takes a free one and logs it"),
+    ] = 1883
+    mqtt_websocket: Annotated[
+        bool, MQTT, NeedsRestart(), Reason("whether MQTT may come over WebSocket, for browsers")
+    ] = True
+    mqtt_websocket_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over WebSocket; 0 takes a free one and logs it"),
+    ] = 8083
+    mqtt_websocket_origins: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("origins"),
+        Reason(
+            "pages whose scripts may connect, such as https://example.com, with commas between, or * for all; "
+            "programs that are no browsers need not be listed"
+        ),
+    ] = None
+    mqtt_tls_host: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("address"),
+        Reason("where MQTT clients connect by TLS; without it, mqtt_host"),
+    ] = None
+    mqtt_tls_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 8883
+    mqtt_websocket_tls_port: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of MQTT over WebSocket and TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 8084
+    mqtt_keep_alive_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
+        Reason("longest keep alive of MQTT 5 clients, announced to those that ask for more or none; 0: no bound"),
+    ] = 0
+    mqtt_maximum_qos: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
+        Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is all there are"),
+    ] = 2
+    mqtt_topic_alias_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
+        Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
+    ] = 64
+    mqtt_topic_alias_bytes_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(256), Le(64 * 1024 * KIB), Unit("bytes"),
+        Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; past it the client is disconnected "
+               "with Quota exceeded"),
+    ] = 64 * KIB
+    mqtt_user_properties_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
+        Reason("User Properties of one packet, some µs each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
+    ] = 1_000
+    mqtt_connect_bytes_max: Annotated[
+        int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
+        Reason("largest CONNECT, or frame_bytes_max if that is less: room for a will, and for a token as its password"),
+    ] = 64 * KIB
+    mqtt_payload_format_check: Annotated[
+        bool, MQTT, NeedsRestart(),
+        Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),
+    ] = False
+    mqtt_authentication_methods: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("methods"),
+        Reason(
+            "enhanced authentication by code of yours, as NAME=module:class with commas between; mqtt.md says what "
+            "such a class does"
+        ),
+    ] = None
+    mqtt_server_reference: Annotated[
+        str | None, MQTT, NeedsRestart(), Unit("server"),
+        Reason("the server that MQTT 5 clients are sent to when this broker stops, as host:port"),
+    ] = None
+
+    tls_certificate: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the broker's certificate, PEM, then the intermediate ones; with it the TLS ports are open"),
+    ] = None
+    tls_key: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the certificate's private key, PEM; without it, the key is looked for in the certificate's file"),
+    ] = None
+    tls_key_password_file: Annotated[
+        Path | None, TLS, Unit("path"), Reason("a file whose first line is the password of an encrypted key")
+    ] = None
+    tls_client_ca: Annotated[
+        Path | None, TLS, Unit("path"),
+        Reason("the CA certificates, PEM, that clients' certificates are checked against"),
+    ] = None
+    tls_client_certificates: Annotated[
+        ClientCertificates, TLS,
+        Reason(
+            "whether clients show a certificate; its common name, else its first alternative name, is then "
+            "the user, and no password is needed"
+        ),
+    ] = ClientCertificates.NONE
+    tls_version_min: Annotated[
+        TlsVersion, TLS, Reason("the lowest version of TLS; 1.2 still has clients in small devices")
+    ] = TlsVersion.TLS_1_2
+    native_tls_host: Annotated[
+        str | None, TLS, NeedsRestart(), Unit("address"),
+        Reason("where native clients connect by TLS; without it, native_host"),
+    ] = None
+    native_tls_port: Annotated[
+        int, TLS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol over TLS; 0 takes a free one and logs it"),
+    ] = 7423
+    http_tls_host: Annotated[
+        str | None, TLS, NeedsRestart(), Unit("address"), Reason("where HTTPS is; without it, http_host")
+    ] = None
+    http_tls_port: Annotated[
+        int, TLS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of HTTPS; 0 takes a free one and logs it"),
+    ] = 7424
+
+    password_file: Annotated[
+        Path | None, ACCESS, Unit("path"),
+        Reason("users and their argon2 hashes, written by `fanlightd passwd`; with it, clients must log in"),
+    ] = None
+    password: Annotated[
+        Secret | None, ACCESS, NoFlag(),
+        Reason(
+            "one password for everybody, under any user name, where a password file is too much; not with "
+            "password_file"
+        ),
+    ] = None
+    allow_anonymous: Annotated[
+        bool, ACCESS,
+        Reason(
+            "let clients in without credentials on any address; credentials that are given are checked all "
+            "the same"
+        ),
+    ] = False
+    metrics_token_file: Annotated[
+        Path | None, ACCESS, Unit("path"),
+        Reason(
+            "a file whose one line is a token for /metrics alone, sent as Authorization: Bearer, so that Prometheus "
+            "needs no user"
+        ),
+    ] = None
+    metrics_open: Annotated[
+        bool, ACCESS, Reason("let everybody who reaches the HTTP listener read /metrics, without token or credentials")
+    ] = False
+    password_threads: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(1), Le(64), Unit("threads"),
+        Reason(
+            "passwords checked at once; each takes 19 MiB and some 40 ms of a core that routing could use"
+        ),
+    ] = 2
+    password_queue_max: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(1), Le(10_000), Unit("logins"),
+        Reason(
+            "logins waiting to be checked, a quarter of them from one address, and each address in its turn; 100 take "
+            "some 2.5 s, half the handshake time; further ones are refused"
+        ),
+    ] = 100
+    password_delay_seconds_max: Annotated[
+        float, ACCESS, NeedsRestart(), Ge(0), Le(60), Unit("seconds"),
+        Reason(
+            "longest wait of a login whose address, or user name from that address, has had wrong passwords in a row; "
+            "below the handshake time. 0: no waits"
+        ),
+    ] = 2.0
+    password_cache_max: Annotated[
+        int, ACCESS, NeedsRestart(), Ge(0), Le(1_000_000), Unit("logins"),
+        Reason(
+            "successful logins remembered (as keyed hashes), so that everybody reconnecting at once is let "
+            "in at once"
+        ),
+    ] = 10_000
+
+    archive: Annotated[
+        Path | None, ARCHIVE, NeedsRestart(), Unit("path"),
+        Reason("a folder that messages are kept in as they pass; with it there is an archive"),
+    ] = None
+    archive_topics: Annotated[
+        str, ARCHIVE, NeedsRestart(), Unit("filters"),
+        Reason(
+            "what is kept: filters with commas between, in the native spelling, or in MQTT's with mqtt: before it; "
+            "wildcards do not see topics that begin with $"
+        ),
+    ] = "#"
+    archive_durability: Annotated[
+        Durability, ARCHIVE, NeedsRestart(),
+        Reason(
+            "when messages are synced to the disk: each batch, after archive_sync_seconds, or only when their "
+            "segment is closed (none)"
+        ),
+    ] = Durability.INTERVAL
+    archive_sync_seconds: Annotated[
+        float, ARCHIVE, NeedsRestart(), Ge(0.001), Le(3600), Unit("seconds"),
+        Reason("time between two syncs with durability interval; so much is lost at most when the machine goes down"),
+    ] = 1.0
+    archive_receipts: Annotated[
+        bool, ARCHIVE, NeedsRestart(),
+        Reason(
+            "whether receipts and acknowledgements wait until the message is in the archive, as durably as "
+            "archive_durability says; who asks for one is then held back while the buffer is full"
+        ),
+    ] = False
+    archive_compression: Annotated[
+        Compression, ARCHIVE, NeedsRestart(), Reason("of the batches in a segment; lz4 costs least, zstd saves most")
+    ] = Compression.LZ4
+
+    log_format: Annotated[
+        LogFormat, LOGS, NeedsRestart(),
+        Reason(
+            "auto is text on a terminal and JSON, one object a line, elsewhere"
+        ),
+    ] = LogFormat.AUTO
+    log_level: Annotated[LogLevel, LOGS, Reason("least serious level that is logged")] = LogLevel.INFO
+    log_burst_max: Annotated[
+        int, LOGS, Ge(1), Le(1_000_000), Unit("lines"),
+        Reason(
+            "lines of one kind in 10 seconds; further ones are counted, and the count is on the next line "
+            "of that kind"
+        ),
+    ] = 50
+    log_queue_max: Annotated[
+        int, LOGS, NeedsRestart(), Ge(16), Le(1_000_000), Unit("lines"),
+        Reason(
+            "lines waiting for a slow reader of the log, up to 4 KiB or so each; further ones are dropped "
+            "and counted"
+        ),
+    ] = 10_000
+
+    limits: Limits = field(default_factory=Limits)
+    sources: Sources = field(default_factory=Sources, repr=False, compare=False)

@@ -1,0 +1,151 @@
+"""The broker: the parts of the core, put together. No socket, no protocol, no clock.
+
+    clients      connections that are through their handshake      sessions     what outlives them
+    subscribing  what is to be received                            publishing   what is sent
+    router       from a topic to those who get it                  flow         who waits for whom
+
+Protocols call these parts with what their peers ask; the answers are return values and errors. Messages do not pass
+here one by one: a lane asks once for a topic's route, and the compiled half uses that until a subscription changes it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.clients import Clients
+from fanlight_broker.core.flow import Flow, Later, NextTurn
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.marks import Marks
+from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.replay import ReplaySource
+from fanlight_broker.core.retained import Retained
+from fanlight_broker.core.router import Router
+from fanlight_broker.core.sessions import Sessions
+from fanlight_broker.core.shares import Shares
+from fanlight_broker.core.standstill import Standstills
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscribing import Subscribing
+from fanlight_broker.core.system_topics import SystemTopics
+from fanlight_broker.core.teardown import Teardown
+from fanlight_broker.core.turns import Clock, Turns
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Variants
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
+
+log: Final = structlog.stdlib.get_logger("core")
+
+
+class Broker:
+    """One broker.
+
+    schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
+    next_turn  called with what is to be called when everybody else has had a turn: a loop's `call_soon`; never at once
+    later      called with seconds, and with what is to be called after them, with the time; without it, sweeps do that
+    """
+
+    def __init__(
+        self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
+        later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
+    ) -> None:
+        self.limits = limits
+        self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
+        self.routes = RouteCache(limits.routes_max, limits.routes_bytes_max)
+        self.standstills = Standstills(self.ledger)
+        self.turns = Turns(self.ledger, next_turn, clock, cpu)
+        self.variants = Variants()
+        self.shares = Shares(self.ledger, limits)
+        self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
+        self.flow = Flow(self.ledger, limits, self.turns.later, later)
+        self.retained = Retained(self.ledger, limits, self.shares)
+        self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
+        self.publishing = Publishing(self.router, self.retained, self.marks, self.ledger)
+        self.subscribing = Subscribing(limits, self.router, self.shares)
+        self.teardown = Teardown(self.subscribing, self.turns)
+        self.clients = Clients(limits, self.shares, self.flow, self.teardown)
+        self.sessions = Sessions(
+            limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
+        )
+        self.replay_source: ReplaySource | None = None  # of messages by offset
+        self.system_topics: SystemTopics | None = None  # put in by the application, which has all counters
+        self._bound(limits)
+
+    def use(self, limits: Limits) -> None:
+        """Apply new limits to clients and subscriptions created from now on."""
+        self.limits = limits
+        for part in (self.router, self.retained, self.marks, self.subscribing, self.clients, self.sessions):
+            part.limits = limits
+        if self.system_topics is not None:
+            self.system_topics.limits = limits
+        self.flow.use(limits)
+        self.shares.use(limits)
+        self._bound(limits)
+
+    def _bound(self, limits: Limits) -> None:
+        ledger = self.ledger
+        ledger.limit = limits.outboxes_bytes_max
+        ledger.stored_limit = limits.stored_bytes_max
+        ledger.inboxes.limit = limits.inboxes_bytes_max
+        ledger.handshakes.limit = limits.handshakes_bytes_max
+        ledger.sessions.limit = limits.sessions_bytes_max
+        ledger.subscriptions.limit = limits.subscriptions_bytes_max
+
+    def new_outbox(self, policy: str | None = None) -> Outbox:
+        """An outbox for a connection, with the policy that is wanted if it is allowed. Raises ValueError if unknown."""
+        outbox = Outbox(self.ledger, self.limits.outbox_bytes_max, self.limits.slow_policy.value)
+        self.flow.admit(outbox, policy)
+        return outbox
+
+    # -- what a turn leaves behind ----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """End the subscriptions that have had their last message, and attend to what overflowed or failed."""
+        for subscription in self.ledger.take_ended():
+            owner: Subscriber = subscription.owner
+            client = owner.client
+            if subscription in owner.subscriptions:
+                self.subscribing.end(subscription)
+                if client is not None:
+                    client.outbox.pin()
+                    client.connection.subscription_ended(subscription, "after")
+                    client.outbox.evicted.pop(subscription.number, None)
+        self.flow.attend()
+        self._close_faulty()
+
+    def _close_faulty(self) -> None:
+        """Close the connections that a message could not be written for, each with one line in the log."""
+        while self.ledger.faults:  # publishing the will of a closed connection may fail for another one
+            for outbox in self.ledger.take_faults():
+                client: Client | None = outbox.owner
+                if client is None or outbox.closed:
+                    continue
+                log.error(
+                    "delivery_failed", connection=client.number, client=client.name, address=client.address,
+                    exc_info=outbox.fault,
+                )
+                client.connection.say_goodbye("internal_error", "a message could not be written for this client")
+
+    # -- now and then -----------------------------------------------------------------------------------------------
+
+    def sweep(self, now: float) -> None:
+        """Let publishers go on that were held for long enough, end what is over."""
+        try:
+            self.flow.sweep(now)
+            self.shares.sweep()
+            if self.standstills.just_over(now):
+                return
+            if self.sessions.sweep(now):
+                self.turns.later(partial(self._sweep_on, now))
+            self.retained.sweep(now, self.turns.over)
+            if self.system_topics is not None:
+                self.system_topics.sweep(now)
+        finally:
+            self.finish()  # wills and $SYS may have been somebody's last message, or one too many
+
+    def _sweep_on(self, now: float) -> None:
+        if self.sessions.sweep(now):
+            self.turns.later(partial(self._sweep_on, now))
+        self.finish()

@@ -1,0 +1,109 @@
+"""Clients: the connections that are through their handshake, from `connect` to `disconnect`."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Final
+
+import structlog
+
+from fanlight_broker.core.client import GONE, Client
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import ClientConnection
+from fanlight_broker.core.shares import Shares, principal_of
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.teardown import Teardown
+from fanlight_broker.core.topics import INBOX_ROOT
+from fanlight_broker.wire.hidden import hide, show
+from fanlight_broker.wire.message import Format
+from fanlight_broker.wire.outbox import Outbox
+
+log: Final = structlog.stdlib.get_logger("core")
+
+
+class Clients:
+    """The connected clients by their numbers."""
+
+    def __init__(self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown) -> None:
+        self.limits = limits
+        self.maximum = 0  # connected at one time, so far
+        self.connects = 0
+        self._shares = shares
+        self._flow = flow
+        self._teardown = teardown
+        self._by_number: dict[int, Client] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    def __iter__(self) -> Iterator[Client]:
+        """In the order in which they connected."""
+        return iter(self._by_number.values())
+
+    def connect(
+        self, outbox: Outbox, connection: ClientConnection, now: float, *,
+        name: str | None, user: str, agent: str, address: str, protocol: str,
+        format: Format, port: int = 0, verified: bool = False, label: str = "", subscriber: Subscriber | None = None,
+    ) -> Client:
+        """A connection is through its handshake.
+
+        subscriber  of its session, if it has one
+        """
+        self.connects += 1
+        number = self.connects
+        if subscriber is None:
+            subscriber = Subscriber(
+                name or f"client-{number}", user, protocol, format,
+                self._shares.of(principal_of(user, address, verified=verified)), new_inbox(), verified, label,
+            )
+        self._shares.join(subscriber.share)
+        client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
+        subscriber.client = client
+        outbox.owner = client
+        self._by_number[number] = client
+        hide(client, outbox, self._by_number)
+        self.maximum = max(self.maximum, len(self))
+        log.info(
+            "client_connected", connection=number, client=client.name, address=address, port=port, agent=agent,
+            user=user,
+            **({"unverified_user": label} if label else {}),
+        )
+        return client
+
+    def disconnect(self, client: Client, reason: str, now: float) -> list[Client]:
+        """A client's connection is closed. Returns the publishers that need not wait for it any more.
+
+        One with a session has left that before (`Sessions.leave`), or has it not any more.
+        """
+        if self._by_number.pop(client.number, None) is None:
+            return []
+        if client.session is None:
+            self._teardown.end(client.subscriptions)
+        self._shares.leave(client.share)
+        client.outbox.discard()
+        client.connection = GONE
+        if client.subscriber.client is client:
+            client.subscriber.client = None
+        show(client, client.outbox)
+        log.info(
+            "client_disconnected", connection=client.number, client=client.name, address=client.address,
+            port=client.port, reason=reason, lost=client.outbox.lost,
+        )
+        return self._flow.forget(client, now)
+
+    def check_names(self, name: str | None, user: str | None) -> None:
+        """May a client be called so? Raises LimitExceeded."""
+        most = self.limits.name_bytes_max
+        for what, text in (("client identifier", name), ("user name", user)):
+            size = len((text or "").encode(errors="surrogatepass"))
+            if size > most:
+                raise LimitExceeded(f"a {what} of {size} bytes", "name_bytes_max", most)
+
+
+def new_inbox() -> str:
+    """A prefix for reply topics that nobody else has, in `.` spelling."""
+    return f"{INBOX_ROOT.decode()}.{secrets.token_hex(16)}"

@@ -1,0 +1,337 @@
+"""Flow: consumers that fall behind, and the publishers that are held for them, for a bounded time.
+
+    outbox over its limit, its consumer may hold --> publishers to it are held, until it has drained or is gone
+    the consumer's time for that is used up      --> they go on at once; its slow policy says what it loses
+    the publisher's own time is used up          --> it is held for no consumer for a while, whoever is slow
+
+Two budgets of time bound this: a small one for bursts, of every consumer, and a longer one of those with the policy
+`pause`, which are cut off when it is used up. A publisher has both budgets too, so that many slow consumers, or one
+that connects again and again, cost it no more than one does.
+
+A standstill of the broker (core/standstill.py) takes nothing of a budget: nobody could read meanwhile. So times here
+are those of `Ledger.awake`, but for when the call back comes.
+
+Dropping itself happens in the outbox, per message and compiled; here is what happens once per hold.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice, takewhile
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.deadlines import Deadlines
+from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import BURST, PAUSES, Outbox
+
+log: Final = structlog.stdlib.get_logger("flow")
+
+Later = Callable[[float, Callable[[float], None]], Any]  # calls back after so many seconds, with the time
+NextTurn = Callable[[Callable[[], None]], Any]
+
+LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: looking at them takes some 0.5 ms
+LOOK: Final = 16  # publishers that go on, between two looks at the clock
+AT_ONCE: Final = 0.005  # seconds: what is due so soon is done together with what is due now
+
+# Whose time a hold takes: the consumer's, and the publisher's own by the kind of budget (BURST, PAUSES).
+CONSUMER: Final = 0
+STORE: Final = 4  # the archive has no room: no budget, for a receipt must not be given before
+ANSWERS: Final = 8  # the publisher waits for itself, until it has read its answers
+
+
+class Budget(NamedTuple):
+    seconds: float
+    window: float
+
+
+class Hold(NamedTuple):
+    """What a publisher waits for."""
+
+    blocker: Outbox
+    kind: int
+
+
+class Flow:
+    """next_turn  calls back when everybody else has had a turn
+    later      calls back when so many seconds are over; without it the next sweep does what is due
+    """
+
+    def __init__(self, ledger: Ledger, limits: Limits, next_turn: NextTurn, later: Later | None = None) -> None:
+        self.ledger = ledger
+        self.limits = limits
+        self.publishers_paused = 0
+        self.slow_consumers = 0
+        self.slow_consumers_disconnected = 0
+        self._later = later
+        self._next_turn = next_turn
+        self._rings_at: float | None = None  # the earliest call back that is asked for
+        self._waiting: dict[Outbox, dict[Client, None]] = {}  # in their order, by the outbox that holds them back
+        self._holds: dict[Client, Hold] = {}  # the same, by the publisher
+        # By the ledger's `awake`: when a publisher's own time is used up, and when a consumer's is.
+        self._publishers_due: Deadlines[Client] = Deadlines()
+        self._consumers_due: Deadlines[Outbox] = Deadlines()
+        self._choked: dict[Outbox, float] = {}  # of clients that wait for themselves: since when; oldest first
+        self._refilling: set[Outbox] = set()
+        self._used_up: dict[Client, None] = {}  # those with a budget to be renewed
+        self._held_before = 0.0  # seconds of all holds that are over
+        self._running = 0  # holds that go on, but for those of ANSWERS
+        self._began = 0.0  # the sum of the times at which they began
+
+    # -- budgets ----------------------------------------------------------------------------------------------------
+
+    def admit(self, outbox: Outbox, wanted: str | None = None) -> None:
+        """Give an outbox the slow policy its client asks for, if that is allowed, and the budget that goes with it."""
+        limits = self.limits
+        may_pause = limits.pause_allowed or limits.slow_policy is SlowPolicy.PAUSE
+        if wanted is None or (wanted == SlowPolicy.PAUSE and not may_pause):
+            wanted = limits.slow_policy.value
+        outbox.policy = wanted
+        outbox.patient = self._budget(kind_of(outbox)).seconds > 0
+
+    def _budget(self, kind: int) -> Budget:
+        limits = self.limits
+        if kind == PAUSES:
+            return Budget(limits.pause_seconds_max, limits.pause_window_seconds)
+        return Budget(limits.burst_seconds_max, limits.burst_window_seconds)
+
+    # -- slow consumers ---------------------------------------------------------------------------------------------
+
+    def attend(self) -> None:
+        """Hear of the outboxes that overflowed in this turn, each once in a connection's life, and of those to end."""
+        for outbox in self.ledger.take_attention():
+            client: Client = outbox.owner
+            if outbox.closed:
+                continue
+            if not client.slow:
+                client.slow = True
+                self.slow_consumers += 1
+                log.warning(
+                    "slow_consumer", connection=client.number, client=client.name, address=client.address,
+                    policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
+                )
+            if outbox.doomed:
+                self._cut_off(client, f"more than {outbox.limit} bytes unread (outbox_bytes_max)")
+
+    def _cut_off(self, client: Client, text: str) -> None:
+        self.slow_consumers_disconnected += 1
+        log.warning(
+            "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
+            lost=client.outbox.losable,
+        )
+        client.connection.cut_off("slow_consumer", text)
+
+    # -- holding ----------------------------------------------------------------------------------------------------
+
+    def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
+        """A publisher waits until `blocker` has drained, or until the time for that is used up."""
+        awake = self.ledger.awake(now)
+        self.publishers_paused += 1
+        self._waiting.setdefault(blocker, {})[publisher] = None
+        consumer: Client | None = blocker.owner
+        if consumer is publisher and blocker.choked:
+            # It gets no notice: its outbox is full of answers that it does not read.
+            self._holds[publisher] = Hold(blocker, ANSWERS)
+            self._choked.setdefault(blocker, awake)
+            self._ring_in(self.limits.pause_seconds_max, now)
+            return
+        kind = kind_of(blocker) if consumer is not None else STORE
+        self._holds[publisher] = Hold(blocker, kind)
+        budget = self._budget(kind)
+        own = publisher.account(kind)
+        own.begin(awake, budget.window)
+        self._running += 1
+        self._began += awake
+        publisher.connection.held(True, 0.0)
+        if consumer is None:
+            return
+        account = consumer.account(CONSUMER)
+        account.begin(awake, budget.window)
+        left = own.left(awake, budget.seconds)
+        self._publishers_due.set(publisher, awake + left)
+        if blocker not in self._consumers_due:
+            self._consumers_due.set(blocker, awake + account.left(awake, budget.seconds))
+        self._ring_in(min(left, account.left(awake, budget.seconds)), now)
+
+    def use(self, limits: Limits) -> None:
+        """Apply new limits. What is due is reckoned again, in one step: budgets change when an operator wants it."""
+        self.limits = limits
+        for publisher, (blocker, kind) in self._holds.items():
+            if kind in (BURST, PAUSES):
+                seconds = self._budget(kind).seconds
+                self._publishers_due.set(publisher, publisher.account(kind).left(0.0, seconds))
+                self._consumers_due.set(blocker, blocker.owner.account(CONSUMER).left(0.0, seconds))
+
+    def drained(self, outbox: Outbox, now: float) -> list[Client]:
+        """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
+
+        The outbox's own client is among them if it waited to send it more (`refill`).
+        """
+        refilled = [outbox.owner] if outbox in self._refilling else []
+        self._refilling.discard(outbox)
+        if outbox.pausing:
+            return refilled
+        self._choked.pop(outbox, None)
+        return refilled + self._free_some(outbox, self.ledger.awake(now))
+
+    def _free_some(self, outbox: Outbox, now: float) -> list[Client]:
+        """The publishers that an outbox holds back, as many as the turn has time for: the others in the next one,
+        if the outbox holds nobody back then.
+        """
+        freed: list[Client] = []
+        for publisher in list(self._waiting.get(outbox, ())):
+            if outbox.choked and self._holds[publisher].kind == ANSWERS:
+                continue  # its own client, which does not read its answers
+            if self._next_turn is not None and len(freed) % LOOK == LOOK - 1 and self.ledger.turn_over():
+                self._next_turn(partial(self._free_more, outbox, now))
+                break
+            freed.append(self._free(publisher, now))
+        return freed
+
+    def _free_more(self, outbox: Outbox, now: float) -> None:
+        if not outbox.pausing or outbox.choked:
+            self._go_on(self._free_some(outbox, now))
+
+    def refill(self, outbox: Outbox) -> None:
+        """Let an outbox's own client hear when everything in it is out: there is more to come."""
+        outbox.ask_for_more()
+        self._refilling.add(outbox)
+
+    def forget(self, client: Client, now: float) -> list[Client]:
+        """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
+        if client in self._holds:
+            self._free(client, self.ledger.awake(now))
+        self._used_up.pop(client, None)
+        self._refilling.discard(client.outbox)
+        client.outbox.drained()  # lowers the ledger's count if it was blocking
+        return self.drained(client.outbox, now)
+
+    def _free(self, publisher: Client, now: float) -> Client:
+        """A publisher waits no more. Its consumer's time runs until the last one goes on."""
+        blocker, kind = self._holds.pop(publisher)
+        waiting = self._waiting[blocker]
+        del waiting[publisher]
+        if not waiting:
+            del self._waiting[blocker]
+        if blocker.owner is not None and (not waiting or (len(waiting) == 1 and blocker in self._choked)):
+            blocker.owner.account(CONSUMER).end(now)
+            self._consumers_due.discard(blocker)
+        if kind != ANSWERS:
+            self._publishers_due.discard(publisher)
+            own = publisher.account(kind)
+            self._running -= 1
+            self._began = self._began - (own.since or 0.0) if self._running else 0.0
+            lasted = own.end(now)
+            self._held_before += lasted
+            publisher.connection.held(False, lasted)
+        return publisher
+
+    # -- by the clock -----------------------------------------------------------------------------------------------
+
+    def sweep(self, now: float) -> None:
+        """Now and then: let go who was held for long enough, and renew the budgets whose window is over."""
+        self._do_what_is_due(now)
+        now = self.ledger.awake(now)
+        for client in list(islice(self._used_up, LOOKED_AT_PER_SWEEP)):
+            del self._used_up[client]
+            if not self._renew(client, now):
+                self._used_up[client] = None  # behind the others
+
+    def _ring_in(self, seconds: float, now: float) -> None:
+        """`now` is the clock's: so much later it is time to look, and a standstill until then shows there."""
+        at = now + max(seconds, 0.0)
+        if self._later is not None and (self._rings_at is None or at < self._rings_at):
+            self._rings_at = at
+            self._later(at - now, self._ring)
+
+    def _ring(self, now: float) -> None:
+        if self._rings_at is not None and now < self._rings_at - AT_ONCE:
+            return  # it was asked for before a shorter one, which has been here
+        self._rings_at = None
+        self._do_what_is_due(now)
+
+    def _do_what_is_due(self, time: float) -> None:
+        """As much as the turn has time for; then it rings for the next."""
+        now = self.ledger.awake(time)
+        self._go_on(self._due(now))
+        begun = now - self.limits.pause_seconds_max + AT_ONCE
+        for outbox, since in list(takewhile(lambda item: item[1] <= begun, self._choked.items())):
+            del self._choked[outbox]
+            self._cut_off(outbox.owner, f"read no answers for {now - since:.1f} s (pause_seconds_max)")
+        due = [each for each in (self._publishers_due.first, self._consumers_due.first) if each is not None]
+        due += [since + self.limits.pause_seconds_max for since in islice(self._choked.values(), 1)]
+        if due:
+            self._ring_in(min(due) - now, time)
+
+    def _due(self, now: float) -> list[Client]:
+        """Ends what has used up its time. Returns the publishers that may go on."""
+        released: list[Client] = []
+        for outbox in self._consumers_due.due(now + AT_ONCE, len(self._consumers_due)):
+            released += self._give_up_on(outbox, now)
+            if self._next_turn is not None and self.ledger.turn_over():
+                return released
+        for publisher in self._publishers_due.due(now + AT_ONCE, len(self._publishers_due)):
+            publisher.outbox.exempt |= self._holds[publisher].kind
+            self._used_up[publisher] = None
+            released.append(self._free(publisher, now))
+            if self._next_turn is not None and len(released) % LOOK == LOOK - 1 and self.ledger.turn_over():
+                break
+        return released
+
+    def _give_up_on(self, outbox: Outbox, now: float) -> list[Client]:
+        """A consumer has used up its time. Returns the publishers that waited for it."""
+        consumer: Client = outbox.owner
+        outbox.lose_patience()
+        self._used_up[consumer] = None
+        spent = consumer.account(CONSUMER).total(now) - consumer.account(CONSUMER).before
+        released = self._free_some(outbox, now)
+        if outbox.policy == SlowPolicy.PAUSE:
+            window = self._budget(PAUSES).window
+            self._cut_off(consumer, f"publishers were held {spent:.1f} s for it within {window:g} s"
+                                    " (pause_seconds_max, pause_window_seconds)")  # fmt: skip
+        return released
+
+    def _renew(self, client: Client, now: float) -> bool:
+        """Give back budgets whose window is over. True if no other is to be given back."""
+        outbox = client.outbox
+        if outbox.closed:
+            return True
+        for kind in (BURST, PAUSES):
+            if outbox.exempt & kind and client.account(kind).restored(now, self._budget(kind).window):
+                outbox.exempt &= ~kind
+        budget = self._budget(kind_of(outbox))
+        if not outbox.patient and budget.seconds > 0 and client.account(CONSUMER).restored(now, budget.window):
+            outbox.patient = has_caught_up(client)
+        return not outbox.exempt and (outbox.patient or budget.seconds <= 0)
+
+    def _go_on(self, clients: Iterable[Client]) -> None:
+        for client in clients:
+            self._next_turn(client.connection.unblocked)
+
+    # -- to be looked at --------------------------------------------------------------------------------------------
+
+    @property
+    def publishers_held(self) -> int:
+        """Publishers that are not read from at present."""
+        return len(self._holds)
+
+    def holds(self, publisher: Client) -> bool:
+        """Is this one of them?"""
+        return publisher in self._holds
+
+    def held_seconds(self, now: float) -> float:
+        """How long publishers were held, all together."""
+        return self._held_before + self._running * self.ledger.awake(now) - self._began
+
+
+def kind_of(outbox: Outbox) -> int:
+    """Whose budget a hold for this outbox takes."""
+    return PAUSES if outbox.policy == SlowPolicy.PAUSE else BURST
+
+
+def has_caught_up(client: Client) -> bool:
+    """Is so little unread that holding publishers smooths a burst? Those who read nothing must not get new time."""
+    outbox = client.outbox
+    return 2 * outbox.size <= outbox.limit and (client.session is None or not client.session.window.queue.filled(2))

@@ -1,0 +1,16 @@
+"""Permissions: who may publish and subscribe where (`ports.Permissions`). This one lets everybody."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.subscriber import Subscriber
+
+
+class Unrestricted:
+    unrestricted = True
+
+    def check_publish(self, publisher: "Subscriber", topic: bytes, syntax: str) -> None:
+        pass
+
+    def check_subscribe(self, subscriber: "Subscriber", filter: bytes, syntax: str) -> None:
+        pass

@@ -1,0 +1,207 @@
+"""Publishing: the one way in for a message, whoever it comes from.
+
+    accept:  route and permission --> mark --> rules --> room --> store --> fan out --> retain --> receipt
+                 |                     |        |         |
+                 Refused               Repeated Refused   Held
+
+Each protocol, a will and the broker's own messages come here with a Publication and a Sender. The sender knows how the
+message reaches the outboxes: a lane forwards the PUBLISH at hand, `Direct` a message that is an object. A lane that
+publishes on a cached route without Python has the same decision, made when the route was looked up here.
+
+A message is retained behind the fan-out and not before it: the fan-out has the last word on whether there is room
+(`Held`, or every queue turned it away), and what was not accepted must not stay. Nothing runs between the two.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.marks import Mark, Marks
+from fanlight_broker.core.permissions import Unrestricted
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.retained import Retained
+from fanlight_broker.core.router import Router
+from fanlight_broker.core.rules import NoRules
+from fanlight_broker.core.store import MemoryStore
+from fanlight_broker.core.topics import SYNTAXES, check_publisher
+from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.ports import Permissions, Rules, Store
+    from fanlight_broker.core.subscriber import Subscriber
+    from fanlight_broker.wire.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """routed: subscriptions that get it, a queue group counting once. kept: False if every queue turned it away."""
+
+    routed: int
+    kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A message with this mark, or a later one of its producer, was accepted before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Nothing has happened yet: publish it again when the sender's blocker has drained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It may not be published, or not like this."""
+
+    error: FanlightError
+
+
+Outcome = Accepted | Repeated | Held | Refused
+Receipt = Callable[[Accepted | Repeated], None]
+
+REPEATED: Final = Repeated()
+HELD: Final = Held()
+
+
+class Sender(Protocol):
+    """Brings one message to the outboxes of a route."""
+
+    @property
+    def routed(self) -> int:
+        """Subscriptions that `forward` gave it to."""
+        ...
+
+    @property
+    def unkept(self) -> bool:
+        """Did every queue turn it away?"""
+        ...
+
+    def forward(self, route: Route) -> bool:
+        """Fan it out. False if an outbox or a full queue holds it back."""
+        ...
+
+    def hold(self, blocker: Outbox | None) -> None:
+        """It waits for this outbox."""
+        ...
+
+    def answers(self, route: Route) -> bool:
+        """Does `forward` write the receipt itself, if there is to be one?"""
+        ...
+
+
+class Direct:
+    """The sender of a message that cannot wait: a will, or what the broker says of itself."""
+
+    unkept = False
+
+    def __init__(self, ledger: "Ledger", message: Message, publisher: Outbox | None) -> None:
+        self.routed = 0
+        self._ledger = ledger
+        self._message = message
+        self._publisher = publisher
+
+    def forward(self, route: Route) -> bool:
+        self.routed = publish(route, self._ledger, self._publisher, self._message, own=self._publisher is None)
+        return True
+
+    def hold(self, blocker: Outbox | None) -> None:
+        raise AssertionError("a message that cannot wait was held")
+
+    def answers(self, route: Route) -> bool:
+        return True
+
+
+class Publishing:
+    """permissions, rules and store may be replaced before the first message."""
+
+    def __init__(self, router: Router, retained: Retained, marks: Marks, ledger: "Ledger") -> None:
+        self.router = router
+        self.retained = retained
+        self.marks = marks
+        self.ledger = ledger
+        self.permissions: Permissions = Unrestricted()
+        self.rules: Rules = NoRules()
+        self.store: Store = MemoryStore()
+
+    @property
+    def cacheable(self) -> bool:
+        """May a lane publish again on a route that was looked up for another message? Else it asks for each one."""
+        return self.permissions.unrestricted and self.rules.empty
+
+    def route(self, publisher: "Subscriber | None", topic: bytes, syntax: str) -> Route:
+        """The route of a topic, for its publisher (None: the broker itself). Raises InvalidTopic, NotPermitted."""
+        if publisher is None:
+            return self.router.own_route(topic, syntax)
+        check_publisher(topic)
+        self.permissions.check_publish(publisher, topic, syntax)
+        return self.router.route(topic, syntax)
+
+    def accept(
+        self, publication: Publication, sender: Sender, now: float, receipt: Receipt | None = None
+    ) -> Outcome:
+        """Publish one message.
+
+        receipt  called once when the message is where it is to be kept, now or later, unless the sender answers by
+                 itself; not called for what is held or refused. None: its publisher expects no acknowledgement
+        """
+        publisher, mark, message = publication.publisher, publication.mark, publication.message
+        client = publisher.client if publisher is not None else None  # a mark is of the connection that has sent it
+        try:
+            route = self.route(publisher, message.topic, SYNTAXES[message.syntax])
+            if mark is not None and client is not None:
+                self.marks.check(mark, client)
+                if self.marks.repeats(mark):
+                    self._acknowledge(REPEATED, sender, route, receipt)
+                    return REPEATED
+            if not self.rules.empty:
+                self.rules.check(publication, route)
+        except FanlightError as error:
+            return Refused(error)
+        if receipt is not None and not sender.answers(route):
+            blocker = self.store.blocker(route)
+            if blocker is not None:
+                sender.hold(blocker)
+                return HELD
+        self.ledger.now = now
+        kept = message.keep() if message.retain else None  # the sender gives up what a lane's message points at
+        if not self._send(mark, route, sender):
+            return HELD
+        if mark is not None and client is not None:
+            self.marks.advance(mark, client)
+        if kept is not None and not sender.unkept:
+            self.retained.put(kept, now, own=publisher is None, publisher=publisher)
+        outcome = Accepted(sender.routed, not sender.unkept)
+        self._acknowledge(outcome, sender, route, receipt)
+        return outcome
+
+    def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
+        """Fan out. A mark is stored together with its message, or not at all."""
+        if mark is None:
+            return sender.forward(route)
+        self.store.note(mark, route)
+        sent = False
+        try:
+            sent = sender.forward(route)
+        finally:
+            if not sent:
+                self.store.take_back()
+        return sent
+
+    def _acknowledge(
+        self, outcome: Accepted | Repeated, sender: Sender, route: Route, receipt: Receipt | None
+    ) -> None:
+        if receipt is None:
+            return
+        if not sender.answers(route):
+            self.store.commit(partial(receipt, outcome))
+        elif outcome is REPEATED:
+            receipt(outcome)  # the sender has sent nothing
+
+    def announce(self, message: Message, now: float) -> None:
+        """Publish what the broker says of itself. The limits of topics and of retained messages are for clients."""
+        self.accept(Publication(message), Direct(self.ledger, message, None), now)

@@ -1,0 +1,41 @@
+"""Recording: which topics are kept as they pass, and where they go (`wire.Tap`).
+
+Asked once a topic, when its route is built. The filters are those of the settings and do not change while the broker
+runs, so no route has to be forgotten for them.
+"""
+
+from collections.abc import Iterable
+
+import matchcore
+from fanlight_broker.core.errors import InvalidFilter
+from fanlight_broker.core.limits import TOPIC_WORDS_CEILING
+from fanlight_broker.core.topics import reserved, sees_reserved
+from fanlight_broker.wire.tap import Tap
+
+
+class Selection:
+    """Some topics, by filters: (text, syntax). Raises InvalidFilter."""
+
+    def __init__(self, filters: Iterable[tuple[bytes, str]]) -> None:
+        self.filters = list(filters)
+        self._index = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
+        for number, (text, syntax) in enumerate(self.filters):
+            try:
+                self._index.insert(text, number, syntax=syntax)
+            except matchcore.InvalidFilter as error:
+                raise InvalidFilter(f"{text.decode(errors='replace')!r} is no {syntax} filter: {error}") from error
+
+    def wants(self, topic: bytes, syntax: str) -> bool:
+        """Is a valid topic among them? By the rules that subscriptions follow."""
+        found = self._index.match(topic, syntax=syntax)
+        if found and reserved(topic, syntax):
+            found = tuple(i for i in found if sees_reserved(*self.filters[i], topic, syntax))
+        return bool(found)
+
+
+class Recording(Selection):
+    """The topics that are kept, and the tap that takes their messages."""
+
+    def __init__(self, tap: Tap, filters: Iterable[tuple[bytes, str]]) -> None:
+        super().__init__(filters)
+        self.tap = tap

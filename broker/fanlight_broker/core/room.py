@@ -1,0 +1,97 @@
+"""Room for a new session: which sessions of its principal must end for it.
+
+    share.away, the client longest away first --.--> enough: these end, and the new session begins
+                                                '--> all of them are not enough: it is refused, and none ends
+
+What is ended for one CONNECT is bounded. A share can be overdrawn by far, for it is a part of what the others leave
+and they may have come later. Then it shrinks a little with each CONNECT: the new session is let in when those that end
+for it gave back at least as much as it takes.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.session import Connect, Session
+from fanlight_broker.core.shares import Pot, Share, Shares
+
+log: Final = structlog.stdlib.get_logger("sessions")
+
+ENDED_AT_ONCE: Final = 32  # sessions, at some 50 µs each: a turn's time
+
+
+def room_for(shares: Shares, share: Share, wanted: Connect, old: Session | None, present: int) -> Sequence[Session]:
+    """The sessions that must end before a share has room for a new one. Raises LimitExceeded if there is none.
+
+    old      the session of the same client identifier, which will end in any case
+    present  sessions that there are
+    """
+    nbytes = wanted.nbytes
+    count = freed = others = others_bytes = 0  # given back by those that end: of this share, and of others
+    if old is not None and old.share is share:
+        count, freed = 1, old.held
+    elif old is not None:
+        others, others_bytes = 1, old.held
+    ending: list[Session] = []
+    away = iter(share.away)
+    while True:
+        full = present - count - others >= shares.limits.sessions_max
+        many = full or not shares.fits(share, Pot.SESSIONS, 1 - count, others)
+        large = not shares.fits(share, Pot.SESSIONS_BYTES, nbytes - freed, others_bytes) \
+            or _too_large(shares, nbytes - freed - others_bytes)
+        if not (many or large):
+            break
+        if not full and len(ending) >= ENDED_AT_ONCE and freed >= nbytes:
+            break
+        next_one = next((session for session in away if session is not old), None)
+        if next_one is None:
+            raise _refusal(shares, share, nbytes, full=full, many=many)
+        ending.append(next_one)
+        count += 1
+        freed += next_one.held
+    _log(shares, share, wanted, ending)
+    return ending
+
+
+def check_growth(shares: Shares, session: Session, wanted: Connect) -> None:
+    """May a session that goes on become as large as this? Raises LimitExceeded."""
+    more = wanted.nbytes - session.nbytes
+    if more > 0:
+        _check_whole(shares, more)
+        shares.check(session.share, Pot.SESSIONS_BYTES, more)
+
+
+def _refusal(shares: Shares, share: Share, nbytes: int, *, full: bool, many: bool) -> LimitExceeded:
+    if full:
+        return LimitExceeded("too many sessions", "sessions_max", shares.limits.sessions_max)
+    if many:
+        return shares.refusal(share, Pot.SESSIONS)
+    _check_whole(shares, nbytes)
+    return shares.refusal(share, Pot.SESSIONS_BYTES)
+
+
+def _too_large(shares: Shares, more: int) -> bool:
+    """Has the pot no room for so many bytes, whoever has the rest?"""
+    pot = shares.ledger.sessions
+    return more > 0 and pot.used + more > pot.limit
+
+
+def _check_whole(shares: Shares, more: int) -> None:
+    if _too_large(shares, more):
+        pot = shares.ledger.sessions
+        raise LimitExceeded(
+            f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
+            pot.limit,
+        )
+
+
+def _log(shares: Shares, share: Share, wanted: Connect, ending: Sequence[Session]) -> None:
+    """One line for those that end."""
+    if ending:
+        log.warning(
+            "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,
+            for_client=wanted.client_id, held=share.holds(Pot.SESSIONS), most=shares.most(share, Pot.SESSIONS),
+            held_bytes=share.holds(Pot.SESSIONS_BYTES), most_bytes=shares.most(share, Pot.SESSIONS_BYTES),
+        )

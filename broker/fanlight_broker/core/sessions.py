@@ -1,0 +1,389 @@
+"""Sessions: found by their client identifier, taken over, kept while the client is away, ended when their time is over.
+
+    connect --> new, or resumed, or taken over from a connection that still stands
+    leave   --> ends with the connection (expiry 0), or waits: Deadlines
+    sweep   --> those that are over, and the wills whose delay is
+
+A connection calls in the order connect, resume, ..., leave. When another one has taken its session over, its leave is
+without effect.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import inf
+from typing import Final
+
+import structlog
+
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.clients import Clients, new_inbox
+from fanlight_broker.core.deadlines import Deadlines
+from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted
+from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import ClientConnection
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import Direct, Publishing, Refused
+from fanlight_broker.core.queues import new_queue
+from fanlight_broker.core.retained import SLICE, Cursor
+from fanlight_broker.core.room import check_growth, room_for
+from fanlight_broker.core.session import Connect, Session, SessionOptions
+from fanlight_broker.core.shares import Pot, principal_of
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscribing import Subscribing
+from fanlight_broker.core.subscription import Subscription, group_name_of
+from fanlight_broker.core.teardown import Teardown
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.turns import Turns
+from fanlight_broker.core.will import Wills
+from fanlight_broker.wire.hidden import hide, show
+from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.subscriptions import Subscriptions
+from fanlight_broker.wire.window import Window
+
+log: Final = structlog.stdlib.get_logger("sessions")
+
+LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about a ms
+ENDED_PER_SWEEP: Final = 250  # wills and sessions, at some 50 us each: the time of 200,000 may come at once
+LOOK: Final = 16  # queues between two looks at the clock
+TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
+
+
+class Sessions:
+    def __init__(
+        self, limits: Limits, clients: Clients, subscribing: Subscribing, publishing: Publishing, teardown: Teardown,
+        flow: Flow, turns: Turns,
+    ) -> None:
+        self.limits = limits
+        self.clients = clients
+        self.subscribing = subscribing
+        self.publishing = publishing
+        self._teardown = teardown
+        self._flow = flow
+        self._turns = turns
+        self._router = subscribing.router
+        self._shares = subscribing.shares
+        self._ledger = publishing.ledger
+        self.wills = Wills()
+        self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
+        self._connected = 0
+        self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
+        self._by_name: dict[str, Session] = {}
+        self._away: Deadlines[Session] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str) -> Session | None:
+        return self._by_name.get(name)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_name.values())
+
+    @property
+    def away(self) -> int:
+        """Sessions whose client is not connected."""
+        return len(self._by_name) - self._connected
+
+    # -- a connection's life ----------------------------------------------------------------------------------------
+
+    def connect(
+        self, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
+    ) -> tuple[Client, Session, bool]:
+        """A client is through its handshake. Returns it, its session, and whether the session was there before.
+
+        Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
+        """
+        found = self._by_name.get(wanted.client_id)
+        if found is not None and found.user != wanted.user:
+            raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
+        self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
+        overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
+        ending: Sequence[Session] = ()
+        # With expiry 0 a session ends with its connection, which is taken over here.
+        goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
+        if found is not None and goes_on:
+            share = found.share
+            check_growth(self._shares, found, wanted)
+        else:
+            share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
+            ending = room_for(self._shares, share, wanted, found, len(self))
+        # Nothing is refused from here on.
+        if found is not None and found.client is not None:
+            self.taken_over += 1
+            old = found.client
+            self._part(found, now)
+            old.connection.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
+        if found is not None and not goes_on:
+            self.expired += overdue
+            self.end(found, now)
+            found = None
+        for session in ending:
+            self.made_room += 1
+            self.end(session, now)
+        if found is None:
+            session = self.begin(Subscriber(
+                wanted.client_id, wanted.user, wanted.protocol, wanted.format, share, new_inbox(), wanted.verified,
+                wanted.label, Subscriptions(by_filter=True),
+            ))
+        else:
+            session = found
+            self._rejoin(session, wanted)
+        client = self._attach(session, outbox, connection, now, wanted)
+        return client, session, found is not None
+
+    def begin(self, subscriber: Subscriber, expiry: float = 0.0, now: float | None = None) -> Session:
+        """A session that nobody is connected to yet. Subscriptions and messages may be put into it at once.
+
+        now  it is made anew after a restart: its client has `expiry` seconds from now on to come back
+        """
+        share = subscriber.share
+        queue = new_queue(self._ledger, self.limits, share.account)
+        session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions)
+        self._by_name[session.name] = session
+        hide(*session.things, self._by_name)
+        self._shares.take(share, Pot.SESSIONS)
+        session.expiry = self._bounded(expiry)
+        if now is not None:
+            self._wait(session, now)
+        return session
+
+    def _attach(
+        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
+    ) -> Client:
+        """A connection for a session."""
+        client = self.clients.connect(
+            outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
+            label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
+            format=wanted.format, subscriber=session.subscriber,
+        )
+        if wanted.frame_max is not None:
+            outbox.frame_max = wanted.frame_max
+        session.window.attach(outbox, min(wanted.receive_max, self.limits.inflight_messages_max))
+        session.connected = True
+        self._connected += 1
+        session.will = wanted.will
+        session.charge()
+        session.expiry = self._bounded(wanted.expiry)
+        self._away.discard(session)
+        session.share.away.pop(session, None)
+        self.wills.cancel(session)
+        return client
+
+    def _rejoin(self, session: Session, wanted: Connect) -> None:
+        self.resumed += 1
+        subscriber = session.subscriber
+        before, subscriber.format = subscriber.format, wanted.format
+        subscriber.protocol, subscriber.verified, subscriber.label = wanted.protocol, wanted.verified, wanted.label
+        if before is not wanted.format:
+            variants = self._router.variants
+            session.window.rebind(variants, wanted.format)
+            for subscription in session.subscriptions:
+                variant = variants.like(subscription.variant, wanted.format)
+                self._router.rebind(subscription, variant, no_echo=subscription.no_echo)
+
+    def resume(self, session: Session, now: float) -> None:
+        """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
+        session.window.resume(now)
+        if session.window.resting and session.client is not None:
+            self._turns.later(partial(self._go_on, session, session.client, now))
+        self.advance(session, now)
+
+    def _go_on(self, session: Session, client: Client, now: float) -> None:
+        """There was more to send than the turn had time for."""
+        if session.connected and session.client is client:
+            session.window.advance(now)
+            if session.window.resting:
+                self._turns.later(partial(self._go_on, session, client, now))
+
+    def leave(self, client: Client, now: float, *, will: bool, expiry: float | None = None) -> None:
+        """A client's connection is gone, or it says goodbye.
+
+        will    publish its will, after the delay it may have; False forgets it
+        expiry  seconds that the session goes on, in place of what CONNECT said
+        """
+        session = client.session
+        if session is None or session.client is not client or not session.connected:
+            return
+        if not will:
+            session.will = None
+            session.charge()
+        if expiry is not None:
+            session.expiry = self._bounded(expiry)
+        self._part(session, now)
+        if session.expiry <= 0:
+            self.end(session, now)
+
+    def _part(self, session: Session, now: float) -> None:
+        """A session and its connection go apart."""
+        session.connected = False
+        self._connected -= 1
+        for group in session.window.detach():
+            group.feed(now)
+        if session.will is not None:
+            if session.will.delay > 0 and session.expiry > 0:
+                self.wills.schedule(session, now + min(session.will.delay, session.expiry))
+            else:
+                self._publish_will(session, now)
+        if session.expiry > 0:
+            self._wait(session, now)
+
+    def _wait(self, session: Session, now: float) -> None:
+        """Its client is away, and may come back until it expires."""
+        session.share.away[session] = None
+        hide(session.share.away)
+        if session.expiry < inf:
+            self._away.set(session, now + session.expiry)
+
+    def end(self, session: Session, now: float) -> None:
+        """A session is over: its will is published if it waited, what it held is given back."""
+        if session.ended:
+            return
+        session.ended = True
+        if session.will is not None and not session.connected:
+            self._publish_will(session, now)
+        self.wills.cancel(session)
+        self._away.discard(session)
+        self._teardown.end(session.subscriptions)
+        session.clear_cursors()
+        session.unreleased.clear()
+        session.charge()
+        lost = session.window.end()
+        session.share.away.pop(session, None)
+        if self._by_name.get(session.name) is session:
+            del self._by_name[session.name]
+        show(*session.things)
+        self._shares.give_back(session.share, Pot.SESSIONS)
+        log.info("session_ended", client=session.name, lost=lost)
+
+    def _bounded(self, expiry: float) -> float:
+        return min(expiry, self.limits.session_seconds_max)
+
+    def _publish_will(self, session: Session, now: float) -> None:
+        """Publish the will once and clear it; a refused will is logged."""
+        will, session.will = session.will, None
+        session.charge()
+        self.wills.cancel(session)
+        assert will is not None
+        message = will.published(now)
+        sender = Direct(self._ledger, message, session.window.stand_in())
+        try:
+            outcome = self.publishing.accept(Publication(message, session.subscriber), sender, now)
+        finally:
+            session.window.detach()
+        if isinstance(outcome, Refused):
+            log.warning("will_refused", client=session.name, text=outcome.error.text)
+        else:
+            self.wills_published += 1
+
+    def sweep(self, now: float) -> bool:
+        """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time.
+
+        True if the turn is over before all is done: it is to be called again soon.
+        """
+        over = self._turns.over
+        for session in self.wills.due(now, ENDED_PER_SWEEP):
+            self._publish_will(session, now)
+            if over():
+                return True
+        for session in self._away.due(now, ENDED_PER_SWEEP):
+            self.expired += 1
+            self.end(session, now)
+            if over():
+                return True
+        self._drop_expired(now)
+        return False
+
+    def _drop_expired(self, now: float) -> None:
+        if not self._round:
+            self._round = list(self._by_name.values())
+        looked_at = 0
+        while self._round and looked_at < LOOKED_AT_PER_SWEEP:
+            queue = self._round.pop().window.queue
+            looked_at += 1 + (len(queue) if queue.mortal else 0)
+            queue.expire(now)
+            if looked_at % LOOK == 0 and self._turns.over():
+                break
+
+    # -- subscriptions ----------------------------------------------------------------------------------------------
+
+    def variant_of(self, session: Session, options: SessionOptions) -> Variant:
+        """How messages are written for who asks for this."""
+        retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
+        return self._router.variants.of(session.subscriber.format, options.qos, retain, options.identifier)
+
+    def subscribe(
+        self, session: Session, filter: bytes, syntax: str, options: SessionOptions, variant: Variant | None = None
+    ) -> tuple[Subscription, bool]:
+        """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
+
+        `variant` is that of the options, for who asks the same for many filters. Raises InvalidFilter, NotPermitted,
+        LimitExceeded.
+        """
+        if variant is None:
+            variant = self.variant_of(session, options)
+        found = session.subscriptions.find(filter, options.group)
+        if found is not None:
+            self._router.rebind(found, variant, no_echo=options.no_local)
+            return found, False
+        self.subscribing.check(session.subscriber, filter, syntax, options.group)
+        subscription = Subscription(
+            session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
+        )
+        self.subscribing.begin(session.subscriber, subscription, options.group)
+        session.numbers += 1
+        return subscription, True
+
+    def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
+        """End a subscription. What is on its way goes on. Raises NoSuchSubscription."""
+        subscription = session.subscriptions.find(filter, group)
+        if subscription is None:
+            raise NoSuchSubscription(0)
+        session.drop_cursor(subscription.number)
+        self.subscribing.end(subscription)
+
+    @staticmethod
+    def options_of(subscription: Subscription) -> SessionOptions:
+        """As the client asked for them, but for how its format encodes the identifier."""
+        variant = subscription.variant
+        return SessionOptions(
+            qos=variant.qos, no_local=subscription.no_echo,
+            retain_as_published=variant.retain == RETAIN_AS_PUBLISHED, identifier=variant.identifiers,
+            group=group_name_of(subscription),
+        )
+
+    # -- retained messages ------------------------------------------------------------------------------------------
+
+    def send_retained(self, session: Session, subscription: Subscription) -> None:
+        """Let a subscription have the retained messages; `advance` sends them. Raises LimitExceeded."""
+        session.drop_cursor(subscription.number)  # a new one stands behind the others
+        if not self.publishing.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
+            return  # as it is for most: the others take some turns when a client subscribes to very much
+        wanted = subscription.variant
+        variant = self._router.variants.of(session.subscriber.format, wanted.qos, RETAIN_SET, wanted.identifiers)
+        session.add_cursor(Cursor(self.publishing.retained, subscription, variant))
+
+    def advance(self, session: Session, now: float) -> bool:
+        """Send retained messages as far as there is room. True while there are more: call again when there is room.
+
+        When the outbox has drained the client's `connection.unblocked` is called; an acknowledgement makes room, too.
+        """
+        left = SLICE
+        while session.cursors and session.connected:
+            number, cursor = next(iter(session.cursors.items()))
+            left -= cursor.advance(now, left, self._turns.over)
+            if cursor.done:
+                session.drop_cursor(number)
+            if left <= 0 or not cursor.has_room:
+                break
+            if self._turns.over():
+                left = 0
+                break
+        if not session.cursors or not session.connected:
+            return False
+        outbox = session.outbox
+        if outbox is not None and (left <= 0 or outbox.size):
+            # Nobody else would call again for the rest of a slice in which nothing was to be sent.
+            self._flow.refill(outbox)
+        return True

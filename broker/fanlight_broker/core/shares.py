@@ -1,0 +1,250 @@
+"""Shares: how much of what the broker holds may be held by one principal.
+
+A principal is the authenticated user. Where a user name proves nothing (anonymous clients, or one password for
+everybody) it is the address, of IPv6 the /64 network. All clients and sessions of a principal have one Share:
+
+    pot (limits.py)                      counted here
+    sessions_max                         sessions, of clients that are there and that are away
+    sessions_bytes_max                   `wire.Part`: names, wills, QoS 2 identifiers and tables of its sessions
+    subscriptions_max                    subscriptions of all its clients
+    subscriptions_bytes_max              their filters and groups, and about what these take in the index
+    searching_filters_max                those of its subscriptions whose filter has several `#`
+    retained_messages_max, ..bytes_max   retained messages that it published last
+    stored_bytes_max                     `wire.Account`: messages in its queues, in flight to it, and retained
+    marks_max                            producers that it moved up last
+
+Of what the others leave of a pot, a principal may take a part (`share_percent`). So one alone cannot empty a pot, and
+several who try together still leave a part of the rest to whoever comes next. What is counted for nobody, such as the
+inner tables of an index, counts as held by others: it makes every share smaller, and never larger. A Share lasts as
+long as anything is counted in it.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from heapq import nlargest
+from ipaddress import IPv6Address, ip_address, ip_network
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.wire.hidden import hide, show
+from fanlight_broker.wire.ledger import Account, Ledger, Part
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.session import Session
+
+log: Final = structlog.stdlib.get_logger("shares")
+
+IPV6_NETWORK: Final = 64  # bits that a provider gives to one customer: all its addresses are one principal
+
+
+class Pot(StrEnum):
+    """What principals share."""
+
+    SESSIONS = "sessions"
+    SESSIONS_BYTES = "sessions_bytes"
+    SUBSCRIPTIONS = "subscriptions"
+    SUBSCRIPTIONS_BYTES = "subscriptions_bytes"
+    SEARCHING_FILTERS = "searching_filters"
+    RETAINED_MESSAGES = "retained_messages"
+    RETAINED_BYTES = "retained_bytes"
+    STORED_BYTES = "stored_bytes"
+    MARKS = "marks"
+
+    @property
+    def limit(self) -> str:
+        """The setting that bounds it for all principals together."""
+        return f"{self}_max"
+
+    @property
+    def setting(self) -> str:
+        """The setting that bounds it for one principal, if it is not 0."""
+        kind = "subscriptions" if self is Pot.SEARCHING_FILTERS else self.split("_")[0]
+        return f"{kind}_share_percent"
+
+
+def principal_of(user: str, address: str, *, verified: bool) -> str:
+    """The name of the principal: of a user, or of an address."""
+    if verified and user:
+        return f"user {user}"
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return f"address {address}"
+    if isinstance(found, IPv6Address):
+        return f"address {found.ipv4_mapped or ip_network((found, IPV6_NETWORK), strict=False)}"
+    return f"address {found}"
+
+
+def percent_of(limits: Limits, pot: Pot) -> int:
+    own: int = getattr(limits, pot.setting)
+    return own or limits.share_percent
+
+
+class Share:
+    """What one principal holds."""
+
+    __slots__ = ("account", "away", "clients", "held", "principal", "producers", "refused", "sessions")
+
+    def __init__(self, principal: str, ledger: Ledger) -> None:
+        self.principal = principal
+        self.account = Account()
+        self.sessions = Part(ledger.sessions)
+        self.clients = 0  # connected
+        self.held = dict.fromkeys(Pot, 0)  # stored bytes are the account's, bytes of sessions the part's
+        self.refused = dict.fromkeys(Pot, 0)
+        self.away: dict[Session, None] = {}  # sessions whose client is away, for the longest time first
+        self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
+
+    def holds(self, pot: Pot) -> int:
+        if pot is Pot.STORED_BYTES:
+            return self.account.stored
+        return self.sessions.used if pot is Pot.SESSIONS_BYTES else self.held[pot]
+
+    def refusals(self, pot: Pot) -> int:
+        """How often its share had no room."""
+        if pot is Pot.STORED_BYTES:
+            return self.account.refused
+        return self.refused[pot] + (self.sessions.refused if pot is Pot.SESSIONS_BYTES else 0)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.clients or self.account.stored or any(self.held.values()))
+
+
+class Shares:
+    """The shares of all principals: no more than there are clients, sessions, retained messages and marks."""
+
+    def __init__(self, ledger: Ledger, limits: Limits) -> None:
+        self.ledger = ledger
+        self.totals = dict.fromkeys(Pot, 0)
+        self.refused = dict.fromkeys(Pot, 0)
+        self._known: dict[str, Share] = {}
+        self.use(limits)
+
+    def use(self, limits: Limits) -> None:
+        """Apply new limits. What is held stays."""
+        self.limits = limits
+        self.ledger.stored_share = percent_of(limits, Pot.STORED_BYTES) / 100
+        self.ledger.sessions.share = percent_of(limits, Pot.SESSIONS_BYTES) / 100
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[Share]:
+        return iter(self._known.values())
+
+    def of(self, principal: str) -> Share:
+        """A principal's share; a new one is kept once something is counted in it."""
+        return self._known.get(principal) or Share(principal, self.ledger)
+
+    def total(self, pot: Pot) -> int:
+        if pot is Pot.STORED_BYTES:
+            return self.ledger.stored
+        if pot is Pot.SESSIONS_BYTES:
+            return self.ledger.sessions.used
+        return self.ledger.subscriptions.used if pot is Pot.SUBSCRIPTIONS_BYTES else self.totals[pot]
+
+    def refusals(self, pot: Pot) -> int:
+        """How often any principal's share had no room."""
+        if pot is Pot.STORED_BYTES:
+            return self.ledger.dropped_share
+        return self.refused[pot] + (self.ledger.sessions.refused_parts if pot is Pot.SESSIONS_BYTES else 0)
+
+    def limit(self, pot: Pot) -> int:
+        """What all principals may hold together."""
+        limit: int = getattr(self.limits, pot.limit)
+        return limit
+
+    def largest(self, count: int) -> list[Share]:
+        """Those that hold the largest part of any pot, the largest first."""
+        weights = [(pot, 1 / max(1, self.limit(pot))) for pot in Pot]
+
+        def part(share: Share) -> float:
+            return max(share.holds(pot) * weight for pot, weight in weights)
+
+        return nlargest(count, self, key=part)
+
+    def most(self, share: Share, pot: Pot, leaving: int = 0) -> int:
+        """What a principal may hold of a pot now: a part of what the others leave, or will have left.
+
+        leaving  what others are about to give back
+        """
+        left = self.limit(pot) - (self.total(pot) - share.holds(pot) - leaving)
+        return max(0, ceil(percent_of(self.limits, pot) * left / 100))
+
+    def fits(self, share: Share, pot: Pot, more: int = 1, leaving: int = 0) -> bool:
+        """Has a principal's share room for more?"""
+        return share.holds(pot) + more <= self.most(share, pot, leaving)
+
+    def admits(self, share: Share, pot: Pot, more: int = 1) -> bool:
+        """The same, and counted if not: something is refused for it."""
+        if self.fits(share, pot, more):
+            return True
+        self._count_refusal(share, pot)
+        return False
+
+    def check(self, share: Share, pot: Pot, more: int = 1) -> None:
+        """Raises LimitExceeded if a principal's share has no room for more."""
+        if not self.fits(share, pot, more):
+            raise self.refusal(share, pot)
+
+    def refusal(self, share: Share, pot: Pot) -> LimitExceeded:
+        """The error for a principal whose share has no room, which is counted."""
+        self._count_refusal(share, pot)
+        text = f"{share.principal} has used up its share of {pot.limit}"
+        return LimitExceeded(text, pot.setting, self.most(share, pot))
+
+    def _count_refusal(self, share: Share, pot: Pot) -> None:
+        self.refused[pot] += 1
+        share.refused[pot] += 1
+        if share.refused[pot] == 1:
+            self._tell(share, pot)
+
+    def take(self, share: Share, pot: Pot, count: int = 1) -> None:
+        """Count what a principal holds in addition."""
+        self._keep(share)
+        share.held[pot] += count
+        self.totals[pot] += count
+
+    def give_back(self, share: Share, pot: Pot, count: int = 1) -> None:
+        """Count what a principal holds no longer."""
+        share.held[pot] -= count
+        self.totals[pot] -= count
+        self._forget_if_empty(share)
+
+    def join(self, share: Share) -> None:
+        """A client of this principal is connected."""
+        self._keep(share)
+        share.clients += 1
+
+    def leave(self, share: Share) -> None:
+        """A client of this principal has disconnected."""
+        share.clients -= 1
+        self._forget_if_empty(share)
+
+    def _keep(self, share: Share) -> None:
+        if self._known.get(share.principal) is not share:
+            self._known[share.principal] = share
+            hide(share, self._known)
+
+    def _forget_if_empty(self, share: Share) -> None:
+        if share.empty:
+            self._known.pop(share.principal, None)
+            show(share, share.away)
+
+    def sweep(self) -> None:
+        """Log the principals whose stored bytes reached their share since the last call."""
+        for account in self.ledger.take_short():
+            for share in self._known.values():
+                if share.account is account:
+                    self._tell(share, Pot.STORED_BYTES)
+
+    def _tell(self, share: Share, pot: Pot) -> None:
+        log.warning(
+            "share_used_up", principal=share.principal, pot=pot.value, held=share.holds(pot),
+            most=self.most(share, pot), setting=pot.setting,
+        )

@@ -1,0 +1,23 @@
+"""The store that stores nothing (`ports.Store`): sessions and messages live as long as the process."""
+
+from collections.abc import Callable
+
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.outbox import Outbox
+
+
+class MemoryStore:
+    durable = False
+
+    def commit(self, then: Callable[[], None]) -> None:
+        then()
+
+    def note(self, mark: Mark, route: Route) -> None:
+        pass  # core.Marks has it
+
+    def take_back(self) -> None:
+        pass
+
+    def blocker(self, route: Route) -> Outbox | None:
+        return None

@@ -1,0 +1,140 @@
+"""Subscribing: what may be subscribed to, and the beginning and the end of a subscription, for all protocols.
+
+    check --> begin --> in force --> end
+      |         |                     ^--- UNSUBSCRIBE, its last message, or the end of its client (core/teardown.py)
+      |         InvalidFilter
+      InvalidFilter, NotPermitted, LimitExceeded
+
+Limits are checked for the client that asks. What a subscription takes is counted for its share.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import Unrestricted
+from fanlight_broker.core.router import Router
+from fanlight_broker.core.shares import Pot, Shares
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscription import Options, Subscription, group_name_of, nbytes_of, share_bytes
+from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.client import Client
+    from fanlight_broker.core.ports import Permissions
+
+AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a million a second take 292,000 years
+
+
+class Subscribing:
+    def __init__(self, limits: Limits, router: Router, shares: Shares) -> None:
+        self.limits = limits
+        self.router = router
+        self.shares = shares
+        self.permissions: Permissions = Unrestricted()
+        self.begun = 0
+        self.ended = 0
+
+    def subscribe(self, client: "Client", number: int, text: bytes, syntax: str, options: Options) -> Subscription:
+        """Put a subscription of a client without a session in force.
+
+        Raises InvalidFilter, NotPermitted, SubscriptionInUse, LimitExceeded.
+        """
+        if client.subscriptions.numbered(number) is not None:
+            raise SubscriptionInUse(number)
+        self.check(client.subscriber, text, syntax, options.group)
+        waiting = self.limits.pending_messages_max
+        if options.waiting_max is not None:
+            waiting = min(waiting, options.waiting_max)
+        subscription = Subscription(
+            client.outbox, self.router.variants.of(client.subscriber.format), number, text, SYNTAXES.index(syntax),
+            options.no_echo, credit=options.credit, after=min(options.after, AFTER_MAX), waiting_max=waiting,
+        )
+        self.begin(client.subscriber, subscription, options.group)
+        return subscription
+
+    def unsubscribe(self, client: "Client", number: int) -> Subscription:
+        """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
+        subscription = self.find(client, number)
+        self.end(subscription)
+        if client.outbox.policy == "drop_oldest":
+            client.outbox.pin()
+        return subscription
+
+    def find(self, client: "Client", number: int) -> Subscription:
+        """A client's subscription by its number. Raises NoSuchSubscription."""
+        found = client.subscriptions.numbered(number)
+        if found is None:
+            raise NoSuchSubscription(number)
+        return found
+
+    def check(self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None) -> None:
+        """May a subscriber have one more subscription, with this filter?
+
+        Raises InvalidFilter, NotPermitted, LimitExceeded.
+        """
+        limits = self.limits
+        if len(subscriber.subscriptions) >= limits.subscriptions_per_client_max:
+            raise LimitExceeded(
+                "too many subscriptions on this connection", "subscriptions_per_client_max",
+                limits.subscriptions_per_client_max,
+            )
+        if len(self.router) >= limits.subscriptions_max:
+            raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
+        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS)
+        check_filter(text, syntax, limits)
+        check_inbox(text, syntax, subscriber.inbox)
+        self.permissions.check_subscribe(subscriber, text, syntax)
+        self._check_hashes(subscriber, hashes_of(text, syntax))
+        pot = self.router.ledger.subscriptions
+        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known once it is inserted
+            raise LimitExceeded(
+                f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
+                limits.subscriptions_bytes_max,
+            )
+        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
+
+    def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
+        """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
+        limits = self.limits
+        if hashes < 2:
+            return
+        if hashes > limits.filter_hashes_max:
+            raise LimitExceeded(f"a filter with {hashes} times #", "filter_hashes_max", limits.filter_hashes_max)
+        if subscriber.searching >= limits.searching_filters_per_client_max:
+            raise LimitExceeded(
+                "too many filters with several # on this connection", "searching_filters_per_client_max",
+                limits.searching_filters_per_client_max,
+            )
+        if self.router.searching >= limits.searching_filters_max:
+            raise LimitExceeded(
+                "too many filters with several #", "searching_filters_max", limits.searching_filters_max
+            )
+        self.shares.check(subscriber.share, Pot.SEARCHING_FILTERS)
+
+    def begin(self, subscriber: Subscriber, subscription: Subscription, group: str | None) -> None:
+        """Put a subscription that was checked in force. Raises InvalidFilter, and has changed nothing then."""
+        self.router.add(subscription, group, subscriber.share.account)
+        subscriber.subscriptions.add(subscription)
+        self._count(subscription, group, 1)
+        self.begun += 1
+
+    def end(self, subscription: Subscription) -> None:
+        """Take it out of force; it gets nothing more."""
+        subscription.cancel()
+        group = group_name_of(subscription)
+        subscription.owner.subscriptions.remove(subscription)  # which looks for it by its group
+        self.router.remove(subscription)
+        self._count(subscription, group, -1)
+        self.ended += 1
+
+    def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
+        """It is in force now, or not any more (sign -1)."""
+        subscriber: Subscriber = subscription.owner
+        searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
+        subscriber.searching += sign * searching
+        enter = self.shares.take if sign > 0 else self.shares.give_back
+        if searching:
+            enter(subscriber.share, Pot.SEARCHING_FILTERS)
+        enter(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
+        enter(subscriber.share, Pot.SUBSCRIPTIONS)

@@ -1,0 +1,62 @@
+"""A subscription: one filter of one client, and how it wants its messages.
+
+It is one compiled object, the target of the routes that it is on (wire/fanout.pxd): a million of them are held.
+"""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fanlight_broker.wire.fanout import UNLIMITED, Target
+
+Subscription: TypeAlias = Target
+
+# Bytes, beside the index of filters, which counts for itself.
+SUBSCRIPTION_BYTES: Final = 160  # of one without its filter: the object, and its places in two tables
+VARIANT_BYTES: Final = 1_300  # of a way to write messages that only this subscription has: it has an identifier
+GROUP_BYTES: Final = 360  # of a queue group, its queue included
+INDEX_BYTES: Final = 120  # of a filter of few words in the index, without its text
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a subscriber may ask for beside its filter."""
+
+    group: str | None = None  # queue group
+    no_echo: bool = False
+    credit: int = UNLIMITED  # messages
+    waiting_max: int | None = None  # messages without credit; None: the broker's limit
+    after: int = UNLIMITED  # end by itself after so many messages
+
+
+PLAIN = Options()
+
+
+def nbytes_of(filter: bytes) -> int:
+    """What a subscription takes, about, if there is nothing special about it."""
+    return SUBSCRIPTION_BYTES + len(filter)
+
+
+def nbytes_held(subscription: Subscription) -> int:
+    """What it takes, about, as it is now."""
+    nbytes = nbytes_of(subscription.filter)
+    if subscription.variant.identifiers:
+        nbytes += VARIANT_BYTES
+    if subscription.group is not None:
+        nbytes += GROUP_BYTES + len(subscription.group.name)
+    return nbytes
+
+
+def share_bytes(filter: bytes, group: str | None) -> int:
+    """What it counts in its principal's share while it is in force: with about what its filter takes in the index."""
+    nbytes = nbytes_of(filter) + INDEX_BYTES + len(filter)
+    return nbytes if group is None else nbytes + GROUP_BYTES + len(group)
+
+
+def group_name_of(subscription: Subscription) -> str | None:
+    return subscription.group.name if subscription.group is not None else None
+
+
+def number_of(subscription: Subscription) -> int | None:
+    """Of the connection of its owner; None while there is none."""
+    client = subscription.owner.client
+    return client.number if client is not None else None

@@ -1,0 +1,177 @@
+"""$SYS: what the broker says of itself, as retained messages under the names that mosquitto has given them.
+
+    sweep(now) --every sys_interval_seconds--> figures --what changed--> retained store, and who subscribes to it
+
+Totals are since the start. Loads are totals per minute, smoothed as mosquitto smooths them: with `rate` the rate since
+the last time,
+
+    average = rate + e^(-seconds / window) * (average - rate)        windows of 1, 5 and 15 minutes
+
+The messages are of QoS 0 (a client that was away finds the last values retained), belong to no client, and count
+neither as published nor against the limits of retained messages. Clients cannot publish here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import exp
+from typing import Final
+
+from fanlight_broker.core.clients import Clients
+from fanlight_broker.core.content import Content
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.sessions import Sessions
+from fanlight_broker.core.topics import BROKER_ROOT, BROKER_SYNTAX
+from fanlight_broker.wire.message import Format, Message
+
+ROOT: Final = BROKER_ROOT.decode() + "/broker/"
+WINDOWS: Final[Mapping[str, float]] = {"1min": 60.0, "5min": 300.0, "15min": 900.0}  # seconds
+
+# What has a load: the load's name, and that of the total it is made from.
+LOADS: Final[Mapping[str, str]] = {
+    "load/messages/received": "messages/received",
+    "load/messages/sent": "messages/sent",
+    "load/publish/received": "publish/messages/received",
+    "load/publish/sent": "publish/messages/sent",
+    "load/publish/dropped": "publish/messages/dropped",
+    "load/bytes/received": "bytes/received",
+    "load/bytes/sent": "bytes/sent",
+    "load/sockets": "connections/socket/count",
+    "load/connections": "connections/count",
+}
+
+# The counters (views.COUNTERS) of messages that somebody was to get and did not. Not among them: QoS 0 for a client
+# that was away, which nobody promised, and messages that were too old.
+DROPPED: Final = (
+    "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable", "dropped_fault",
+    "dropped_too_large", "dropped_queue", "dropped_session",
+)  # fmt: skip
+
+
+class SystemFormat(Format):
+    """Messages that no protocol wrote: every protocol gets them as Content."""
+
+    def read(self, message: Message) -> Content:
+        return Content(message.topic, message.syntax, message.payload, is_text=True)
+
+
+FORMAT: Final = SystemFormat("core")
+
+
+@dataclass(slots=True)
+class Load:
+    """A total per minute, averaged over each of WINDOWS."""
+
+    total: int = 0
+    averages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(WINDOWS, 0.0))
+
+    def update(self, total: int, seconds: float) -> None:
+        """The total is this now, `seconds` after the last time."""
+        rate = (total - self.total) * 60.0 / seconds
+        self.total = total
+        for name, window in WINDOWS.items():
+            self.averages[name] = rate + exp(-seconds / window) * (self.averages[name] - rate)
+
+
+class SystemTopics:
+    """Publishes what has changed.
+
+    counters  those of `views.Views`, the listeners' among them
+    version   of the program
+    """
+
+    def __init__(
+        self, limits: Limits, publishing: Publishing, clients: Clients, sessions: Sessions,
+        counters: Callable[[], Mapping[str, int]], now: float, *, version: str,
+    ) -> None:
+        self.limits = limits
+        self._publishing = publishing
+        self._clients = clients
+        self._sessions = sessions
+        self._counters = counters
+        self._version = version
+        self._started = self._loads_at = now
+        self._loads = {name: Load() for name in LOADS}
+        self._published_at: float | None = None
+        self._published: dict[str, str] = {}
+
+    def sweep(self, now: float) -> None:
+        """Publish if it is time; if it is turned off, take back what is there."""
+        interval = self.limits.sys_interval_seconds
+        if not interval:
+            self._withdraw(now)
+        elif self._published_at is None or now - self._published_at >= interval:
+            self._published_at = now
+            self._publish(now)
+
+    def _publish(self, now: float) -> None:
+        totals = self._totals()
+        self._update_loads(totals, now)
+        said = {
+            "version": f"fanlight version {self._version}",
+            "uptime": f"{int(now - self._started)} seconds",
+            **{name: str(value) for name, value in (totals | self._gauges()).items()},
+            **{
+                f"{name}/{window}": f"{average:.2f}"
+                for name, load in self._loads.items() for window, average in load.averages.items()
+            },
+        }
+        for name, text in said.items():
+            if self._published.get(name) != text:
+                self._published[name] = text
+                self._publishing.announce(message_of(name, text), now)
+
+    def _withdraw(self, now: float) -> None:
+        for name in self._published:
+            self._publishing.retained.put(message_of(name, ""), now, own=True)  # an empty payload clears it
+        self._published.clear()
+        self._published_at = None
+
+    def _update_loads(self, totals: Mapping[str, int], now: float) -> None:
+        seconds = now - self._loads_at
+        if seconds > 0:
+            self._loads_at = now
+            for name, load in self._loads.items():
+                load.update(totals[LOADS[name]], seconds)
+
+    def _totals(self) -> dict[str, int]:
+        counters, ledger = self._counters(), self._publishing.ledger
+        return {
+            # mosquitto counts packets of all kinds here; the packets of several protocols have no common measure.
+            "messages/received": counters["messages_in"],
+            "messages/sent": counters["messages_out"],
+            "publish/messages/received": counters["messages_in"],
+            "publish/messages/sent": counters["messages_out"],
+            "publish/messages/dropped": sum(counters[name] for name in DROPPED),
+            "publish/bytes/received": ledger.payload_in,
+            "publish/bytes/sent": ledger.payload_out,
+            "bytes/received": counters["bytes_in"],
+            "bytes/sent": counters["bytes_out"],
+            "clients/expired": counters["sessions_expired"],
+            "connections/socket/count": counters["connections_accepted"],
+            "connections/count": self._clients.connects,
+        }
+
+    def _gauges(self) -> dict[str, int]:
+        publishing = self._publishing
+        ledger, router = publishing.ledger, publishing.router
+        connected, away = len(self._clients), self._sessions.away
+        stored, shared = ledger.stored_messages, router.shared
+        return {
+            "clients/connected": connected,
+            "clients/active": connected,  # the older name of it, as `inactive` is
+            "clients/disconnected": away,
+            "clients/inactive": away,
+            "clients/total": connected + away,
+            "clients/maximum": self._clients.maximum,
+            "messages/stored": stored,
+            "store/messages/count": stored,
+            "store/messages/bytes": ledger.stored,
+            "subscriptions/count": len(router) - shared,
+            "shared_subscriptions/count": shared,
+            "retained messages/count": len(publishing.retained),
+        }
+
+
+def message_of(name: str, text: str) -> Message:
+    return Message(FORMAT, (ROOT + name).encode(), BROKER_SYNTAX, text.encode(), retain=True)

@@ -1,0 +1,176 @@
+"""Topics as the broker sees them: sequences of words, in a syntax, with two reserved names.
+
+The grammar is matchcore's. Here is what a broker adds: the numbers of the syntaxes on the wire, the names that only
+the broker may publish under or that wildcards must not see, and the spelling of one syntax's topic in another's
+(docs/topics.md; both read docs/topics-vectors.json).
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+import matchcore
+from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted, Unsupported
+from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
+
+SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
+SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
+
+BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
+BROKER_SYNTAX: Final = SYNTAXES.index("mqtt")  # in which it spells them, as others do who have such topics
+INBOX_ROOT: Final = b"$inbox"  # topics of replies
+MQTT_TOPIC_BYTES_MAX: Final = 65_535  # MQTT 5, 1.5.4
+
+_MQTT_ESCAPES: Final = {octet: b"%%%02X" % octet for octet in b"%/+#\0"}
+
+Canonical = bytes | tuple[int, bytes]
+
+
+class Unspellable(ValueError):
+    """A topic that another syntax has no way to write; the message is not delivered there, and counted."""
+
+
+def syntax_of(number: int | None) -> str:
+    """The syntax with this number on the wire (0 if None). Raises Unsupported."""
+    if number is None:
+        return SYNTAXES[0]
+    if 0 <= number < len(SYNTAXES):
+        return SYNTAXES[number]
+    known = ", ".join(f"{i} ({name})" for i, name in enumerate(SYNTAXES))
+    raise Unsupported(f"syntax {number}; this broker knows {known}", syntax=number)
+
+
+def words_of(topic: bytes, syntax: str, limits: Limits) -> tuple[bytes, ...]:
+    """The words of a topic name. Raises InvalidTopic with the position of what is wrong."""
+    try:
+        return matchcore.split_topic(
+            topic, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max
+        )
+    except matchcore.InvalidTopic as error:
+        raise invalid_topic(error) from error
+
+
+def check_topic(topic: bytes, syntax: str, limits: Limits) -> None:
+    """Raises InvalidTopic if a topic goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    if beyond(topic, syntax, limits):
+        words_of(topic, syntax, limits)
+
+
+def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
+    """Raises InvalidFilter if a filter goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    if beyond(text, syntax, limits):
+        try:
+            matchcore.parse_filter(text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max)
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+
+
+def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
+    if len(text) > limits.topic_bytes_max:
+        return True
+    # So many words take as many octets, less one.
+    return len(text) >= limits.topic_words_max - 1 and text.count(SEPARATORS[syntax]) >= limits.topic_words_max
+
+
+def invalid_topic(error: matchcore.InvalidTopic) -> InvalidTopic:
+    """What the matcher found, as the broker's error."""
+    return InvalidTopic(told(error), position=error.position)
+
+
+def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
+    """What the matcher found, as the broker's error."""
+    return InvalidFilter(told(error), position=error.position)
+
+
+def told(error: matchcore.TopicError) -> str:
+    """What matchcore says, with its limits by the names of the broker's settings."""
+    advice = error.advice.replace("max_words", "topic_words_max").replace("max_bytes", "topic_bytes_max")
+    return str(error).removesuffix(error.advice) + advice
+
+
+def reserved(topic: bytes, syntax: str) -> bool:
+    """Do only filters with its very first word see this topic?"""
+    return topic.startswith(b"$") and first_word(topic, syntax) in (BROKER_ROOT, INBOX_ROOT)
+
+
+def check_publisher(topic: bytes) -> None:
+    """May clients publish here? Raises NotPermitted for the broker's own topics, and what reads as one."""
+    if topic.startswith(BROKER_ROOT) and topic[len(BROKER_ROOT) :][:1] in (b"", *SEPARATORS.values()):
+        raise NotPermitted("topics whose first word is $SYS are the broker's own; publish under another name")
+
+
+def check_inbox(filter: bytes, syntax: str, inbox: str) -> None:
+    """Raises NotPermitted for a filter that sees replies to others: `inbox` is the client's, in `.` spelling."""
+    words = filter.split(SEPARATORS[syntax], 2)
+    if words[0] == INBOX_ROOT and (len(words) < 2 or words[1] != inbox.encode().partition(b".")[2]):
+        raise NotPermitted(
+            "filters under $inbox see replies, which are private: a client may subscribe below the inbox that it "
+            "was given when it connected, and nowhere else under $inbox"
+        )
+
+
+def masked(text: bytes, syntax: str) -> bytes:
+    """A topic or filter as others may see it: who knows the random word of an inbox could publish there."""
+    separator = SEPARATORS[syntax]
+    words = text.split(separator, 2) if text.startswith(INBOX_ROOT) else []
+    if len(words) < 2 or words[0] != INBOX_ROOT:
+        return text
+    words[1] = b"masked-" + blake2b(words[1], digest_size=8).hexdigest().encode()  # the same for the same inbox
+    return separator.join(words)
+
+
+def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) -> bool:
+    """Does a filter begin with the first word of a reserved topic? (That is no wildcard: it begins with `$`.)"""
+    return first_word(filter, filter_syntax) == first_word(topic, syntax)
+
+
+def matches_everything(filter: bytes) -> bool:
+    """Does a filter match every topic, but for those that a rule hides from it?"""
+    return filter == b"#"
+
+
+def hidden(topic: bytes, filter_syntax: str) -> bool:
+    """Is a topic kept from a filter that begins with a wildcard, by the filter's syntax? (MQTT 5, 4.7.2)"""
+    return filter_syntax == "mqtt" and topic.startswith(b"$")
+
+
+def hashes_of(filter: bytes, syntax: str) -> int:
+    """How many of its words are `#`."""
+    found = filter.count(b"#")
+    return found if found < 2 else filter.split(SEPARATORS[syntax]).count(b"#")
+
+
+def first_word(text: bytes, syntax: str) -> bytes:
+    return text.split(SEPARATORS[syntax], 1)[0]
+
+
+def canonical(topic: bytes, syntax: int) -> Canonical:
+    """A key that is the same for the same words, whichever syntax (by its number) they are spelled in."""
+    if SYNTAXES[syntax] == "mqtt":
+        return topic
+    if b"/" in topic or not topic:
+        return syntax, topic  # no topic in the other syntax has these words
+    return topic.replace(b".", b"/")
+
+
+def respell(topic: bytes, from_syntax: str, to_syntax: str) -> bytes:
+    """Write a topic in another syntax, the words unambiguous and the bytes unchanged where they can be.
+
+    Raises Unspellable; only towards "mqtt" does it need to (and is it needed: native subscribers get a topic as it is).
+    """
+    if from_syntax == to_syntax:
+        return topic
+    words = matchcore.split_topic(topic, from_syntax, max_words=TOPIC_WORDS_CEILING)  # checked when it was published
+    if to_syntax != "mqtt":
+        raise Unspellable(f"there is no spelling of {from_syntax} topics in {to_syntax}")
+    if not words:
+        raise Unspellable("a topic of no words has no spelling in MQTT")
+    try:
+        topic.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unspellable(f"byte {error.start} is not valid UTF-8, which MQTT requires") from error
+    spelled = b"/".join(b"".join(_MQTT_ESCAPES.get(octet) or bytes((octet,)) for octet in word) for word in words)
+    if not spelled:
+        raise Unspellable("a topic of one empty word has no spelling in MQTT")
+    if len(spelled) > MQTT_TOPIC_BYTES_MAX:
+        raise Unspellable(f"{len(spelled)} bytes in MQTT spelling; it allows {MQTT_TOPIC_BYTES_MAX}")
+    return spelled

@@ -1,0 +1,384 @@
+"""What the broker shows of itself: counters, gauges, and views of its clients, subscriptions and topics.
+
+Every view is a JSON object and every list is bounded by its `limit`. Nothing here changes anything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
+from itertools import islice
+from math import inf
+from typing import Final
+
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.explain import explain
+from fanlight_broker.core.flow import CONSUMER
+from fanlight_broker.core.measures import Family, histogram
+from fanlight_broker.core.ports import Recorded, View
+from fanlight_broker.core.rates import Readings, reading
+from fanlight_broker.core.session import Session
+from fanlight_broker.core.shares import Pot, Share, Shares
+from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
+from fanlight_broker.core.topics import SYNTAXES, masked
+from fanlight_broker.wire.routes import RouteCache
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "connections_accepted": "Connections accepted",
+    "connections_closed": "Connections closed, whoever closed them",
+    "connections_refused": "Connections refused by a limit",
+    "connections_revoked": "Connections ended because their credentials were changed or deleted",
+    "handshakes_failed": "Connections that did not get through their handshakes, whichever",
+    "tls_handshakes_failed": "Connections that did not get through their TLS handshake",
+    "websocket_handshakes_failed": "Connections that did not get through their WebSocket handshake",
+    "messages_in": "Messages accepted from publishers",
+    "messages_out": "Messages handed to sockets, one for each subscription",
+    "bytes_in": "Bytes received",
+    "bytes_out": "Bytes sent",
+    "receipts": "Receipts given",
+    "messages_unroutable": "Messages that no subscription got",
+    "dropped_newest": "Messages dropped because an outbox was full, as they came",
+    "dropped_oldest": "Messages dropped out of a full outbox to make room for newer ones",
+    "dropped_credit": "Messages dropped because a subscription was out of credit and too many waited already",
+    "dropped_disconnect": "Messages lost with the connection they waited for",
+    "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot spell their topic",
+    "dropped_too_large": "Messages not delivered because they are larger than the subscriber takes",
+    "dropped_fault": "Messages not delivered because of a fault of the broker; the subscriber's connection was closed",
+    "dropped_queue": "Messages dropped because the queue of a session or queue group was full",
+    "dropped_absent": "Messages of QoS 0 not delivered because the session's client was away",
+    "dropped_session": "Messages lost with the session they waited for, or were not acknowledged to",
+    "messages_expired": "Messages not delivered because they had waited for longer than they are good for",
+    "messages_acknowledged": "Messages of QoS 1 and 2 that their receivers have acknowledged",
+    "messages_refused": "Messages that their receivers have acknowledged with an error; they are discarded",
+    "messages_redelivered": "Messages and releases sent once more after a reconnect",
+    "retained_refused": "Messages not retained because a limit was reached",
+    "sessions_resumed": "Sessions whose client came back to them",
+    "sessions_taken_over": "Sessions taken over from a connection that still stood",
+    "sessions_expired": "Sessions whose client stayed away for too long",
+    "sessions_made_room": "Sessions ended because their user or address began another one and its share was full",
+    "wills_published": "Wills published",
+    "slow_consumers": "Connections whose outbox, or whose session's queue, was full at least once",
+    "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
+    "publishers_paused": "Times a publisher was held: not read from until a consumer had caught up",
+    "publishers_held_ms": "Milliseconds that publishers were held, all together",
+    "protocol_errors": "Connections closed for breaking their protocol",
+    "requests_refused": "Requests answered with an error that did not close the connection",
+    "routes_built": "Routes worked out",
+    "routes_invalidated": "Routes forgotten because a subscription changed",
+    "routes_evicted": "Routes forgotten because the cache was full",
+    "route_hits": "Messages whose route was in the cache",
+    "route_misses": "Look-ups of routes that were not in the cache",
+    "publishes_repeated": "Messages not taken again because their marks said that they had been taken before",
+    "inboxes_refused": "Connections closed, or topic aliases refused, because of inboxes_bytes_max",
+    "handshakes_refused": "Clients refused before they were let in because of handshakes_bytes_max",
+    "marks_forgotten": "Producers whose mark was forgotten because there were too many",
+    "marks_refused": "Messages refused because another client that is connected uses their producer",
+    **{
+        f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
+        for pot in Pot
+    },
+    "subscribes": "Subscriptions made",
+    "unsubscribes": "Subscriptions ended",
+}
+
+GAUGES: Final[Mapping[str, str]] = {
+    "connections": "Connections through their handshake",
+    "subscriptions": "Subscriptions in force",
+    "routes": "Routes in the cache",
+    "outbox_bytes": "Bytes unsent, or waiting for credit",
+    "inbox_bytes": "Bytes received in part, and topic aliases",
+    "handshake_bytes": "Bytes of clients not let in yet, above what each has for itself",
+    "session_bytes": "What sessions take: identifiers, users, wills and tables, their messages not counted",
+    "subscription_bytes": "What subscriptions take, with their filters and the index of these, about",
+    "route_bytes": "What the routes in the cache take, about",
+    "sessions": "Sessions with acknowledged delivery, of clients that are there and that are away",
+    "sessions_away": "Sessions whose client is away",
+    "retained_messages": "Retained messages",
+    "retained_bytes": "Bytes of retained messages, with the index of their topics",
+    "stored_messages": "Messages in queues, in flight and retained, each counted once",
+    "stored_bytes": "Bytes of messages in queues, in flight and retained, each counted once",
+    "marks": "Producers whose mark is kept",
+    "principals": "Users and addresses that hold anything (see /shares)",
+    "outboxes_blocking": "Outboxes that hold publishers back",
+    "publishers_held": "Publishers that are held, and not read from",
+    "filter_index_bytes": "Memory of the index of filters",
+    "turn_cpu_max_seconds": "Seconds of CPU of the longest turn of the loop so far",
+    "standstill_seconds": "Seconds in which the process or its loop stood still; time-outs do not count them",
+    "uptime_seconds": "Seconds since the start",
+}
+
+
+class Views:
+    """`ports.Inspection` over a broker.
+
+    clock  seconds, the same that `now` is from everywhere
+    net    the counters of the listeners, by name
+    ready  whether clients are accepted
+    archive  what keeps the messages that pass, if anything does
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        clock: Callable[[], float],
+        net: Callable[[], Mapping[str, int]],
+        ready: Callable[[], bool],
+        archive: Recorded | None = None,
+    ) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._net = net
+        self._ready = ready
+        self._archive = archive
+        self._started = clock()
+        self._readings = Readings()
+
+    @property
+    def ready(self) -> bool:
+        return self._ready()
+
+    def unwell(self) -> Sequence[str]:
+        return ["archive"] if self._archive is not None and self._archive.trouble is not None else []
+
+    def archive(self) -> View | None:
+        return self._archive.view() if self._archive is not None else None
+
+    def counters(self) -> Mapping[str, int]:
+        broker, ledger = self._broker, self._broker.ledger
+        known = {
+            "messages_in": ledger.messages_in,
+            "messages_out": ledger.messages_out,
+            "bytes_in": ledger.bytes_in,
+            "bytes_out": ledger.bytes_out,
+            "receipts": ledger.receipts,
+            "messages_unroutable": ledger.unroutable,
+            "dropped_newest": ledger.dropped_newest,
+            "dropped_oldest": ledger.dropped_oldest,
+            "dropped_credit": ledger.dropped_credit,
+            "dropped_disconnect": ledger.dropped_disconnect,
+            "dropped_unspellable": ledger.dropped_unspellable,
+            "dropped_too_large": ledger.dropped_too_large,
+            "dropped_fault": ledger.dropped_fault,
+            "dropped_queue": ledger.dropped_queue,
+            "dropped_absent": ledger.dropped_absent,
+            "dropped_session": ledger.dropped_session,
+            "messages_expired": ledger.expired + broker.retained.expired,
+            "messages_acknowledged": ledger.acknowledged,
+            "messages_refused": ledger.refused,
+            "messages_redelivered": ledger.redelivered,
+            "retained_refused": broker.retained.refused,
+            "sessions_resumed": broker.sessions.resumed,
+            "sessions_taken_over": broker.sessions.taken_over,
+            "sessions_expired": broker.sessions.expired,
+            "sessions_made_room": broker.sessions.made_room,
+            "wills_published": broker.sessions.wills_published,
+            "slow_consumers": broker.flow.slow_consumers,
+            "slow_consumers_disconnected": broker.flow.slow_consumers_disconnected,
+            "publishers_paused": broker.flow.publishers_paused,
+            "publishers_held_ms": round(1000 * broker.flow.held_seconds(self._clock())),
+            "routes_built": broker.router.built,
+            "routes_invalidated": broker.router.invalidated,
+            "routes_evicted": broker.routes.evicted,
+            "route_hits": broker.routes.hits,
+            "route_misses": broker.routes.misses,
+            "publishes_repeated": broker.marks.repeated,
+            "inboxes_refused": ledger.inboxes.refused,
+            "handshakes_refused": ledger.handshakes.refused,
+            "marks_forgotten": broker.marks.forgotten,
+            "marks_refused": broker.marks.refused,
+            **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in Pot},
+            "subscribes": broker.subscribing.begun,
+            "unsubscribes": broker.subscribing.ended,
+            **self._net(),
+        }
+        return {name: known.get(name, 0) for name in COUNTERS}
+
+    def gauges(self) -> Mapping[str, float]:
+        broker = self._broker
+        return {
+            "connections": len(broker.clients),
+            "subscriptions": len(broker.router),
+            "routes": len(broker.routes),
+            "outbox_bytes": broker.ledger.used,
+            "inbox_bytes": broker.ledger.inboxes.used,
+            "handshake_bytes": broker.ledger.handshakes.used,
+            "session_bytes": broker.ledger.sessions.used,
+            "subscription_bytes": broker.ledger.subscriptions.used,
+            "route_bytes": broker.routes.nbytes,
+            "sessions": len(broker.sessions),
+            "sessions_away": broker.sessions.away,
+            "retained_messages": len(broker.retained),
+            "retained_bytes": broker.retained.nbytes,
+            "stored_messages": broker.ledger.stored_messages,
+            "stored_bytes": broker.ledger.stored,
+            "marks": len(broker.marks),
+            "principals": len(broker.shares),
+            "outboxes_blocking": broker.ledger.pausing,
+            "publishers_held": broker.flow.publishers_held,
+            "filter_index_bytes": broker.router.index_bytes,
+            "turn_cpu_max_seconds": broker.ledger.turn_cpu_max,
+            "standstill_seconds": broker.ledger.standstill,
+            "uptime_seconds": self._clock() - self._started,
+        }
+
+    def families(self) -> Sequence[Family]:
+        ledger = self._broker.ledger
+        return [histogram(
+            "message_recipients", "Subscriptions that each message from a publisher went to",
+            ledger.messages_by_recipients(), ledger.recipients,
+        )]
+
+    def connections(self, *, offset: int, limit: int) -> Sequence[View]:
+        now = self._clock()
+        flow, clients = self._broker.flow, self._broker.clients
+        awake = self._broker.ledger.awake(now)
+        return [connection_view(c, now, awake, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
+
+    def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
+
+    def snapshot(self, *, place: int, places: int) -> tuple[Sequence[View], int | None]:
+        found, following = self._broker.router.from_place(place, places)
+        return [snapshot_row(each) for each in found], following
+
+    def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
+
+    def marks(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
+
+    def shares(self, *, limit: int) -> View:
+        """How full each pot is, and the principals that hold most of any."""
+        shares = self._broker.shares
+        pots = {
+            pot.value: {"used": shares.total(pot), "limit": shares.limit(pot), "refused": shares.refusals(pot)}
+            for pot in Pot
+        }
+        principals = [share_view(shares, share) for share in shares.largest(limit)]
+        return {"pots": pots, "principals": principals, "total": len(shares)}
+
+    def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
+        router = self._broker.router
+        views: list[View] = []
+        counts = reading(router.messages_by_route()) if by_rate else {}
+        earlier = self._readings.exchange(self._clock(), counts) if by_rate else None
+        seconds, before = earlier or (0.0, {})
+        for topic, syntax, messages, subscribers in router.hot_topics(limit, before):
+            view = {
+                "topic": shown(masked(topic, syntax)), "syntax": syntax, "messages": messages,
+                "subscribers": subscribers,
+            }
+            if by_rate:
+                known = before.get(hash(RouteCache.key_of(SYNTAXES.index(syntax), topic)), 0)
+                # null: the first reading has nothing to be measured against.
+                view["per_second"] = max(0, messages - known) / seconds if seconds else None
+            views.append(view)
+        return views
+
+    def slow_consumers(self, *, limit: int) -> Sequence[View]:
+        """Clients that are behind: dropping, blocking, or with an outbox over half full."""
+        views, awake = [], self._broker.ledger.awake(self._clock())
+        for client in self._broker.clients:
+            reason = slowness(client)
+            if reason is not None:
+                views.append(
+                    {
+                        "connection": client.number, "client": client.name, "address": client.address,
+                        "policy": client.outbox.policy, "outbox_bytes": client.outbox.size + client.outbox.held,
+                        "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
+                        "held_publishers_seconds": seconds_held(client, CONSUMER, awake),
+                    }
+                )
+        return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
+
+    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+        return explain(self._broker, topic.encode(), syntax, client, limit)
+
+
+def slowness(client: Client) -> str | None:
+    """Why a client counts as slow, if it does."""
+    outbox = client.outbox
+    if outbox.pausing:
+        return "holds publishers back"
+    if dropped_of(client):
+        return "messages were dropped"
+    if 2 * (outbox.size + outbox.held) > outbox.limit:
+        return "outbox more than half full"
+    return None
+
+
+def dropped_of(client: Client) -> int:
+    """Messages dropped because it was slow: out of its outbox, and by its session's queue."""
+    session = client.session if client.slow else None  # else it was away when its queue was full
+    return client.outbox.dropped + (session.window.queue.dropped if session is not None else 0)
+
+
+def seconds_held(client: Client, kind: int, now: float) -> float:
+    """How long publishers were held on one of a client's accounts."""
+    return round(client.accounts[kind].total(now), 3) if kind in client.accounts else 0.0
+
+
+def connection_view(client: Client, now: float, awake: float, *, held: bool) -> View:
+    outbox = client.outbox
+    return {
+        "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
+        "unverified_user": client.label, "agent": client.agent, "address": client.address, "port": client.port,
+        "protocol": client.protocol,
+        "connected_seconds": round(now - client.connected_at, 3),
+        "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
+        "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
+        "blocking": outbox.pausing, "held": held,
+        "held_seconds": round(
+            sum(seconds_held(client, kind, awake) for kind in client.accounts if kind != CONSUMER), 3
+        ),
+    }
+
+
+def session_view(session: Session) -> View:
+    window, queue = session.window, session.window.queue
+    return {
+        "client": session.name, "user": session.user, "connected": session.connected,
+        "connection": session.client.number if session.client is not None else None,
+        "protocol": session.subscriber.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
+        "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.receive_max,
+        "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
+        "unreleased": len(session.unreleased), "will": session.will is not None,
+    }
+
+
+def share_view(shares: Shares, share: Share) -> View:
+    pots = {
+        pot.value: {"held": share.holds(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
+        for pot in Pot
+    }
+    return {"principal": share.principal, "clients": share.clients, "away": len(share.away), "pots": pots}
+
+
+def subscription_view(subscription: Subscription) -> View:
+    syntax = SYNTAXES[subscription.syntax_number]
+    return {
+        "connection": number_of(subscription), "client": subscription.owner.name,
+        "subscription": subscription.number, "filter": shown(masked(subscription.filter, syntax)),
+        "syntax": syntax, "group": group_name_of(subscription),
+        "no_echo": subscription.no_echo,
+        "qos": subscription.variant.qos,
+        "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
+        "delivered": subscription.delivered, "dropped": subscription.dropped,
+    }
+
+
+def snapshot_row(subscription: Subscription) -> View:
+    """What a snapshot keeps: what decides who gets a message, exactly as it was asked for."""
+    owner, syntax = subscription.owner, SYNTAXES[subscription.syntax_number]
+    return {
+        "id": subscription.id, "client": owner.name, "user": owner.user,
+        # Not as `shown`: a program compares it. What is no UTF-8 becomes lone surrogates, which JSON can spell.
+        "filter": masked(subscription.filter, syntax).decode("utf-8", "surrogateescape"),
+        "syntax": syntax, "group": group_name_of(subscription),
+        "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
+        "session": subscription.window is not None,  # then what several of its filters match comes once: overlap.py
+    }
+
+
+def shown(text: bytes) -> str:
+    """A topic or filter for people: invalid UTF-8 as backslash escapes."""
+    return text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,226 @@
+"""Acceptors: sockets that listen, and what is done with each connection that they accept.
+
+    Acceptor      binds, listens, waits a while when nothing can be accepted, and closes
+    TcpAcceptor   plain TCP under the poller; accepting is compiled (tcp.pyx)
+    TlsAcceptor   takes each connection through its TLS handshake
+
+Sockets for TLS are accepted here and not by the loop's own server, for two reasons: a connection must be admitted
+before the handshake, which costs more than all that a stranger may do afterwards; and each gets the context in force,
+so that a new certificate needs no new listener. Without the poller, plain TCP and WebSocket use the loop's own server.
+"""
+
+import asyncio
+import errno
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import structlog
+
+from fanlight_broker.core.connection import FIRST_BYTES
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.net.handshake import Handshake, HandshakeOwner, HandshakeTurns, answer_and_close, first_bytes
+from fanlight_broker.net.tls import Tls
+
+if TYPE_CHECKING:
+    from fanlight_broker.net.poller import Poller
+    from fanlight_broker.net.tcp import ListeningSocket, Socket
+
+log: Final = structlog.stdlib.get_logger("net")
+
+ACCEPTED_PER_TURN: Final = 16  # before the others have their turn, at some 100 µs each
+LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
+REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
+
+
+class Acceptor(ABC):
+    """One or several listening sockets, of one host and port.
+
+    reuse_port  let several processes listen on the same port, and the kernel share the connections out (SO_REUSEPORT)
+    """
+
+    reuse_port: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.sockets: list[socket.socket] = []
+        self._rest: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int, backlog: int) -> tuple[str, int]:
+        """Bind and accept. Returns host and port, which is a free one if 0 was asked for. Raises OSError."""
+        self.sockets = await bind(host, port, backlog, reuse_port=self.reuse_port)
+        self._listen()
+        return name_of(self.sockets[0])
+
+    def is_serving(self) -> bool:
+        return bool(self.sockets)
+
+    def close(self) -> None:
+        """Stop accepting; what has begun goes on."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._ignore()
+        for listening in self.sockets:
+            listening.close()
+        self.sockets.clear()
+
+    def cannot_accept(self, error: OSError) -> None:
+        """There are no file descriptors, most likely: accept nothing for a while."""
+        log.error("cannot_accept", reason=str(error), advice="raise the limit of open files: ulimit -n")
+        self._ignore()
+        if self._rest is None:
+            self._rest = asyncio.get_running_loop().call_later(REST_SECONDS, self._listen_again)
+
+    def _listen_again(self) -> None:
+        self._rest = None
+        self._listen()
+
+    @abstractmethod
+    def _listen(self) -> None:
+        """Accept from all sockets."""
+
+    @abstractmethod
+    def _ignore(self) -> None:
+        """Accept from none of them."""
+
+
+class TcpAcceptor(Acceptor):
+    """accepted  called with the socket of each new connection"""
+
+    def __init__(self, poller: "Poller", accepted: "Callable[[Socket], Any]") -> None:
+        super().__init__()
+        self._poller = poller
+        self._accepted = accepted
+        self._listening: list[ListeningSocket] = []
+
+    def _listen(self) -> None:
+        from fanlight_broker.net.tcp import ListeningSocket  # compiled for Linux alone
+
+        for each in self.sockets:
+            listening = ListeningSocket(self._poller, each, self._accepted, self.cannot_accept)
+            listening.open()
+            self._listening.append(listening)
+
+    def _ignore(self) -> None:
+        for each in self._listening:
+            each.close()
+        self._listening.clear()
+
+
+class TlsAcceptor(Acceptor):
+    """owner     counts the connections that are at their handshake
+    protocol  makes what has a connection afterwards, given its handshake; an asyncio protocol
+    limits    those in force: of the handshake, and of the closing one
+    name      of the listener, for those who do not speak TLS
+    turns     when a handshake may start
+    timed     the owner gives up those whose handshake takes too long; by a clock that stands still when the loop does,
+              which the loop's own timers do not
+    """
+
+    def __init__(
+        self, tls: Tls, owner: HandshakeOwner, protocol: Callable[[Handshake], asyncio.BaseProtocol],
+        limits: Callable[[], Limits], name: str, turns: HandshakeTurns, *, timed: bool = False,
+    ) -> None:
+        super().__init__()
+        self._tls = tls
+        self._owner = owner
+        self._protocol = protocol
+        self._limits = limits
+        self._name = name
+        self._turns = turns
+        self._timed = timed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def _listen(self) -> None:
+        for listening in self.sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _ignore(self) -> None:
+        for listening in self.sockets:
+            asyncio.get_running_loop().remove_reader(listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self.cannot_accept(error)
+                return
+            handshake = Handshake(self._owner, "tls", str(address[0]), int(address[1]), self._name)
+            if handshake.begin():
+                self._start(handshake, accepted)
+            else:
+                accepted.close()
+
+    def _start(self, handshake: Handshake, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._shake_hands(handshake, accepted))
+        # Not at once: a task that is cancelled before it has begun would leave the socket to nobody.
+        handshake.give_up = partial(loop.call_soon, task.cancel)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _shake_hands(self, handshake: Handshake, accepted: socket.socket) -> None:
+        limits = self._limits()
+        seconds = LONGER_THAN_ANY_SECONDS if self._timed else limits.handshake_seconds_max
+        reason = "closed during its TLS handshake"
+        secured = False
+        try:
+            with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
+                wrong = handshake.wrong_protocol(await first_bytes(accepted, FIRST_BYTES, seconds, self._turns))
+                if wrong is not None:
+                    handshake.refuse(wrong.text)
+                    await answer_and_close(accepted, wrong.answer, limits.linger_seconds_max)
+                    return
+                transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: self._protocol(handshake), accepted, ssl=self._tls.context,
+                    ssl_handshake_timeout=seconds, ssl_shutdown_timeout=limits.linger_seconds_max,
+                )
+                secured = not transport.is_closing()
+        except OSError as error:  # ssl.SSLError is one, and so is the end of its time
+            reason = str(error) or reason
+        finally:
+            # With a WebSocket on top the handshake goes on, and ends there.
+            if handshake.stage == "tls":
+                if secured:
+                    handshake.end()
+                else:
+                    handshake.fail(reason)
+
+
+async def bind(host: str, port: int, backlog: int, *, reuse_port: bool = False) -> list[socket.socket]:
+    """One for each address that `host` has, of the families that this machine has. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    bound: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+            try:
+                listening = socket.create_server(address, family=family, backlog=backlog, reuse_port=reuse_port)
+            except OSError as error:
+                if error.errno != errno.EAFNOSUPPORT:
+                    raise
+                missing = error  # all addresses were asked for, and the kernel is without IPv6, say
+                continue
+            bound.append(listening)
+            listening.setblocking(False)
+        if not bound and missing is not None:
+            raise missing
+    except BaseException:
+        for each in bound:
+            each.close()
+        raise
+    return bound
+
+
+def name_of(listening: socket.socket) -> tuple[str, int]:
+    """The host and port that it is bound to."""
+    name = listening.getsockname()
+    return str(name[0]), int(name[1])

@@ -1,0 +1,31 @@
+"""Admission: how many connections there may be, in all and from one address, whichever listener they came to."""
+
+from collections import Counter
+
+from fanlight_broker.core.limits import Limits
+
+
+class Admission:
+    """One for all listeners of a broker. A connection counts from the moment it is accepted until it is closed."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._addresses: Counter[str] = Counter()
+
+    def refusal(self, address: str, limits: Limits) -> str | None:
+        """The limit that one more connection from `address` would exceed, in words; None if it may be admitted."""
+        if self.connections >= limits.connections_max:
+            return f"{limits.connections_max} connections (connections_max)"
+        if self._addresses[address] >= limits.connections_per_address_max:
+            return f"{limits.connections_per_address_max} connections from one address (connections_per_address_max)"
+        return None
+
+    def admit(self, address: str) -> None:
+        self.connections += 1
+        self._addresses[address] += 1
+
+    def release(self, address: str) -> None:
+        self.connections -= 1
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]

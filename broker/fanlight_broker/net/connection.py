@@ -1,0 +1,272 @@
+"""One TCP connection: asyncio on one side, a protocol without I/O on the other.
+
+Bytes are read into the loop's one receive buffer and parsed where they lie; what is to be written collects in the
+outbox and goes out once per turn (flush.pyx). TLS and WebSocket are transports to it, no more.
+This file ends where asyncio ends.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import structlog
+
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.ports import Authenticator
+from fanlight_broker.net.flush import Sink
+from fanlight_broker.net.handshake import Handshake, peer_of
+from fanlight_broker.net.tls import name_of
+from fanlight_broker.net.traffic import Traffic
+from fanlight_broker.wire.hidden import hide, show
+from fanlight_broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from fanlight_broker.net.tcp import Socket
+
+log: Final = structlog.stdlib.get_logger("net")
+
+# A read of so many bytes ends a connection's turn. libuv would go on reading while there is something, 32 times and
+# 8 MiB: some seconds in which nobody else is read from, and no outbox flushed.
+LONG_READ: Final = 128 * 1024
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of its listener."""
+
+    authenticator: Authenticator
+    broker: Broker
+    clock: Callable[[], float]
+    direct: bool
+
+    def opened(self, connection: "Connection") -> ProtocolConnection | None: ...
+    def wrong_protocol(self, connection: "Connection", first: bytes) -> bytes | None: ...
+    def closed(self, connection: "Connection") -> None: ...
+    def closing(self, connection: "Connection") -> bool: ...
+    def drained(self, outbox: Outbox) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The transport side of a connection (`ports.Transport`)."""
+
+    def __init__(self, owner: ConnectionOwner, traffic: Traffic, handshake: Handshake | None = None) -> None:
+        self.owner = owner
+        self.traffic = traffic  # of the listening port that it came by
+        self.handshake = handshake  # if it came by TLS or WebSocket
+        self.address = ""
+        self.port = 0
+        self.certified = ""  # whom the client's certificate is of
+        self.identity: Identity | None = None  # once the authenticator has let it in
+        self.close_reason = "closed by the client"
+        self._transport: asyncio.Transport | None = None
+        self._socket: Socket | None = None  # the same, if it is the poller's
+        self._sink: Sink | None = None
+        self._protocol: ProtocolConnection | None = None
+        self._login: asyncio.Task[None] | None = None
+        self._paused = False  # the protocol wants to read nothing
+        self._turn_over = False  # nothing is read until the others have had their turn
+        self._go_on: Callable[[], None] | None = None  # what the protocol does first in its next turn
+        self._rest = b""  # read by a layer below, while the protocol wants to read nothing: one read at most
+        self._secured = False
+
+    # -- asyncio's side ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one, and does not say so
+        self._secured = transport.get_extra_info("sslcontext") is not None
+        # So that we hear at once when the socket is full; asyncio's TLS takes 0 for full when there is nothing in it.
+        transport.set_write_buffer_limits(high=1 if self._secured else 0)
+        self.address, self.port = peer_of(transport)
+        self.certified = name_of(transport.get_extra_info("peercert"))
+        plain = transport.get_extra_info("socket")
+        fd = -1
+        if plain is not None and plain.family in (socket.AF_INET, socket.AF_INET6):
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.owner.direct and self.handshake is None:
+                fd = plain.fileno()
+        self._open(transport, fd)
+
+    def accepted(self, socket: "Socket") -> None:
+        """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
+        self._transport = cast(asyncio.Transport, socket)
+        self.address, self.port = socket.address, socket.port
+        self._open(self._transport, socket.fd, waits=True)
+        if self._protocol is not None:
+            self._socket = socket
+            hide(socket)
+            socket.attach(self, self._protocol)
+
+    def _open(self, transport: asyncio.Transport, fd: int, *, waits: bool = False) -> None:
+        self._protocol = self.owner.opened(self)
+        if self._protocol is None:
+            transport.abort()
+            return
+        outbox = self._protocol.outbox
+        self._sink = outbox.sink = Sink(outbox, transport, self.owner.drained, fd, waits)
+        hide(self._sink)
+
+    def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
+        assert self._protocol is not None
+        buffer = self._protocol.inbox.next_buffer()
+        return memoryview(buffer) if self._secured else buffer  # asyncio's own TLS takes slices of it
+
+    def buffer_updated(self, nbytes: int) -> None:
+        protocol = self._protocol
+        assert protocol is not None
+        try:
+            self.owner.broker.turns.begin()
+            protocol.inbox.received(nbytes)
+            protocol.receive(self.owner.clock())
+        except Exception:
+            self.fault()
+        if nbytes >= LONG_READ:
+            self.next_turn()
+
+    def fault(self) -> None:
+        # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
+        log.exception("internal_error", address=self.address, port=self.port, client=str(self.protocol.client or ""))
+        self.abort("internal error")
+
+    def take(self, octets: bytes | bytearray) -> None:
+        """Bytes that a layer below has read. What the protocol does not want to read yet is kept until it does."""
+        self._rest += octets
+        self.protocol.inbox.keep_outside(len(octets))
+        self._take_rest()
+
+    def _take_rest(self) -> None:
+        rest = memoryview(self._rest)
+        while rest and self._transport is not None and not self._transport.is_closing():
+            if self._paused or self._turn_over:
+                break
+            room = memoryview(self.get_buffer(len(rest)))
+            size = min(len(room), len(rest))
+            room[:size] = rest[:size]
+            room.release()
+            self.buffer_updated(size)
+            rest = rest[size:]
+            self.protocol.inbox.keep_outside(-size)
+        self._rest = bytes(rest)
+        self._read_or_not()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if self._sink is not None:
+            self._sink.paused()
+
+    def resume_writing(self) -> None:
+        if self._sink is not None:
+            self._sink.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._login is not None:
+            self._login.cancel()
+        if self._sink is not None:
+            self._sink.abort()
+        if exc is not None and self.close_reason == "closed by the client":
+            self.close_reason = f"connection lost: {exc}"
+        if self._protocol is not None:
+            released = self._protocol.lost(self.close_reason)
+            self._protocol.outbox.sink = None
+            show(self._sink, self._socket)
+            self.owner.closed(self)
+            for client in released:
+                client.connection.unblocked()
+
+    # -- the protocol's side ----------------------------------------------------------------------------------------
+
+    @property
+    def protocol(self) -> ProtocolConnection:
+        assert self._protocol is not None
+        return self._protocol
+
+    def now(self) -> float:
+        return self.owner.clock()
+
+    def wrong_protocol(self, first: bytes) -> bytes | None:
+        return self.owner.wrong_protocol(self, first)
+
+    def authenticate(self, user: str | None, password: str | None) -> None:
+        self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))
+
+    async def _authenticate(self, user: str | None, password: str | None) -> None:
+        protocol = self.protocol
+        try:
+            check = self.owner.authenticator.authenticate
+            self.identity = identity = await check(user, password, self.address, certified=self.certified)
+        except FanlightError as error:
+            protocol.refuse(error)
+            return
+        except Exception:
+            self.fault()
+            return
+        finally:
+            self._login = None
+        try:
+            protocol.authenticated(identity, self.owner.clock())
+        except Exception:
+            self.fault()
+
+    def close(self, reason: str = "") -> None:
+        self.close_reason = reason or "closed by the broker"
+        linger = self.owner.closing(self)
+        if self._socket is not None:
+            self._socket.by_python()
+        if self._sink is not None:
+            self._sink.close(linger)
+            # What the peer still sends is read and thrown away, and so is heard of its end.
+            self.resume_reading()
+        if self._protocol is not None:  # in a turn of its own: it may be parsing what is in there
+            asyncio.get_running_loop().call_soon(self._protocol.inbox.clear)
+
+    @property
+    def flushed(self) -> bool:
+        """Is everything out that was to go out before the close?"""
+        return self._sink is None or self._sink.ended
+
+    def abort(self, reason: str) -> None:
+        self.close_reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._read_or_not()
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._read_or_not()
+
+    def next_turn(self, go_on: Callable[[], None] | None = None) -> None:
+        if go_on is not None:
+            self._go_on = go_on
+        if not self._turn_over:
+            self._turn_over = True
+            self._read_or_not()
+            self.owner.broker.turns.later(self._new_turn)
+
+    def _new_turn(self) -> None:
+        self._turn_over = False
+        go_on, self._go_on = self._go_on, None
+        if go_on is not None:
+            try:
+                go_on()
+            except Exception:
+                self.fault()
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._paused or self._turn_over:
+            self._transport.pause_reading()
+        elif self._rest:
+            self.next_turn(self._take_rest)
+        else:
+            self._transport.resume_reading()

@@ -1,0 +1,195 @@
+"""Handshakes: what a connection goes through before its protocol has it, and what bounds that.
+
+    accepted --> TLS (acceptor.py) --> WebSocket (websocket.py) --> Connection (connection.py)
+                  '------------------------'-- failed: its owner counts it, and its place is free
+
+A connection is admitted from the moment it is accepted, so that strangers who stall a handshake are bounded by the
+same limits as everybody. One that is refused keeps its place until its peer has closed, or its time is over: closing a
+socket while there is something to read in it resets the connection, and the peer may lose the answer.
+
+TLS handshakes start some in each turn of the loop, however many clients arrive together. One takes a millisecond or two
+of the processor, and the event loop's TLS does it in one step as soon as it may read. So the number of connections that
+begin to read in a turn is limited. A connection waits for its first bytes, and then for its turn: a peer that sends
+nothing keeps nobody waiting.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from fanlight_broker.core.ports import WrongProtocol
+
+HANDSHAKES_PER_TURN: Final = 2  # some 2 ms in all, as long as any turn (core/turns.py)
+UNREAD_BYTES_MAX: Final = 1024 * 1024  # that a refused peer may still send; beyond, its connection is reset
+DISCARDED_AT_ONCE: Final = 4_096  # bytes
+
+Who = TypeVar("Who")
+
+
+class HandshakeOwner(Protocol):
+    """Who counts connections at their handshake: a listener, or HTTPS."""
+
+    def begin_handshake(self, handshake: "Handshake") -> bool:
+        """Admit one more connection. False if there is no room."""
+        ...
+
+    def end_handshake(self, handshake: "Handshake") -> None:
+        """A protocol has the connection. Either this or `fail_handshake` is called, once, for each admitted one."""
+        ...
+
+    def check(self, listener: str, first: bytes) -> WrongProtocol | None:
+        """Does a connection that begins like this speak another protocol than the listener's?"""
+        ...
+
+    def fail_handshake(self, handshake: "Handshake", reason: str) -> None:
+        """The connection is closed before a protocol had it."""
+        ...
+
+
+class Handshake:
+    """The handshakes of one connection.
+
+    stage     the present one: "tls" or "websocket"
+    listener  the name of the listener that accepted it
+    give_up   closes the connection, as long as it is at this stage
+    """
+
+    __slots__ = ("_admitted", "_reason", "address", "give_up", "listener", "owner", "port", "stage")
+
+    def __init__(self, owner: HandshakeOwner, stage: str, address: str, port: int, listener: str) -> None:
+        self.owner = owner
+        self.stage = stage
+        self.address = address
+        self.port = port
+        self.listener = listener
+        self.give_up: Callable[[], object] = lambda: None
+        self._admitted = False  # the owner waits for its end
+        self._reason = ""
+
+    def begin(self) -> bool:
+        """Ask to be admitted. False if there is no room."""
+        self._admitted = self.owner.begin_handshake(self)
+        return self._admitted
+
+    def wrong_protocol(self, first: bytes) -> WrongProtocol | None:
+        """Does the connection begin with another protocol than the one expected at this stage?"""
+        return self.owner.check(self.listener if self.stage == "tls" else self.listener.removesuffix("_tls"), first)
+
+    def end(self) -> None:
+        """A protocol has the connection."""
+        if self._admitted:
+            self._admitted = False
+            self.owner.end_handshake(self)
+
+    def refuse(self, reason: str) -> None:
+        """It will fail for this reason, whatever ends it. Who closes the connection calls `fail` then."""
+        self._reason = self._reason or reason
+
+    def fail(self, reason: str) -> None:
+        """It has failed; nothing happens if it had ended well."""
+        if self._admitted:
+            self._admitted = False
+            self.owner.fail_handshake(self, self._reason or reason)
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once. Who does the present stage then calls `fail`."""
+        self._reason = self._reason or reason
+        self.give_up()
+
+
+class HandshakeTimes(Generic[Who]):
+    """Since when connections have been at a handshake, their protocol's included; the oldest stands first."""
+
+    def __init__(self) -> None:
+        self._since: dict[Who, float] = {}
+
+    def begin(self, who: Who, now: float) -> None:
+        self._since[who] = now
+
+    def end(self, who: Who) -> None:
+        self._since.pop(who, None)
+
+    def late(self, now: float, seconds_max: float) -> Who | None:
+        """The oldest, if its time is over."""
+        for who, since in self._since.items():
+            return who if now - since >= seconds_max else None
+        return None
+
+
+class HandshakeTurns:
+    """When a TLS handshake may start. One for all listeners of a broker.
+
+    later  calls a function in a later turn of the loop (core.turns.Turns.later)
+    """
+
+    def __init__(self, later: Callable[[Callable[[], Any]], Any]) -> None:
+        self._later = later
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def __len__(self) -> int:
+        """Handshakes that wait for their turn."""
+        return len(self._waiting)
+
+    async def wait(self) -> None:
+        """Return when one more handshake may start. First come, first served."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        if len(self._waiting) == 1:
+            self._later(self._start_some)
+        await turn
+
+    def _start_some(self) -> None:
+        started = 0
+        while self._waiting and started < HANDSHAKES_PER_TURN:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else its connection was given up meanwhile
+                turn.set_result(None)
+                started += 1
+        if self._waiting:
+            self._later(self._start_some)
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """The peer's address and port."""
+    peer = transport.get_extra_info("peername")
+    return (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else (str(peer), 0)
+
+
+async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns: HandshakeTurns) -> bytes:
+    """What a connection begins with, when it is its turn; it stays to be read. The socket is closed if that fails.
+
+    Raises TimeoutError if nothing comes, OSError.
+    """
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(accepted, readable.set)
+    try:
+        try:
+            async with asyncio.timeout(seconds):
+                await readable.wait()
+        finally:
+            loop.remove_reader(accepted)
+        await turns.wait()
+        return accepted.recv(most, socket.MSG_PEEK)
+    except BaseException:
+        accepted.close()
+        raise
+
+
+async def answer_and_close(accepted: socket.socket, answer: bytes, seconds: float) -> None:
+    """Answer a client that does not speak TLS, and close when it has closed, or after so many seconds.
+
+    What cannot be sent at once is not sent: the log has it.
+    """
+    loop, discarded, unread = asyncio.get_running_loop(), bytearray(DISCARDED_AT_ONCE), UNREAD_BYTES_MAX
+    try:
+        accepted.send(answer)
+        accepted.shutdown(socket.SHUT_WR)
+        async with asyncio.timeout(seconds):
+            while unread > 0 and (size := await loop.sock_recv_into(accepted, discarded)):
+                unread -= size
+    except OSError:  # its time is over, or the peer has reset the connection
+        pass
+    finally:
+        accepted.close()

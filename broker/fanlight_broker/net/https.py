@@ -1,0 +1,78 @@
+"""TLS in front of a server that is no Listener and counts its own connections: HTTP's."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import ProtocolCheck, WrongProtocol
+from fanlight_broker.net.acceptor import TlsAcceptor
+from fanlight_broker.net.handshake import Handshake, HandshakeTurns
+from fanlight_broker.net.tls import Tls, name_of
+
+log: Final = structlog.stdlib.get_logger("net")
+
+BACKLOG: Final = 64  # connections that wait to be accepted, in the kernel
+
+
+class TlsServer:
+    """handshakes_max  at once; further connections are closed and counted"""
+
+    def __init__(
+        self, tls: Tls, name: str, turns: HandshakeTurns, *, handshakes_max: int, limits: Callable[[], Limits],
+        protocol_check: ProtocolCheck | None = None,
+    ) -> None:
+        self.failures = 0
+        self.refused = 0
+        self._tls = tls
+        self._name = name
+        self._turns = turns
+        self._handshakes_max = handshakes_max
+        self._protocol_check = protocol_check
+        self._limits = limits
+        self._shaking_hands: set[Handshake] = set()
+        self._acceptor: TlsAcceptor | None = None
+
+    async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
+        """Listen, and hand what is through its handshake to what `factory` makes. Raises OSError."""
+        self._acceptor = TlsAcceptor(
+            self._tls, self, lambda handshake: factory(), self._limits, self._name, self._turns
+        )
+        return await self._acceptor.start(host, port, BACKLOG)
+
+    def stop(self) -> None:
+        """Stop accepting, and close those who are still at their handshake."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+        for handshake in list(self._shaking_hands):
+            handshake.abort("the broker stops")
+
+    def certified(self, transport: asyncio.BaseTransport | None) -> str:
+        """Whom the client's certificate is of; "" without one."""
+        return name_of(transport.get_extra_info("peercert")) if transport is not None else ""
+
+    def counters(self) -> dict[str, int]:
+        return {"http_tls_handshakes_failed": self.failures, "http_tls_handshakes_refused": self.refused}
+
+    def begin_handshake(self, handshake: Handshake) -> bool:
+        if len(self._shaking_hands) >= self._handshakes_max:
+            self.refused += 1
+            return False
+        self._shaking_hands.add(handshake)
+        return True
+
+    def check(self, listener: str, first: bytes) -> WrongProtocol | None:
+        return self._protocol_check(listener, first) if self._protocol_check is not None else None
+
+    def end_handshake(self, handshake: Handshake) -> None:
+        self._shaking_hands.discard(handshake)
+
+    def fail_handshake(self, handshake: Handshake, reason: str) -> None:
+        self._shaking_hands.discard(handshake)
+        self.failures += 1
+        log.info(
+            "handshake_failed", listener=self._name, stage="tls", address=handshake.address, port=handshake.port,
+            reason=reason,
+        )

@@ -1,0 +1,377 @@
+"""A listener: accepts connections within the limits, and looks after them by the clock.
+
+What needs time happens here: handshakes that take too long, peers that fall silent, closes that nobody reads. One
+timer serves all connections of a listener; a connection has none of its own. Time in which the loop stood still is
+nobody's fault and is not counted (core/standstill.py). A listener speaks one protocol and may have several ports, by
+plain TCP, TLS and WebSocket: `start` opens one, and may be called again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
+from fanlight_broker.net.acceptor import TcpAcceptor, TlsAcceptor
+from fanlight_broker.net.admission import Admission
+from fanlight_broker.net.connection import Connection
+from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
+from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.traffic import Traffic
+from fanlight_broker.wire.hidden import hide, show
+from fanlight_broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.wire.outbox import Outbox
+
+if TYPE_CHECKING:
+    from fanlight_broker.net.poller import Poller
+
+log: Final = structlog.stdlib.get_logger("net")
+
+TICK_SECONDS: Final = 0.25  # how exact the time limits are
+LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one tick: bounds its length to some ms
+RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 µs each
+LOOK: Final = 32  # connections between two looks at the clock
+BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
+
+ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
+
+
+class Upgrade(Protocol):
+    """A layer between the socket, or its TLS, and a Connection (websocket.WebSocket)."""
+
+    def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> asyncio.Protocol: ...
+
+
+class Accepting(Protocol):
+    """What accepts: an Acceptor, or asyncio's server."""
+
+    def is_serving(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Listener:
+    """Accepts the connections of one protocol.
+
+    name   in logs, and the protocol's
+    direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
+    admission  shared by the listeners of a broker, whose limits are for all connections together
+    handshake_turns  shared, too: when a TLS handshake may start
+    poller what plain TCP connections are read and written by; without one, the loop's transports
+    protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
+    """
+
+    def __init__(
+        self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
+        clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, admission: Admission | None = None,
+        poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
+        handshake_turns: HandshakeTurns | None = None,
+    ) -> None:
+        self.name = name
+        self.broker = broker
+        self.authenticator = authenticator
+        self.clock = clock
+        self.direct = direct
+        self.accepted = self.refused = self.ended = 0
+        self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
+        self.stages_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
+        self._factory = factory
+        self._protocol_check = protocol_check
+        self._shared = shared
+        self._poller = poller
+        self._admission = admission if admission is not None else Admission()
+        self._handshake_turns = handshake_turns or HandshakeTurns(broker.turns.later)
+        self._acceptors: list[Accepting] = []
+        self.traffic: list[Traffic] = []  # of each port
+        self._timer: asyncio.TimerHandle | None = None
+        self._connections: dict[Connection, ProtocolConnection] = {}
+        self._shaking_hands: set[Handshake] = set()
+        self._handshakes: HandshakeTimes[Handshake | Connection] = HandshakeTimes()
+        self._by_handshake: dict[Handshake, Connection] = {}
+        self._closing: dict[Connection, float] = {}  # since when; oldest first
+        self._refusing: set[Connection] = set()
+        self._draining = False
+        self._round: list[Connection] = []
+        self.drained = self._drained  # one for all connections
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    async def start(
+        self, host: str, port: int, *, tls: Tls | None = None, upgrade: Upgrade | None = None
+    ) -> tuple[str, int]:
+        """Open a port: bind and accept. Returns host and port, a free one if 0 was asked for. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
+        if tls is not None:
+            secure = TlsAcceptor(
+                tls, self, lambda handshake: self._entrance(traffic, handshake, upgrade), lambda: self.broker.limits,
+                traffic.name, self._handshake_turns, timed=True,
+            )
+            bound = await secure.start(host, port, BACKLOG)
+            self._acceptors.append(secure)
+        elif upgrade is None and self._poller is not None:
+            plain = TcpAcceptor(self._poller, lambda socket: Connection(self, traffic).accepted(socket))
+            bound = await plain.start(host, port, BACKLOG)
+            self._acceptors.append(plain)
+        else:
+            server = await loop.create_server(
+                lambda: self._entrance(
+                    traffic, None if upgrade is None else Handshake(self, "websocket", "", 0, traffic.name), upgrade
+                ),
+                host, port, backlog=BACKLOG, reuse_address=True,
+            )
+            self._acceptors.append(server)
+            name = server.sockets[0].getsockname()
+            bound = str(name[0]), int(name[1])
+        self.traffic.append(traffic)
+        if self._timer is None:
+            self._timer = loop.call_later(TICK_SECONDS, self._tick)
+        return bound
+
+    def _entrance(
+        self, traffic: Traffic, handshake: Handshake | None, upgrade: Upgrade | None
+    ) -> asyncio.BaseProtocol:
+        """What has a connection first, once it is accepted or through its TLS handshake."""
+        if handshake is None or upgrade is None:
+            return Connection(self, traffic, handshake)
+        return upgrade.entrance(handshake, lambda: Connection(self, traffic, handshake))
+
+    @property
+    def accepting(self) -> bool:
+        return bool(self._acceptors) and all(acceptor.is_serving() for acceptor in self._acceptors)
+
+    def stop_accepting(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for handshake in list(self._shaking_hands):
+            handshake.abort("the broker stops")
+
+    async def drain(self, seconds: float, text: str) -> int:
+        """Say goodbye to all, give them `seconds` to read what they were still to get. Returns how many did not."""
+        self.stop_accepting()
+        self._draining = True
+        for protocol in list(self._connections.values()):
+            protocol.say_goodbye("shutting_down", text)
+        with suppress(TimeoutError):  # those who are late are closed below, and counted
+            await asyncio.wait_for(self._empty.wait(), seconds)
+        late = list(self._connections)
+        for connection in late:
+            connection.abort("did not read its goodbye in time")
+        await asyncio.sleep(0)  # connection_lost runs in the next turn
+        await self.stop()
+        return len(late)
+
+    async def stop(self) -> None:
+        """Close everything at once."""
+        self.stop_accepting()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for connection in list(self._connections):
+            connection.abort("the broker stops")
+        await self._empty.wait()
+
+    # -- handshakes by TLS or WebSocket (handshake.HandshakeOwner) ----------------------------------------------------
+
+    def begin_handshake(self, handshake: Handshake) -> bool:
+        limits = self.broker.limits
+        refusal = self._admission.refusal(handshake.address, limits)
+        if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
+            self._note_refusal(handshake.address, handshake.port, refusal)
+            self.refused += 1
+            return False
+        self._admission.admit(handshake.address)
+        self.accepted += 1
+        self._shaking_hands.add(handshake)
+        self._empty.clear()
+        self._handshakes.begin(handshake, self._awake())
+        return True
+
+    def end_handshake(self, handshake: Handshake) -> None:
+        self._shaking_hands.discard(handshake)
+
+    def fail_handshake(self, handshake: Handshake, reason: str) -> None:
+        self._shaking_hands.discard(handshake)
+        self._handshakes.end(handshake)
+        self._admission.release(handshake.address)
+        self.ended += 1
+        self.handshakes_failed += 1
+        self.stages_failed[handshake.stage] += 1
+        log.info(
+            "handshake_failed", listener=self.name, stage=handshake.stage, address=handshake.address,
+            port=handshake.port, reason=reason,
+        )
+        self._look_whether_empty()
+
+    def check(self, listener: str, first: bytes) -> WrongProtocol | None:
+        """Does a connection that begins like this speak another protocol than the listener's?"""
+        return self._protocol_check(listener, first) if self._protocol_check is not None else None
+
+    def _note_refusal(self, address: str, port: int, refusal: str) -> None:
+        if self.refused % 1000 == 0:
+            log.warning("connection_refused", listener=self.name, address=address, port=port, limit=refusal)
+
+    def _look_whether_empty(self) -> None:
+        if not self._connections and not self._shaking_hands:
+            self._empty.set()
+
+    # -- connections (connection.ConnectionOwner) -------------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> ProtocolConnection | None:
+        """A connection has come in: its protocol's side, or None if there cannot be one."""
+        now = self.clock()
+        handshake = connection.handshake
+        if handshake is not None and handshake not in self._shaking_hands:
+            return None
+        protocol = self._factory(self.broker, connection, self._shared, now)
+        protocol.inbox.meter = protocol.outbox.meter = connection.traffic.meter
+        connection.traffic.connections += 1
+        self._connections[connection] = protocol
+        hide(connection, *protocol.things, protocol.outbox, self._connections)
+        self._empty.clear()
+        if handshake is not None:
+            # It stays admitted, and its time goes on.
+            handshake.end()
+            self._by_handshake[handshake] = connection
+            return protocol
+        refusal = self._admission.refusal(connection.address, self.broker.limits)
+        self._admission.admit(connection.address)
+        self.accepted += 1
+        if refusal is None:
+            self._handshakes.begin(connection, self._awake())
+        else:
+            self._note_refusal(connection.address, connection.port, refusal)
+            self.refused += 1
+            self._refusing.add(connection)
+            asyncio.get_running_loop().call_soon(
+                protocol.say_goodbye, "too_many_connections", f"this broker has {refusal}; try later"
+            )
+        return protocol
+
+    def wrong_protocol(self, connection: Connection, first: bytes) -> bytes | None:
+        """Log it if a connection speaks another protocol. Returns the answer to it; None if it may be the right one."""
+        wrong = self.check(self.name, first)
+        if wrong is None:
+            return None
+        log.warning(
+            "wrong_protocol", listener=self.name, address=connection.address, port=connection.port,
+            text=wrong.text,
+        )
+        return wrong.answer
+
+    def closed(self, connection: Connection) -> None:
+        protocol = self._connections.pop(connection, None)
+        if protocol is None:
+            return
+        show(connection, *protocol.things)
+        if protocol.client is None:  # else it was the client's in the end
+            show(protocol.outbox)
+        connection.traffic.connections -= 1
+        self.ended += 1
+        self.handshakes_failed += protocol.client is None
+        self.protocol_errors += protocol.failed is not None
+        self.requests_refused += protocol.refused
+        self._closing.pop(connection, None)
+        self._handshakes.end(connection.handshake or connection)
+        if connection.handshake is not None:
+            del self._by_handshake[connection.handshake]
+        self._refusing.discard(connection)
+        self._admission.release(connection.address)
+        self._look_whether_empty()
+
+    def closing(self, connection: Connection) -> bool:
+        """A connection is being closed. Returns whether to wait for the peer's own close; not if it is one too many."""
+        self._closing[connection] = self._awake()
+        return connection not in self._refusing
+
+    def recheck(self) -> None:
+        """Credentials have changed: end the connections that would not be let in any more, some in each turn."""
+        self._recheck(list(self._connections))
+
+    def _recheck(self, left: list[Connection]) -> None:
+        for connection in left[:RECHECKED_PER_TURN]:
+            protocol, identity = self._connections.get(connection), connection.identity
+            if protocol is not None and identity is not None and not self.authenticator.stands(identity):
+                self.revoked += 1
+                # What is in its outbox is not for it any more.
+                protocol.cut_off("authentication_failed", "these credentials are not valid any more; log in again")
+        if rest := left[RECHECKED_PER_TURN:]:
+            asyncio.get_running_loop().call_soon(self._recheck, rest)
+
+    def _drained(self, outbox: Outbox) -> None:
+        """Let the publishers go on that `outbox` held back, in a turn of their own."""
+        now = self.clock()
+        self.broker.standstills.note(now, TICK_SECONDS)  # of a hold that ends with a standstill, only the rest counts
+        for client in self.broker.flow.drained(outbox, now):
+            self.broker.turns.later(client.connection.unblocked)
+
+    # -- the clock --------------------------------------------------------------------------------------------------
+
+    def _awake(self) -> float:
+        """The time, that in which the loop stood still not counted."""
+        now = self.clock()
+        self.broker.standstills.note(now, TICK_SECONDS)
+        return self.broker.ledger.awake(now)
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        self.broker.turns.begin()
+        now = self.clock()
+        self._end_the_late()
+        if not self._round:
+            self._round = list(self._connections)
+        for looked_at in range(min(LOOKED_AT_PER_TICK, len(self._round))):
+            protocol = self._connections.get(self._round.pop())
+            if protocol is not None:
+                protocol.idle(now)
+                protocol.outbox.rest()
+            if looked_at % LOOK == LOOK - 1 and self.broker.turns.over():
+                break
+        self.broker.sweep(now)
+
+    def _end_the_late(self) -> None:
+        """End handshakes and closes that take too long: as many as a turn has time for, the others in the next."""
+        awake, limits = self._awake(), self.broker.limits
+        while (who := self._handshakes.late(awake, limits.handshake_seconds_max)) is not None:
+            if self.broker.turns.over():
+                self.broker.turns.later(self._end_the_late)
+                return
+            self._handshakes.end(who)
+            text = f"no complete handshake within {limits.handshake_seconds_max:g} s"
+            connection = self._by_handshake.get(who) if isinstance(who, Handshake) else who
+            if connection is None:
+                assert isinstance(who, Handshake)
+                who.abort(text)
+                continue
+            protocol = self._connections.get(connection)
+            if protocol is not None and protocol.client is None:
+                protocol.say_goodbye("handshake_timeout", text)
+        for connection, since in list(self._closing.items()):
+            if awake - since < limits.linger_seconds_max:
+                break  # the oldest stand first
+            if self._draining and not connection.flushed:
+                continue  # it has the whole grace period
+            connection.abort("did not read its goodbye in time")
+            if self.broker.turns.over():
+                self.broker.turns.later(self._end_the_late)
+                return
+
+    def counters(self) -> dict[str, int]:
+        """Monotonic counts, by the names of core/views.py."""
+        live = self._connections.values()
+        return {
+            "connections_accepted": self.accepted,
+            "connections_closed": self.ended,
+            "connections_refused": self.refused,
+            "connections_revoked": self.revoked,
+            "handshakes_failed": self.handshakes_failed,
+            "tls_handshakes_failed": self.stages_failed["tls"],
+            "websocket_handshakes_failed": self.stages_failed["websocket"],
+            "protocol_errors": self.protocol_errors,
+            "requests_refused": self.requests_refused + sum(protocol.refused for protocol in live),
+        }

@@ -1,0 +1,63 @@
+"""What goes through each port of a listener: a Meter that the compiled code counts in, and how many are connected.
+
+The ports have the names that the log gives them: native, native_tls, mqtt, mqtt_websocket_tls, ...
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from fanlight_broker.core.measures import Family
+from fanlight_broker.core.views import COUNTERS
+from fanlight_broker.wire.ledger import Meter
+
+if TYPE_CHECKING:
+    from fanlight_broker.net.listener import Listener
+
+
+BY_PROTOCOL: Final = (
+    "connections_accepted", "connections_closed", "connections_refused", "connections_revoked", "protocol_errors",
+    "requests_refused",
+)
+BY_LISTENER: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out")
+
+
+class Traffic:
+    """Of one port."""
+
+    __slots__ = ("connections", "meter", "name", "protocol")
+
+    def __init__(self, protocol: str, *, tls: bool, websocket: bool) -> None:
+        self.protocol = protocol
+        self.name = protocol + "_websocket" * websocket + "_tls" * tls
+        self.meter = Meter()
+        self.connections = 0  # open now, those at their handshake included
+
+
+def families_of(listeners: Sequence["Listener"]) -> list[Family]:
+    """Connections, messages and bytes by protocol and listener, for /metrics."""
+    ports = [(traffic, {"protocol": each.name, "listener": traffic.name}) for each in listeners
+             for traffic in each.traffic]  # fmt: skip
+    counted = [({"protocol": each.name}, each.counters(), each.stages_failed) for each in listeners]
+    found = [
+        Family("connections", "Open connections, those at their handshake included", "gauge",
+               [(labels, traffic.connections) for traffic, labels in ports])
+    ]  # fmt: skip
+    found += [
+        Family(name, COUNTERS[name], "counter", [(labels, getattr(traffic.meter, name)) for traffic, labels in ports],
+               replaces=frozenset([name]))
+        for name in BY_LISTENER
+    ]  # fmt: skip
+    found += [
+        Family(name, COUNTERS[name], "counter", [(labels, counts[name]) for labels, counts, _ in counted],
+               replaces=frozenset([name]))
+        for name in BY_PROTOCOL
+    ]  # fmt: skip
+    stages: list[tuple[Mapping[str, str], float]] = []
+    for labels, counts, failed in counted:
+        stages += [({**labels, "stage": stage}, count) for stage, count in failed.items()]
+        stages.append(({**labels, "stage": "protocol"}, counts["handshakes_failed"] - sum(failed.values())))
+    found.append(Family(
+        "handshakes_failed", "Connections that did not get through a handshake, by the one that failed", "counter",
+        stages, replaces=frozenset(["handshakes_failed", "tls_handshakes_failed", "websocket_handshakes_failed"]),
+    ))
+    return found

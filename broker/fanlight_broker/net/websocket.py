@@ -1,0 +1,354 @@
+"""WebSocket (RFC 6455) between a socket and a Connection: to the one a protocol, to the other a transport.
+
+    socket (or TLS) --bytes--> WebSocketProtocol --payload--> Connection.take --> the protocol without I/O
+                   <--frames--   WebSocketTransport   <--bytes-- Sink
+
+The payload of binary messages is a stream of bytes: where one message ends and the next begins means nothing, as MQTT
+wants it ([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the frames: it hands on a frame's bytes as
+they come, so that a frame is nowhere held whole, whatever length a stranger announces. No extension is accepted;
+permessage-deflate would be memory for every connection, and a way to make us work.
+
+Which pages may connect is in origins.py.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import structlog
+from wsproto import ConnectionType, WSConnection
+from wsproto.connection import ConnectionState
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+from wsproto.frame_protocol import CloseReason
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+
+from fanlight_broker.net.connection import Connection
+from fanlight_broker.net.handshake import UNREAD_BYTES_MAX, Handshake, peer_of
+from fanlight_broker.net.origins import may_connect
+
+log: Final = structlog.stdlib.get_logger("net")
+
+EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at some 10 us each
+LINGER_SECONDS: Final = 1.0  # for a peer by TLS to read that it is refused, and to close; as the HTTP listener's
+MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; nothing is held of it
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocket:
+    """What a listener says to those who ask for a WebSocket.
+
+    subprotocols  ours; a client must offer one of them, and gets the first that it names
+    origins       pages that may connect, such as "https://example.com"; "*" for all
+    advice        for who asks for something else: what this port is, and where that may be
+    """
+
+    subprotocols: Sequence[str]
+    origins: Sequence[str] = ()
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    advice: Callable[[], str] = str
+
+    def entrance(self, handshake: Handshake, connection: Callable[[], Connection]) -> "WebSocketProtocol":
+        """What a connection begins with that has just been accepted, or is through its TLS handshake."""
+        return WebSocketProtocol(self, handshake, connection)
+
+    def refusal(self, request: Request, *, secure: bool) -> tuple[int, str] | None:
+        """Why this request is refused, with the status code; None if it is not. `secure`: it came by TLS."""
+        origins = [value.decode("latin-1") for name, value in request.extra_headers if name == b"origin"]
+        if not all(may_connect(origin, self.origins, request.host, secure=secure) for origin in origins):
+            return 403, f"pages of {origins[0][:200]} may not connect to this broker"
+        if self.subprotocol(request) is None:
+            return 400, f"this broker's WebSocket subprotocols: {', '.join(self.subprotocols)}"
+        return None
+
+    def subprotocol(self, request: Request) -> str | None:
+        return next((each for each in request.subprotocols if each in self.subprotocols), None)
+
+
+class WebSocketProtocol(asyncio.Protocol):
+    """One connection, towards its socket."""
+
+    def __init__(self, options: WebSocket, handshake: Handshake, connection: Callable[[], Connection]) -> None:
+        self.closing = False  # a Close frame was sent: nothing but the peer's is waited for
+        self._options = options
+        self._handshake = handshake
+        self._make = connection
+        self._connection: Connection | None = None
+        self._transport: asyncio.Transport | None = None
+        self._ws = WSConnection(ConnectionType.SERVER)
+        self._events: Generator[Event, None, None] | None = None  # None: there are none left
+        self._message_size = 0
+        self._pong: Ping | None = None  # to be answered when the socket takes something again; the last is enough
+        self._full = False
+        self._held = False  # the connection wants to read nothing
+        self._pumping = False
+        self._scheduled = False
+        self._ended = False  # no frame is taken any more
+        self._met = False  # the first bytes have been checked
+        self._unread = 0  # bytes that came when no frame was taken any more
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    # -- asyncio's side ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._handshake.stage != "websocket":  # it was admitted before its TLS handshake
+            self._handshake.stage = "websocket"
+        else:
+            self._handshake.address, self._handshake.port = peer_of(transport)
+            if not self._handshake.begin():
+                self._transport.abort()
+                return
+        self._handshake.give_up = self._transport.abort
+
+    def data_received(self, data: bytes) -> None:
+        if self._ended:  # what comes behind a Close, or an answer that says no
+            self._unread += len(data)
+            if self._unread > UNREAD_BYTES_MAX:
+                self.transport.abort()
+            return
+        if not self._met and self._is_wrong(data):
+            return
+        try:
+            self._ws.receive_data(data)
+        except RemoteProtocolError as error:
+            advice = self._options.advice() if self._connection is None else ""
+            self._reject(error.event_hint, f"{error}; {advice}" if advice else str(error))
+        except UnicodeError as error:  # in a header, where there may be none
+            self._reject(RejectConnection(), str(error))
+        else:
+            self._pump()
+
+    def _is_wrong(self, first: bytes) -> bool:
+        """Does the peer speak something else than HTTP? Then it is told so, and closed."""
+        self._met = True
+        wrong = self._handshake.wrong_protocol(first)
+        if wrong is None:
+            return False
+        self._refuse(wrong.answer, wrong.text)
+        return True
+
+    def _refuse(self, answer: bytes, reason: str) -> None:
+        """Answer a peer that does not get through. It closes first, or its time for the handshake is over."""
+        self._ended = True
+        self._events = None  # what else came is read and thrown away
+        transport = self.transport
+        self._handshake.refuse(reason)
+        transport.write(answer)
+        if not answer or self._connection is not None:
+            transport.close()
+        elif transport.can_write_eof():
+            with suppress(OSError):  # the peer has reset the connection, which is heard of
+                transport.write_eof()
+        else:  # TLS has no end of one direction
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.close)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._full = True
+        if self._connection is not None:
+            self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        ping, self._pong = self._pong, None
+        if ping is not None:
+            self.send(ping.response())
+        if self._connection is not None:
+            self._connection.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._events = None
+        if self._connection is not None:
+            self._connection.connection_lost(exc)
+        else:
+            self._handshake.fail("closed during the WebSocket handshake")
+
+    # -- what comes -------------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Handle what has come, as long as the connection wants to read, and others need not wait."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            for _ in range(EVENTS_PER_TURN):
+                if self._held or self._ended:
+                    break
+                if self._events is None:
+                    self._events = self._ws.events()
+                event = next(self._events, None)
+                if event is None:
+                    self._events = None
+                    break
+                self._handle(event)
+        except Exception:
+            log.exception("internal_error", address=self._handshake.address, port=self._handshake.port)
+            self.transport.abort()
+        finally:
+            self._pumping = False
+        self._read_or_not()
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Request):
+            self._answer(event)
+        elif isinstance(event, BytesMessage):
+            self._message_size += len(event.data)
+            if self._message_size > self._options.message_bytes_max:
+                text = f"a message of more than {self._options.message_bytes_max} bytes"
+                self._fail(CloseReason.MESSAGE_TOO_BIG, text)
+                return
+            if event.message_finished:
+                self._message_size = 0
+            assert self._connection is not None
+            if not self.closing:
+                self._connection.take(event.data)
+        elif isinstance(event, TextMessage):
+            self._fail(CloseReason.UNSUPPORTED_DATA, "text; only binary messages are taken")
+        elif isinstance(event, Ping):
+            if self._full:
+                self._pong = event  # the most recent is enough (RFC 6455, 5.5.3)
+            else:
+                self.send(event.response())
+        elif isinstance(event, CloseConnection):
+            self._closed_by_peer(event)
+
+    def _read_or_not(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._held or self._events is not None:
+            self.transport.pause_reading()
+            if not self._held and not self._scheduled:
+                self._scheduled = True
+                asyncio.get_running_loop().call_soon(self._next_turn)
+        else:
+            self.transport.resume_reading()
+
+    def _next_turn(self) -> None:
+        self._scheduled = False
+        if self._events is not None:
+            self._pump()
+
+    # -- the handshake (RFC 6455, 4.2) ------------------------------------------------------------------------------
+
+    def _answer(self, request: Request) -> None:
+        secure = self.transport.get_extra_info("sslcontext") is not None
+        refusal = self._options.refusal(request, secure=secure)
+        if refusal is not None:
+            self._reject(RejectConnection(status_code=refusal[0]), refusal[1])
+            return
+        self.transport.write(self._ws.send(AcceptConnection(subprotocol=self._options.subprotocol(request))))
+        self._connection = self._make()
+        self._connection.connection_made(WebSocketTransport(self))
+
+    def _reject(self, hint: Any, text: str) -> None:
+        """Answer a request with an error, and close."""
+        body = f"{text}\n".encode(errors="replace")
+        status = hint.status_code if isinstance(hint, RejectConnection) else 400
+        more = list(hint.headers) if isinstance(hint, RejectConnection) else []
+        headers = [*more, (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+        answer = b""
+        with suppress(LocalProtocolError):  # what was no HTTP at all cannot be answered in it
+            answer = self._ws.send(RejectConnection(status_code=status, headers=headers, has_body=True))
+            answer += self._ws.send(RejectData(data=body))
+        self._refuse(answer, f"{status}: {text}")
+
+    # -- the end (RFC 6455, 7) --------------------------------------------------------------------------------------
+
+    def _fail(self, code: CloseReason, text: str) -> None:
+        """The peer broke the rules: say so, and give it the time that every close has to read it."""
+        connection = self._connection
+        assert connection is not None
+        if connection.protocol.failed is None:
+            connection.protocol.failed = "websocket"
+        log.warning(
+            "connection_failed", address=connection.address, port=connection.port, code=f"websocket {int(code)}",
+            text=text,
+        )
+        self.close(code, text)
+        connection.close(f"WebSocket: {text}")
+
+    def _closed_by_peer(self, event: CloseConnection) -> None:
+        if not self.closing and self._ws.state is ConnectionState.OPEN:  # wsproto's way to say that a frame is wrong
+            self._fail(CloseReason(event.code), event.reason or "not a valid frame")
+        elif not self.closing:
+            self.close(event.code)  # an echo (5.5.1)
+        self._ended = True
+        self.transport.close()  # the server is the first to (7.1.1)
+
+    def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str | None = None) -> None:
+        """Send a Close frame; the peer's answer, or the listener's clock, ends the connection."""
+        if not self.closing:
+            self.send(CloseConnection(code=code, reason=reason))
+            self.closing = True
+            self.hold(False)  # the connection may have paused: the peer's answer is read all the same
+
+    # -- the connection's side (WebSocketTransport) -----------------------------------------------------------------
+
+    def send(self, event: Event) -> None:
+        if self.closing or self.transport.is_closing():
+            return
+        with suppress(LocalProtocolError):  # behind a Close; it would not be read
+            self.transport.write(self._ws.send(event))
+
+    def hold(self, held: bool) -> None:
+        """Hand on nothing for now, or go on."""
+        self._held = held
+        if not self._pumping:
+            self._read_or_not()
+
+
+class WebSocketTransport(asyncio.Transport):
+    """The same connection, towards its Connection: bytes written are one binary message."""
+
+    def __init__(self, protocol: WebSocketProtocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._below = protocol.transport
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._below.get_extra_info(name, default)
+
+    def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
+        self._protocol.send(BytesMessage(data=bytes(data)))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._below.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._below.get_write_buffer_size()
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def is_closing(self) -> bool:
+        return self._protocol.closing or self._below.is_closing()
+
+    def pause_reading(self) -> None:
+        self._protocol.hold(True)
+
+    def resume_reading(self) -> None:
+        self._protocol.hold(False)
+
+    def close(self) -> None:
+        self._protocol.close()
+
+    def abort(self) -> None:
+        self._below.abort()

@@ -1,0 +1,56 @@
+"""argparse, with errors that say what was most likely meant and where the help for it is."""
+
+import argparse
+import difflib
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from fanlight_broker.config import Exit
+
+
+class Parser(argparse.ArgumentParser):
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = sys.argv[1:] if args is None else list(args)
+        self._check_flags(words)  # first: an unknown flag causes the other errors
+        found, extras = super().parse_known_args(words, namespace)
+        if extras:  # here, and not in the root parser, whose help would not have the flag
+            self.error(f"not understood: {' '.join(extras)}")
+        return found, extras
+
+    def _check_flags(self, words: Sequence[str]) -> None:
+        for word in words:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return  # a command: what follows is its parser's
+            name = word.partition("=")[0]
+            if name.startswith("--") and name not in self._option_string_actions:
+                self.error(f"there is no {name}{did_you_mean(name, self._option_string_actions)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(each) for each in action.choices]
+        if isinstance(action, argparse._SubParsersAction):
+            self.error(f"there is no command {str(value)!r}{did_you_mean(str(value), choices)}")
+        raise argparse.ArgumentError(action, f"is one of {', '.join(choices)}; got {str(value)!r}")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.USAGE, f"{self.prog}: {message}\ntry `{self.prog} --help`\n")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, where something is near enough."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def seconds(word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0; got {word!r}")
+    return number

@@ -1,0 +1,394 @@
+"""One MQTT connection: what a client's packets do. Bytes in through the inbox, bytes out through the outbox.
+
+The loop over what has come, and what all connections do in their lives, is in core/connection.py. CONNECT is in
+on_connect.py, PUBLISH in on_publish.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import structlog
+
+from fanlight_broker.core import errors
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.connection import ProtocolConnection, State
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.session import Session
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
+from fanlight_broker.protocols.mqtt.aliases import AliasFormat
+from fanlight_broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
+from fanlight_broker.protocols.mqtt.decoding import maximum_packet_size_of
+from fanlight_broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, carried, reason_of
+from fanlight_broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
+from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.format import FORMATS
+from fanlight_broker.protocols.mqtt.from_client import check_from_client
+from fanlight_broker.protocols.mqtt.on_auth import Authentication
+from fanlight_broker.protocols.mqtt.on_connect import Accepted
+from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.packets import (
+    Auth,
+    Connect,
+    Disconnect,
+    Packet,
+    PingReq,
+    PingResp,
+    PubAck,
+    PubComp,
+    PubRec,
+    PubRel,
+    Subscribe,
+    Unsubscribe,
+)  # fmt: skip
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode, return_code
+from fanlight_broker.protocols.mqtt.state import LEGAL
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import TOO_LARGE
+from fanlight_broker.wire.message import Message
+
+FIXED_HEADER: Final = 5  # bytes at most
+
+
+class MqttConnection(ProtocolConnection):
+    """The protocol side of one connection."""
+
+    protocol: Final = "mqtt"
+    log = structlog.stdlib.get_logger("mqtt")
+    lane: lane.Lane
+
+    def __init__(
+        self, options: Options, counts: Counts, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float
+    ) -> None:
+        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
+        first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
+        inbox.read_max = FIXED_HEADER + first_max
+        inbox.stranger(limits.handshake_frame_bytes_max)
+        super().__init__(broker, transport, now, lane.Lane(
+            inbox, outbox, broker.routes, broker.ledger,
+            frame_max=first_max, control_max=limits.control_bytes_max,
+        ))
+        self.options = options
+        self.counts = counts
+        self.version: Version | None = None  # told by CONNECT
+        self.keep_alive = 0  # seconds; 0: none
+        self.auth: Authentication | None = None
+        self._accepted: Accepted | None = None  # CONNECT, until it is answered
+        self._accepted_bytes = 0
+        self._packet_max: int | None = None  # the client's Maximum Packet Size
+        self._problems = True  # its Request Problem Information
+        self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
+        self._unkept: tuple[Message, float] | None = None  # what waits for room in a queue, and since when
+
+    @property
+    def session(self) -> Session:
+        """Of a client that is connected."""
+        assert self.client is not None
+        assert self.client.session is not None
+        return self.client.session
+
+    @property
+    def subscriber(self) -> Subscriber:
+        return self.session.subscriber
+
+    # -- what has come ----------------------------------------------------------------------------------------------
+
+    def handle(self, now: float) -> None:
+        self._handle(self.lane.first_byte, self.lane.frame(), now)
+
+    def publish(self, now: float) -> bool:
+        return on_publish.publish(self, now)
+
+    def reject(self, event: int) -> None:
+        if event == TOO_LARGE:
+            raise PacketTooLarge(self.lane.frame_size, self.lane.frame_max)
+        raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
+
+    def settle(self, now: float) -> bool:
+        if self.state is not State.CONNECTED:
+            return False
+        # Acknowledgements make room for retained messages that wait: they are looked after in Python.
+        return not (self.session.cursors and self.broker.sessions.advance(self.session, now))
+
+    def wait_for_room(self, now: float) -> None:
+        self._unkept = self.lane.message.keep(), now
+        self.lane.hold(None)
+        self.counts.unkept += 1
+
+    def _look_for_room(self, message: Message, since: float, now: float) -> None:
+        limit = self.broker.limits.unkept_seconds_max
+        if self.broker.publishing.route(self.subscriber, message.topic, "mqtt").has_room(self.outbox, message):
+            self._unkept = None
+            self.unblock(now)
+        elif now - since >= limit:
+            self.fail(errors.LimitExceeded(
+                f"PUBLISH: no queue has room for a message to {message.topic!r}", "unkept_seconds_max", limit
+            ))
+
+    def works_on(self) -> bool:
+        """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
+        if self._at_work is not None and next(self._at_work, self) is self:
+            self._at_work = None
+        return self._at_work is not None
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Nothing more is done for this client. Its session leaves at once and not when the peer closes, which may take
+        `linger_seconds_max`: it would be given messages meanwhile, behind DISCONNECT [MQTT-3.14.4-1], those of its
+        queue groups among them.
+        """
+        if self.client is not None:
+            self.broker.sessions.leave(self.client, self.transport.now(), will=True)  # without effect if it has left
+        self._accepted = None
+        self._keep_connect(0)
+
+    def lost(self, reason: str) -> list[Client]:
+        self.lane.forget_aliases()
+        if self.client is not None and isinstance(self.client.format, AliasFormat):
+            self.client.format.forget()
+        return super().lost(reason)
+
+    def idle(self, now: float) -> None:
+        if self._unkept is not None and self.state is State.CONNECTED:
+            self._look_for_room(*self._unkept, now)
+        else:
+            super().idle(now)
+
+    def check_silence(self, silence: float, now: float) -> None:
+        """Close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
+        if self.keep_alive and silence >= 1.5 * self.keep_alive:
+            self.say_goodbye("idle_timeout", f"no packet for {silence:.1f} s")
+
+    def refill(self, now: float) -> None:
+        if not self.blocked:  # else `unblock` does
+            self.broker.sessions.advance(self.session, now)
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        raise AssertionError("a session's subscriptions do not end by themselves")
+
+    def held(self, held: bool, seconds: float) -> None:
+        pass  # MQTT has no packet for it; /connections shows it
+
+    def farewell(self, reason: str, text: str) -> bytes | None:
+        packet = self._farewell(GOODBYES.get(reason, ReasonCode.UNSPECIFIED_ERROR), text)
+        return None if packet is None else self._octets(packet)
+
+    def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
+        """The last packet: DISCONNECT, or a CONNACK before there was one. None: the version has no word for it."""
+        if self.client is not None:
+            if self.version is V3:
+                return None
+            stopping = reason is ReasonCode.SERVER_SHUTTING_DOWN and self.options.server_reference is not None
+            if stopping:
+                reason = ReasonCode.USE_ANOTHER_SERVER
+            reference = self.options.server_reference if stopping else None
+            reason = carried(reason, PacketType.DISCONNECT)
+            return Disconnect(reason, Properties(reason_string=text[:REASON_STRING_MAX], server_reference=reference))
+        if self.version is None:
+            return None
+        if reason is ReasonCode.SERVER_SHUTTING_DOWN:
+            reason = ReasonCode.SERVER_UNAVAILABLE if self.options.server_reference is None \
+                else ReasonCode.USE_ANOTHER_SERVER
+        if self.version is V3 and return_code(reason) is None:
+            return None
+        reason = carried(reason, PacketType.CONNACK)
+        self.counts.refused[reason] += 1
+        return on_connect.refusal(reason, text, self.version, self.options)
+
+    # -- packets ----------------------------------------------------------------------------------------------------
+
+    def _handle(self, first: int, body: bytes, now: float) -> None:
+        if self.version is None and first >> 4 == PacketType.CONNECT:
+            self.version = version_of(body)  # a CONNECT that is refused is answered in its own
+            try:
+                packet = decode(first, body, None, self.options.user_properties_max)
+            except PacketError:
+                self._packet_max = maximum_packet_size_of(body)  # the refusal must fit as well [MQTT-3.1.2-24]
+                raise
+            self._keep_connect(len(body))
+        else:
+            if self.state is State.CONNECTED:
+                self._at_work = on_subscribe.begin(self, first, body)
+                if self._at_work is not None:
+                    return
+            packet = decode(first, body, self.version, self.options.user_properties_max)
+        if type(packet) not in LEGAL[self.state]:
+            raise ProtocolError(f"{packet.type.name} is not allowed now")
+        check_from_client(packet)
+        self._act(packet, now)
+
+    def _act(self, packet: Packet, now: float) -> None:
+        match packet:
+            case PubAck():
+                on_publish.acknowledged(self, packet, now)
+            case PubRec():
+                on_publish.received(self, packet, now)
+            case PubRel():
+                on_publish.release(self, packet)
+            case PubComp():
+                on_publish.completed(self, packet, now)
+            case Subscribe():
+                self._at_work = on_subscribe.begin_subscribe(self, packet)
+            case Unsubscribe():
+                self._at_work = on_subscribe.begin_unsubscribe(self, packet)
+            case PingReq():
+                self.send(PingResp())
+            case Disconnect():
+                self._on_disconnect(packet, now)
+            case Connect():
+                self._on_connect(packet, now)
+            case Auth():
+                self._on_auth(packet, now)
+            case _:
+                raise AssertionError(f"{packet.type.name} is handled by the lane")
+
+    def _on_connect(self, packet: Connect, now: float) -> None:
+        self.version = packet.protocol_version
+        self._packet_max = packet.properties.maximum_packet_size
+        self._problems = packet.properties.request_problem_information is not False
+        self._accepted = on_connect.accept(packet, self.options, self.broker.limits)
+        method = packet.properties.authentication_method
+        if method is None:
+            user, password = on_connect.credentials(packet)
+            self.verify(user, password)
+            return
+        self.auth = Authentication.begin(method, packet, self.options.methods, self.transport.address)
+        self.state = State.AUTHENTICATING
+        self._authenticate(packet.properties.authentication_data, now)
+
+    def _keep_connect(self, octets: int) -> None:
+        """Its CONNECT is kept until it is let in or refused: 0 then. Raises LimitExceeded if there is no room."""
+        self.inbox.keep_outside(octets - self._accepted_bytes)
+        self._accepted_bytes = octets
+        if octets and self.inbox.crowded:
+            raise self.no_room()
+
+    def _on_auth(self, packet: Auth, now: float) -> None:
+        if self.auth is None:
+            raise ProtocolError("AUTH: this connection began without an Authentication Method")  # 4.12
+        self.auth.check(packet, again=self.state is State.CONNECTED)
+        self._authenticate(packet.properties.authentication_data, now)
+
+    def _authenticate(self, data: bytes | None, now: float) -> None:
+        assert self.auth is not None
+        answer, user = self.auth.step(data)
+        if user is None:
+            self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
+        elif self.state is State.AUTHENTICATING:
+            self.auth.last_data = answer
+            self.welcome(Identity(user, verified=True), now)
+        elif self.client is not None and user != self.client.user:
+            raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
+        else:
+            self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
+
+    def welcome(self, identity: Identity, now: float) -> None:
+        """The client is who it says it is: its session, and CONNACK."""
+        accepted, limits, broker = self._accepted, self.broker.limits, self.broker
+        assert accepted is not None
+        assert self.version is not None
+        wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes)
+        client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
+        self.client = client
+        self.state = State.CONNECTED
+        self.lane.hear(now)
+        self.keep_alive = accepted.keep_alive
+        inbox = on_connect.inbox_of(client.inbox)
+        connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
+        if self.auth is not None:
+            connack = self.auth.completed(connack)
+        self._accepted = None  # a password is kept no longer than needed
+        self._keep_connect(0)
+        if not self._put(connack):
+            self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
+            return
+        self.lane.frame_max = limits.frame_bytes_max
+        self.lane.check_text = self.options.payload_format_check
+        self.lane.user_properties_max = self.options.user_properties_max
+        self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
+                        alias_bytes_max=self.options.topic_alias_bytes_max,
+                        maximum_qos=self.options.maximum_qos)
+        self.admit()
+        broker.sessions.resume(session, now)
+
+    def _on_disconnect(self, packet: Disconnect, now: float) -> None:
+        if self.client is None:  # in the middle of an enhanced authentication
+            self.leave("the client said goodbye")
+            return
+        expiry = packet.properties.session_expiry_interval
+        if expiry and not self.session.expiry:  # [MQTT-3.14.2-2]
+            raise ProtocolError("DISCONNECT: a Session Expiry Interval where CONNECT had none")
+        self.broker.sessions.leave(
+            self.client, now,
+            will=packet.reason_code is not ReasonCode.NORMAL_DISCONNECTION,  # that one deletes it [MQTT-3.14.4-3]
+            expiry=None if expiry is None else on_connect.seconds_of(expiry),
+        )
+        self.leave(f"the client said goodbye: {packet.reason_code.name.lower()}")
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def send(self, packet: Packet) -> None:
+        """Put a packet into the outbox. If the client takes none so large, it would wait for ever: close."""
+        if not self._put(packet) and self.state is not State.CLOSED:
+            self.fail(too_large_for_client(packet, self._packet_max))
+
+    def _put(self, packet: Packet) -> bool:
+        """False if the packet is larger than what the client takes, and so must not be sent [MQTT-3.1.2-24]."""
+        octets = self._octets(packet)
+        if octets is not None and self.state is not State.CLOSED:
+            self.outbox.write(octets)
+        return octets is not None
+
+    def _octets(self, packet: Packet) -> bytes | None:
+        if not self._problems:
+            packet = without_problem_information(packet)
+        octets = encode_within(packet, self.version or V5, self._packet_max)
+        if octets is None:
+            self.counts.oversized += 1
+        return octets
+
+    # -- trouble ----------------------------------------------------------------------------------------------------
+
+    def note_error(self, error: errors.FanlightError) -> None:
+        """A request, or a part of one, is answered with an error."""
+        self.note_refusal(reason_of(error).name, error.text)
+
+    def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
+        """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
+        if self.state is State.CLOSED:
+            return
+        reason = reason_of(error)
+        self.note_failure(reason.name, error.text, **_shown(error))
+        if isinstance(error, UnsupportedProtocol):
+            self.version = error.answer_in
+        farewell = None if silently else self._farewell(reason, error.text)
+        if self.client is not None or farewell is None:  # else it is counted among the CONNECTs refused
+            self.counts.errors[reason] += 1
+        if farewell is not None:
+            self._put(farewell)
+        self.leave(f"closed by the broker: {self.failed}")
+
+
+def _shown(error: errors.FanlightError) -> dict[str, Any]:
+    return {key: value for key, value in error.details.items() if key not in ("code", "text", "client", "address")}
+
+
+def too_large_for_client(packet: Packet, maximum: int | None) -> PacketError:
+    return PacketError(
+        f"{packet.type.name}: does not fit into {maximum} bytes, the client's Maximum Packet Size",
+        ReasonCode.PACKET_TOO_LARGE,
+    )
+
+
+def version_of(body: bytes) -> Version | None:
+    """The version that a CONNECT says it is of, whatever else may be wrong with it."""
+    for version in Version:
+        if body.startswith(b"\0\4MQTT" + bytes((version,))):
+            return version
+    return None

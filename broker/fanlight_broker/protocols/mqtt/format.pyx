@@ -1,0 +1,125 @@
+# cython: language_level=3
+"""MQTT's two formats: PUBLISH packets of 3.1.1 and 5.0, from one kind of message.
+
+They are one family: a message of either is written in the other by leaving its properties out, or having none. What the
+properties mean to other protocols is in convert.py; Topic Aliases towards clients are in aliases.pyx.
+"""
+
+from libc.math cimport INFINITY, ceil
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from fanlight_broker.wire.message cimport (
+    AS_PUBLISHED, SET, Format, Message, Variant, identifier_into, number_into,
+)
+
+from fanlight_broker.protocols.mqtt import convert
+from fanlight_broker.protocols.mqtt.version import V3, V5
+
+cdef enum:
+    PUBLISH = 0x30
+    DUP = 0x08
+    RETAIN = 0x01
+    TOPIC_ALIAS = 0x23
+    ALIAS_BYTES = 3
+
+
+cdef inline int variable_size(Py_ssize_t value) noexcept nogil:
+    return 1 if value < 1 << 7 else 2 if value < 1 << 14 else 3 if value < 1 << 21 else 4
+
+
+cdef inline char* variable(char* at, Py_ssize_t value) noexcept nogil:
+    """A Variable Byte Integer (1.5.5). Returns where the next field begins."""
+    while value >= 0x80:
+        at[0] = <char> (value & 0x7F | 0x80)
+        value >>= 7
+        at += 1
+    at[0] = <char> value
+    return at + 1
+
+
+cdef bint write_publish(Variant variant, Message message, bint has_properties, bint again, double now, int alias,
+                        bint named) except -1:
+    """Make the template. False if four bytes do not hold its Remaining Length.
+
+    alias  a Topic Alias to write, or 0
+    named  write the topic; False: the alias says which it is
+    """
+    cdef int qos = min(message.qos, variant.qos)
+    cdef Py_ssize_t topic = message.topic_size if named else 0
+    cdef Py_ssize_t fields = 0, identifiers = 0, properties = 0, head = 2 + topic + (2 if qos else 0), remaining
+    cdef char* at
+    cdef double left
+    if has_properties:
+        fields = message.fields_size
+        identifiers = PyBytes_GET_SIZE(variant.identifiers)
+        properties = fields + identifiers + (ALIAS_BYTES if alias else 0)
+        head += variable_size(properties) + properties
+    remaining = head + message.payload_size
+    if topic > STRING_MAX or remaining > VARIABLE_MAX:
+        return False
+    at = variant.reserve(1 + variable_size(remaining) + head)
+    at[0] = <char> (PUBLISH | qos << 1)
+    if variant.retain == SET or (variant.retain == AS_PUBLISHED and message.retain):
+        at[0] |= RETAIN
+    if again and qos:
+        at[0] |= DUP
+    at = variable(at + 1, remaining)
+    identifier_into(at, <uint32_t> topic)
+    memcpy(at + 2, message.topic_at, topic)
+    at += 2 + topic
+    variant.hole = at - variant.head
+    variant.hole_size = 0
+    if qos:
+        variant.hole_size = 2
+        identifier_into(at, 0)
+        at += 2
+    if has_properties:
+        at = variable(at, properties)
+        if alias:
+            at[0] = TOPIC_ALIAS
+            identifier_into(at + 1, alias)
+            at += ALIAS_BYTES
+        if identifiers:
+            memcpy(at, PyBytes_AS_STRING(variant.identifiers), identifiers)
+            at += identifiers
+        if fields:
+            memcpy(at, message.fields_at, fields)
+            if now and message.expiry_hole >= 0 and message.expires_at < INFINITY:
+                # What is left of it, in seconds; one that has begun counts [MQTT-3.3.2-6].
+                left = min(max(ceil(message.expires_at - now), 0.0), 4294967295.0)
+                number_into(at + message.expiry_hole, <uint32_t> left)
+    variant.body = message.payload_at
+    variant.body_size = message.payload_size
+    return True
+
+
+cdef class PublishFormat(Format):
+    """PUBLISH packets in one version: MQTT_3_1_1 and MQTT_5_0, or FORMATS by it."""
+
+    def __init__(self, version not None, *, bint stateful=False):
+        Format.__init__(self, f"mqtt {version.name[5:].replace('_', '.')}", "mqtt", stateful=stateful)
+        self.version = version
+        self.has_properties = version == V5
+
+    cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
+        return write_publish(variant, message, self.has_properties, again, now, 0, True)
+
+    def release(self, int identifier):
+        """PUBREL (3.6)."""
+        return b"\x62\x02" + identifier.to_bytes(2, "big")
+
+    def read(self, Message message):
+        return convert.read(message)
+
+    def write(self, content):
+        found, left_out = convert.write(self, content)
+        MQTT_5_0.left_out += left_out    # one count, for the formats of single connections too
+        return found
+
+
+MQTT_3_1_1 = PublishFormat(V3)
+MQTT_5_0 = PublishFormat(V5)
+FORMATS = {V3: MQTT_3_1_1, V5: MQTT_5_0}

@@ -1,0 +1,22 @@
+from fanlight_broker.protocols.mqtt.format import PublishFormat
+from fanlight_broker.wire.lane import Lane as AnyLane
+from fanlight_broker.wire.window import Window
+
+class Lane(AnyLane):
+    check_text: bool
+    user_properties_max: int
+    fault_reason: int
+    alias_max: int
+    aliases_bytes: int
+    first_byte: int
+    unsettled: int
+    def begin(
+        self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ..., maximum_qos: int = 2
+    ) -> None: ...
+    def forget_aliases(self) -> None: ...
+    @property
+    def packet_id(self) -> int | None: ...
+    @property
+    def dup(self) -> bool: ...
+    @property
+    def is_text(self) -> bool: ...

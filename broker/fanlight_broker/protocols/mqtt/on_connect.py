@@ -1,0 +1,193 @@
+"""CONNECT: what it asks for as the core's terms, and the CONNACK that answers it (3.1, 3.2)."""
+
+import secrets
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from fanlight_broker.core import errors, session
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
+from fanlight_broker.core.will import Will as CoreWill
+from fanlight_broker.protocols.mqtt.aliases import AliasFormat
+from fanlight_broker.protocols.mqtt.error_codes import REASON_STRING_MAX
+from fanlight_broker.protocols.mqtt.errors import ProtocolError
+from fanlight_broker.protocols.mqtt.fields import fields_of
+from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
+from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, Will
+from fanlight_broker.protocols.mqtt.properties import Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.ledger import Pot
+from fanlight_broker.wire.message import Format, Message
+
+MQTT: Final = SYNTAXES.index("mqtt")
+NEVER_EXPIRES: Final = 0xFFFFFFFF  # a Session Expiry Interval (3.1.2.11.2)
+RECEIVE_MAXIMUM: Final = 65_535  # where none is given (3.1.2.11.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A CONNECT that is in order, the user not yet known."""
+
+    packet: Connect
+    client_id: str
+    assigned: bool
+    keep_alive: int  # seconds, as it is in force; 0: none
+    will: CoreWill | None
+
+    @property
+    def properties(self) -> Properties:
+        return self.packet.properties
+
+    def wanted(self, identity: Identity, transport: Transport, options: Options, aliases: Pot) -> session.Connect:
+        """What the core is asked for."""
+        packet, properties = self.packet, self.properties
+        if packet.protocol_version is V3:
+            expiry = 0.0 if packet.clean_start else inf
+        else:
+            seconds = properties.session_expiry_interval or 0
+            expiry = seconds_of(seconds)
+        return session.Connect(
+            client_id=self.client_id, format=self.format(options, aliases),
+            protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1",
+            address=transport.address, port=transport.port,
+            user=identity.user, verified=identity.verified, label=identity.label,
+            clean_start=packet.clean_start, expiry=expiry,
+            receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,
+            will=self.will,
+        )
+
+    def format(self, options: Options, aliases: Pot) -> PublishFormat:
+        """Its own one for a client that takes Topic Aliases."""
+        taken = min(self.properties.topic_alias_maximum or 0, options.topic_alias_max)
+        if taken:
+            return AliasFormat(taken, self.properties.maximum_packet_size, aliases)
+        return FORMATS[self.packet.protocol_version]
+
+    def connack(self, present: bool, expiry: float, limits: Limits, options: Options, inbox: str) -> ConnAck:
+        """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's response topics."""
+        packet = self.packet
+        if packet.protocol_version is V3:
+            return ConnAck(present)
+        asked = self.properties
+        return ConnAck(
+            present,
+            properties=Properties(
+                session_expiry_interval=_told(asked.session_expiry_interval, expiry),
+                receive_maximum=limits.unreleased_messages_max,
+                maximum_qos=options.maximum_qos if options.maximum_qos < 2 else None,
+                retain_available=None if limits.retains else False,
+                maximum_packet_size=limits.frame_bytes_max,
+                assigned_client_identifier=self.client_id if self.assigned else None,
+                topic_alias_maximum=options.topic_alias_max or None,
+                server_keep_alive=self.keep_alive if self.keep_alive != packet.keep_alive else None,
+                response_information=inbox if asked.request_response_information else None,
+                authentication_method=asked.authentication_method,
+            ),
+        )
+
+
+def seconds_of(interval: int) -> float:
+    """A Session Expiry Interval as the core has it."""
+    return inf if interval == NEVER_EXPIRES else float(interval)
+
+
+def _told(asked: int | None, expiry: float) -> int | None:
+    """The Session Expiry Interval of a CONNACK: there if it is another than the client asked for (3.2.2.3.2)."""
+    given = NEVER_EXPIRES if expiry == inf else int(expiry)
+    return given if given != (asked or 0) else None
+
+
+def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
+    """Raises ProtocolError with the reason for the CONNACK."""
+    client_id = packet.client_id
+    if len(client_id.encode()) > limits.name_bytes_max:
+        raise ProtocolError(
+            f"CONNECT: a client identifier of {len(client_id.encode())} bytes; at most {limits.name_bytes_max} "
+            "(name_bytes_max)", ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+        )
+    if not client_id:
+        if packet.protocol_version is V3 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
+            raise ProtocolError(
+                "CONNECT: an empty client identifier needs Clean Session 1", ReasonCode.CLIENT_IDENTIFIER_NOT_VALID
+            )
+        client_id = f"auto-{secrets.token_hex(12)}"  # [MQTT-3.1.3-6]
+    keep_alive, most = packet.keep_alive, options.keep_alive_max
+    if most and packet.protocol_version is V5 and not 0 < keep_alive <= most:
+        keep_alive = most
+    will = None
+    if packet.will is not None:
+        if options.payload_format_check and packet.will.properties.payload_format_indicator == 1:
+            check_text(packet.will.payload, "CONNECT: the Will Payload")
+        check_will(packet.will, packet.protocol_version, options, limits)
+        will = _will(packet.will, FORMATS[packet.protocol_version])
+    return Accepted(packet, client_id, not packet.client_id, keep_alive, will)
+
+
+def check_will(will: Will, version: Version, options: Options, limits: Limits) -> None:
+    """Could the will be published, as far as that is known now? Raises ProtocolError, InvalidTopic."""
+    topic = will.topic.encode()
+    try:
+        check_publisher(topic)
+    except errors.NotPermitted as error:
+        raise ProtocolError(f"CONNECT: the Will Topic: {error.text}", ReasonCode.TOPIC_NAME_INVALID) from error
+    check_topic(topic, SYNTAXES[MQTT], limits)
+    if will.qos > options.maximum_qos:  # [MQTT-3.2.2-12]
+        raise ProtocolError(
+            f"CONNECT: Will QoS {will.qos}; at most {options.maximum_qos} (mqtt_maximum_qos)",
+            ReasonCode.QOS_NOT_SUPPORTED,
+        )
+    if will.retain and not limits.retains and version is V5:  # [MQTT-3.2.2-13]
+        raise ProtocolError(
+            "CONNECT: a retained will, and this broker retains nothing (retained_messages_max)",
+            ReasonCode.RETAIN_NOT_SUPPORTED,
+        )
+
+
+def _will(will: Will, format: Format) -> CoreWill:
+    topic = will.topic.encode()
+    properties = will.properties
+    fields, expiry_hole = fields_of(properties)
+    message = Message(
+        format, topic, MQTT, will.payload, fields=fields, qos=will.qos, retain=will.retain,
+        expiry_hole=expiry_hole,
+    )
+    lifetime = properties.message_expiry_interval
+    return CoreWill(message, None if lifetime is None else float(lifetime), float(properties.will_delay_interval or 0))
+
+
+def check_text(payload: bytes, what: str) -> None:
+    """A payload whose Payload Format Indicator says that it is UTF-8 (3.3.2.3.2). Raises ProtocolError."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(
+            f"{what} is not the UTF-8 it is said to be: byte {error.start}", ReasonCode.PAYLOAD_FORMAT_INVALID
+        ) from None
+
+
+def refusal(reason: ReasonCode, text: str, version: Version, options: Options) -> ConnAck:
+    """A CONNACK that says no. A client is told where to go instead, if the broker knows (4.11)."""
+    if version is V3:
+        return ConnAck(False, reason)
+    moved = options.server_reference if reason in (ReasonCode.USE_ANOTHER_SERVER, ReasonCode.SERVER_MOVED) else None
+    return ConnAck(False, reason, Properties(reason_string=text[:REASON_STRING_MAX], server_reference=moved))
+
+
+def credentials(packet: Connect) -> tuple[str | None, str | None]:
+    """User name and password. A password that is not UTF-8 becomes a text that no stored password is equal to."""
+    if packet.password is None:
+        return packet.user_name, None
+    return packet.user_name, packet.password.decode(errors="surrogateescape")
+
+
+def inbox_of(prefix: str) -> str:
+    """A reply prefix as MQTT spells it."""
+    assert prefix.startswith(INBOX_ROOT.decode())
+    return prefix.replace(".", "/")
+
+

@@ -1,0 +1,176 @@
+"""PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
+
+    QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
+               on a topic that is stored PUBACK waits for the store's commit, and so do those that follow it:
+               the lane leaves QoS 1 to Python while there are such (`Lane.unsettled`)
+    retained   the same, and the retained store
+    QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
+
+A message that reached nobody, because all who were to get it had queues without room for it, is refused too: with 0x97
+in 5.0. In 3.1.1 its publisher is not read from until there is room, and disconnected after `unkept_seconds_max`.
+
+A message that may not be published is dropped and counted. 5.0 can say so in the acknowledgement; 3.1.1 has no way to,
+and a connection is not closed for it [MQTT-3.3.5-2]: it is acknowledged as if it had been.
+"""
+
+from functools import partial
+
+from fanlight_broker.core import errors
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
+from fanlight_broker.protocols.mqtt.errors import ProtocolError
+from fanlight_broker.protocols.mqtt.on_connect import check_text
+from fanlight_broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
+from fanlight_broker.protocols.mqtt.peer import Peer
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties
+from fanlight_broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
+from fanlight_broker.protocols.mqtt.version import V3, V5
+
+
+def publish(peer: Peer, now: float) -> bool:
+    """The PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
+    lane, qos, packet_id = peer.lane, peer.lane.message.qos, peer.lane.packet_id
+    if not _expected(peer, qos, packet_id):
+        return True
+    receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
+    try:
+        if lane.check_text and lane.is_text:
+            check_text(lane.message.payload, "PUBLISH: the payload")
+        outcome = peer.broker.publishing.accept(Publication(lane.message, peer.subscriber), lane, now, receipt)
+    except ProtocolError as error:
+        if qos == 0:
+            raise  # there is no other way to say it (3.3.2.3.2)
+        outcome = Refused(error)
+    match outcome:
+        case Accepted(kept=True) if qos == 2 and packet_id is not None:
+            peer.session.receive(packet_id)  # its PUBREL is still to come
+        case Refused(error=refusal):
+            lane.done()
+            peer.note_error(refusal)
+            _refuse(peer, qos, packet_id, refusal)
+    return not isinstance(outcome, Held)
+
+
+def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
+    """May the PUBLISH at hand be published? False: it was, and PUBREC is sent again, whether DUP is set or not (4.3.3).
+
+    Raises ProtocolError, LimitExceeded.
+    """
+    session, limits = peer.session, peer.broker.limits
+    if qos == 2 and packet_id is not None and packet_id in session.unreleased:
+        peer.lane.done()
+        _acknowledge(peer, PubRec(packet_id))
+        return False
+    if qos == 2 and len(session.unreleased) >= limits.unreleased_messages_max:
+        raise ProtocolError(
+            f"PUBLISH: more than {limits.unreleased_messages_max} messages of QoS 2 that are not released "
+            "(unreleased_messages_max, the Receive Maximum of CONNACK)", ReasonCode.RECEIVE_MAXIMUM_EXCEEDED,
+        )
+    if peer.lane.message.retain and not limits.retains and peer.version is V5:
+        raise ProtocolError(
+            "PUBLISH: RETAIN 1, and this broker retains nothing (retained_messages_max)",
+            ReasonCode.RETAIN_NOT_SUPPORTED,
+        )  # 3.2.2.3.5; 3.1.1 has no way to announce it: such a message is delivered, and counted as not retained
+    if qos == 2 and packet_id is not None:
+        session.expect(packet_id)  # before it is published: it must be remembered then
+    return True
+
+
+def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
+    """Acknowledge a message that was accepted, and is stored if it is to be."""
+    reason = ReasonCode.SUCCESS
+    if isinstance(outcome, Accepted):
+        if not outcome.kept:
+            reason = ReasonCode.QUOTA_EXCEEDED
+        elif not outcome.routed:
+            reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
+    if qos == 1:
+        peer.lane.unsettled -= 1
+    peer.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
+
+
+def _refuse(
+    peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError
+) -> None:
+    if qos == 0 or packet_id is None:
+        return
+    reason, properties = reason_of(error), explaining(error)
+    if peer.version is V3:
+        reason, properties = ReasonCode.SUCCESS, NONE
+    _answer(peer, qos, packet_id, reason, properties)
+
+
+def _answer(
+    peer: Peer, qos: int, packet_id: int, reason: ReasonCode, properties: Properties = NONE
+) -> None:
+    if qos == 1:
+        _acknowledge(peer, PubAck(packet_id, reason, properties))
+        return
+    if reason < ERROR:
+        peer.session.receive(packet_id)  # its PUBREL is still to come
+    _acknowledge(peer, PubRec(packet_id, reason, properties))
+
+
+def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
+    store = peer.broker.publishing.store
+    if store.durable:
+        peer.lane.unsettled += 1
+        store.commit(partial(_send_in_order, peer, packet))
+    else:
+        peer.send(packet)
+
+
+def _send_in_order(peer: Peer, packet: Acknowledgement) -> None:
+    peer.lane.unsettled -= 1
+    peer.send(packet)
+
+
+def release(peer: Peer, packet: PubRel) -> None:
+    """PUBREL: the client will not send this message again."""
+    known = peer.session.release(packet.packet_id)
+    _acknowledge(peer, PubComp(packet.packet_id, _found(peer, known)))
+
+
+def acknowledged(peer: Peer, packet: PubAck, now: float) -> None:
+    """PUBACK of a message we sent."""
+    _check_kind(peer, packet)
+    window = peer.session.window
+    settle = window.refuse if packet.reason_code >= ERROR else window.acknowledge
+    _found(peer, settle(packet.packet_id, now))
+
+
+def received(peer: Peer, packet: PubRec, now: float) -> None:
+    """PUBREC of a message we sent: PUBREL, unless the client refused it (4.3.3)."""
+    _check_kind(peer, packet)
+    window = peer.session.window
+    if packet.reason_code >= ERROR:
+        _found(peer, window.refuse(packet.packet_id, now))
+        return
+    peer.send(PubRel(packet.packet_id, _found(peer, window.received(packet.packet_id))))
+
+
+def completed(peer: Peer, packet: PubComp, now: float) -> None:
+    """PUBCOMP of a message we sent."""
+    _check_kind(peer, packet)
+    _found(peer, peer.session.window.complete(packet.packet_id, now))
+
+
+def _check_kind(peer: Peer, packet: PubAck | PubRec | PubComp) -> None:
+    """Raises ProtocolError if the message in flight with this identifier waits for another acknowledgement.
+
+    To ignore it would leave the identifier in use until the session ends: the client regards the exchange as over.
+    """
+    kind, awaited = packet.type.name, peer.session.window.awaited(packet.packet_id)
+    if awaited is None or awaited == kind:
+        return
+    if awaited == "PUBCOMP" and kind == "PUBREC" and packet.reason_code < ERROR:
+        return  # once more, as the PUBREL may have been lost; a refusal comes too late
+    raise ProtocolError(f"{kind} for message {packet.packet_id}, which waits for a {awaited}")
+
+
+def _found(peer: Peer, known: bool) -> ReasonCode:
+    if known:
+        return ReasonCode.SUCCESS
+    peer.counts.unknown_acknowledgements += 1
+    return ReasonCode.SUCCESS if peer.version is V3 else ReasonCode.PACKET_IDENTIFIER_NOT_FOUND

@@ -1,0 +1,147 @@
+"""SUBSCRIBE and UNSUBSCRIBE: each filter on its own, a reason code for each (3.8, 3.10).
+
+    body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
+      '-- codec, if there is anything special about it ---------'
+
+A packet may hold 100,000 filters and more, at some 3 µs each: it yields when the turn is over, and the client's
+next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
+them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from fanlight_broker.core import errors
+from fanlight_broker.core.session import SessionOptions
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.protocols.mqtt.data_types import encode_variable
+from fanlight_broker.protocols.mqtt.encoding import options_byte
+from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
+from fanlight_broker.protocols.mqtt.fixed_header import FIRST_BYTES, PacketType
+from fanlight_broker.protocols.mqtt.packets import SubAck, Subscribe, UnsubAck, Unsubscribe
+from fanlight_broker.protocols.mqtt.peer import Peer
+from fanlight_broker.protocols.mqtt.properties import NONE
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+from fanlight_broker.protocols.mqtt.subscribe_body import filters_of
+from fanlight_broker.protocols.mqtt.topics import SHARE, parse_shared
+from fanlight_broker.protocols.mqtt.version import V5
+from fanlight_broker.wire.message import Variant
+
+Filters = Iterable[tuple[bytes, int]]  # each with the byte of its options (3.8.3.1)
+
+SUBSCRIBE: Final = FIRST_BYTES[PacketType.SUBSCRIBE]
+UNSUBSCRIBE: Final = FIRST_BYTES[PacketType.UNSUBSCRIBE]
+SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
+SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
+GRANTED: Final = tuple(map(ReasonCode, range(3)))
+SHARED: Final = SHARE.encode()
+
+
+def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
+    """The work that a packet asks for. None: it is another one, or the codec is to look at it."""
+    if first not in (SUBSCRIBE, UNSUBSCRIBE):
+        return None
+    filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5)
+    if filters is None:
+        return None
+    if first == SUBSCRIBE:
+        return subscribe(peer, filters.packet_id, filters.identifier, filters)
+    return unsubscribe(peer, filters.packet_id, filters)
+
+
+def begin_subscribe(peer: Peer, packet: Subscribe) -> Iterator[None]:
+    """The same for what the codec has made of it."""
+    identifiers = packet.properties.subscription_identifiers
+    identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
+    filters = ((each.filter.encode(), options_byte(each, V5)) for each in packet.subscriptions)
+    return subscribe(peer, packet.packet_id, identifier, filters)
+
+
+def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
+    """The same for what the codec has made of it."""
+    return unsubscribe(peer, packet.packet_id, ((each.encode(), 0) for each in packet.filters))
+
+
+def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
+    refused: list[errors.FanlightError] = []
+    codes: list[ReasonCode] = []
+    asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
+    for filter, octet in filters:
+        if codes and peer.broker.turns.over():
+            yield
+        if octet not in asked:
+            options = options_of(octet, identifier, peer.options.maximum_qos)
+            asked[octet] = options, peer.broker.sessions.variant_of(peer.session, options)
+        codes.append(_subscribe(peer, filter, octet, *asked[octet], refused))
+    explained = explaining(refused[0]) if refused and peer.version is V5 else NONE
+    peer.send(SubAck(packet_id, tuple(codes), explained))
+
+
+@lru_cache(maxsize=256)  # most packets are alike
+def options_of(octet: int, identifier: bytes, maximum_qos: int) -> SessionOptions:
+    """Subscription Options (3.8.3.1), but for Retain Handling; 3.1.1 has the QoS alone. No more than the Maximum QoS
+    is granted [MQTT-3.2.2-10].
+    """
+    return SessionOptions(
+        qos=min(octet & 3, maximum_qos), no_local=bool(octet & 4), retain_as_published=bool(octet & 8),
+        identifier=identifier,
+    )
+
+
+def _subscribe(
+    peer: Peer, filter: bytes, octet: int, options: SessionOptions, variant: Variant,
+    refused: list[errors.FanlightError],
+) -> ReasonCode:
+    sessions, session = peer.broker.sessions, peer.session
+    if filter.startswith(SHARED):
+        group, filter = parts_of(filter)
+        options = replace(options, group=group)
+    handling = octet >> 4
+    try:
+        subscription, is_new = sessions.subscribe(session, filter, "mqtt", options, variant)
+        if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
+            _send_retained(peer, subscription, is_new=is_new)
+    except errors.FanlightError as error:
+        peer.note_error(error)
+        refused.append(error)
+        return reason_of(error)
+    return GRANTED[options.qos]
+
+
+def _send_retained(peer: Peer, subscription: Subscription, *, is_new: bool) -> None:
+    """Without room for that, a new subscription is refused as a whole; one that was there stays."""
+    sessions, session = peer.broker.sessions, peer.session
+    try:
+        sessions.send_retained(session, subscription)
+    except errors.LimitExceeded:
+        if is_new:
+            sessions.unsubscribe(session, subscription.filter, None)
+        raise
+
+
+def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
+    codes: list[ReasonCode] = []
+    for filter, _ in filters:
+        if codes and peer.broker.turns.over():
+            yield
+        codes.append(_unsubscribe(peer, filter))
+    peer.send(UnsubAck(packet_id, tuple(codes)))
+
+
+def _unsubscribe(peer: Peer, filter: bytes) -> ReasonCode:
+    group = None
+    if filter.startswith(SHARED):
+        group, filter = parts_of(filter)
+    try:
+        peer.broker.sessions.unsubscribe(peer.session, filter, group)
+    except errors.NoSuchSubscription:
+        return ReasonCode.NO_SUBSCRIPTION_EXISTED  # no refusal: the client has what it wants
+    return ReasonCode.SUCCESS
+
+
+def parts_of(filter: bytes) -> tuple[str, bytes]:
+    """Queue group and filter: `$share/{ShareName}/{filter}` is a Shared Subscription (4.8.2), here in 3.1.1, too."""
+    shared = parse_shared(filter.decode())
+    return shared.share_name, shared.filter.encode()

@@ -1,0 +1,77 @@
+"""What an MQTT listener is told beside the broker's limits, and what it counts for all its connections."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from fanlight_broker.protocols.mqtt.format import MQTT_5_0
+from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "mqtt_connects_refused": "MQTT clients that were not let in, by the reason code in CONNACK",
+    "mqtt_errors": "MQTT connections closed for what their client did, by reason code",
+    "mqtt_unknown_acknowledgements": "Acknowledgements of MQTT clients for packet identifiers that were not in use",
+    "mqtt_answers_too_large": "Answers not sent because the MQTT client's Maximum Packet Size has no room for them",
+    "mqtt_publishers_waited": "Times an MQTT 3.1.1 publisher waited because no queue had room for its message",
+    "mqtt_fields_left_out": "Headers of other protocols' messages that MQTT cannot say, left out of what was delivered",
+}
+
+
+class Exchange(Protocol):
+    """One enhanced authentication of one client (MQTT 5, 4.12): SCRAM, Kerberos, a challenge of your own."""
+
+    def step(self, data: bytes | None) -> tuple[bytes | None, str | None]:
+        """Answer the client's Authentication Data with (data for the client, None to go on, or the user when done).
+
+        Raises AuthenticationFailed to end it. It must not block: it runs in the loop.
+        """
+        ...
+
+
+class AuthenticationMethod(Protocol):
+    """The plug-in point for enhanced authentication: makes an Exchange for each client that names the method."""
+
+    def __call__(self, user: str | None, address: str) -> Exchange: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    keep_alive_max: int = 0  # seconds; told to clients that want more, or none, as Server Keep Alive; 0: their choice
+    maximum_qos: int = 2  # of what clients publish and are granted
+    topic_alias_max: int = 64  # topics that each side may give a number to, on one connection
+    topic_alias_bytes_max: int = 64 * 1024  # what the topics of these may take, of each side
+    user_properties_max: int = 1_000  # in one packet
+    connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT: it may hold a will, and a token as its password
+    server_reference: str | None = None  # where clients are sent to when this broker stops (4.11)
+    payload_format_check: bool = False  # is a payload that is said to be UTF-8 looked at?
+    methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of all connections of the protocol together, monotonic."""
+
+    errors: Counter[ReasonCode] = field(default_factory=Counter)  # connections closed for what their client did
+    refused: Counter[ReasonCode] = field(default_factory=Counter)  # CONNECTs, by the reason in CONNACK
+    unknown_acknowledgements: int = 0  # for packet identifiers that were not in use
+    oversized: int = 0  # answers that the client's Maximum Packet Size left no room for
+
+    unkept: int = 0  # times that a publisher waited because no queue had room for its message
+
+    def counters(self) -> Mapping[str, int]:
+        """By the names of COUNTERS."""
+        return {
+            "mqtt_unknown_acknowledgements": self.unknown_acknowledgements,
+            "mqtt_answers_too_large": self.oversized,
+            "mqtt_publishers_waited": self.unkept,
+            "mqtt_fields_left_out": MQTT_5_0.left_out,
+        }
+
+    def reasons(self) -> Mapping[str, Mapping[str, int]]:
+        """Counts by reason code, in the specification's words; codes that did not occur are not there."""
+        return {
+            "mqtt_connects_refused": {code.name.lower(): count for code, count in sorted(self.refused.items())},
+            "mqtt_errors": {code.name.lower(): count for code, count in sorted(self.errors.items())},
+        }

@@ -1,0 +1,29 @@
+"""What the modules of single packets (on_publish.py, on_subscribe.py) need of the connection that they work for."""
+
+from typing import Protocol
+
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.session import Session
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.protocols.mqtt.lane import Lane
+from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.packets import Packet
+from fanlight_broker.protocols.mqtt.version import Version
+
+
+class Peer(Protocol):
+    """The client at the other end, once it is connected."""
+
+    broker: Broker
+    lane: Lane
+    version: Version | None
+    options: Options
+    counts: Counts
+
+    @property
+    def session(self) -> Session: ...
+    @property
+    def subscriber(self) -> Subscriber: ...
+    def send(self, packet: Packet) -> None: ...
+    def note_error(self, error: FanlightError) -> None: ...

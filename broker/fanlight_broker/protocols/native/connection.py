@@ -1,0 +1,350 @@
+"""One native connection: what a client's frames do. Bytes in through the inbox, bytes out through the outbox.
+
+The loop over what has come, and what all connections do in their lives, is in core/connection.py.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from fanlight_broker import __version__
+from fanlight_broker.core import errors
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.connection import ProtocolConnection, State
+from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.core.subscription import PLAIN, Options, Subscription
+from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of
+from fanlight_broker.protocols.native import frames, lane
+from fanlight_broker.protocols.native.codec import LENGTH, decode
+from fanlight_broker.protocols.native.error_codes import CODES
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.protocols.native.frames import (
+    Credit,
+    Goodbye,
+    Hello,
+    Incoming,
+    Ping,
+    Pong,
+    Replay,
+    Subscribe,
+    Unsubscribe,
+)
+from fanlight_broker.protocols.native.plain_request import plain_request
+from fanlight_broker.protocols.native.refusals import Refusals
+from fanlight_broker.protocols.native.replays import Replays
+from fanlight_broker.protocols.native.state import LEGAL
+from fanlight_broker.wire.fanout import UNLIMITED
+from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
+from fanlight_broker.wire.lane import TOO_LARGE
+
+NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
+
+REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
+
+
+class NativeConnection(ProtocolConnection):
+    """The protocol side of one connection."""
+
+    protocol: Final = "native"
+    log = structlog.stdlib.get_logger("native")
+    lane: lane.Lane
+
+    def __init__(self, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> None:
+        outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
+        # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
+        inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
+        inbox.stranger(inbox.read_max)
+        super().__init__(broker, transport, now, lane.Lane(
+            inbox, outbox, broker.routes, broker.ledger,
+            frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
+        ))
+        self.replays = Replays(broker, outbox)
+        self.refusals = Refusals()
+        self.pinged_at: float | None = None  # by us; an answer is heard later
+        self._hello: Hello | None = None
+        self._pings = 0
+        self._told_held = False
+
+    # -- what has come ----------------------------------------------------------------------------------------------
+
+    def handle(self, now: float) -> None:
+        self._handle(self.lane.frame(), now)
+
+    def publish(self, now: float) -> bool:
+        """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
+        lane, client, publishing = self.lane, self.client, self.broker.publishing
+        assert client is not None
+        number, request = lane.mark, lane.request
+        receipt = None if request is None else partial(self._give_receipt, request)
+        try:
+            if number is not None:
+                self.refusals.check(number)
+            syntax = syntax_of(lane.syntax)
+            if lane.reply is not None:
+                words_of(lane.reply, syntax, self.broker.limits)
+            mark = Mark(client.user, *number) if number is not None else None
+            outcome = publishing.accept(Publication(lane.message, client.subscriber, mark), lane, now, receipt)
+        except errors.FanlightError as error:
+            outcome = Refused(error)
+        match outcome:
+            case Held():
+                return False
+            case Repeated():
+                lane.done()
+            case Refused(error=refusal):
+                lane.done()
+                if number is not None:
+                    self.refusals.add(number, refusal)
+                self._answer(request, refusal)
+        return True
+
+    def _give_receipt(self, request: int, outcome: Accepted | Repeated) -> None:
+        if self.state is State.CONNECTED:
+            repeated = isinstance(outcome, Repeated)
+            routed = outcome.routed if isinstance(outcome, Accepted) else 0
+            self.outbox.write(frames.receipt(request, routed, repeated=repeated))
+            self.broker.ledger.count_receipt()
+
+    def reject(self, event: int) -> None:
+        if event == TOO_LARGE:
+            setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
+            raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
+        self.fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
+
+    @property
+    def refused(self) -> int:
+        return super().refused + self.replays.failed
+
+    @property
+    def things(self) -> tuple[object, ...]:
+        return *super().things, self.replays, self.refusals
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def lost(self, reason: str) -> list[Client]:
+        self.replays.cancel_all()
+        return super().lost(reason)
+
+    def check_silence(self, silence: float, now: float) -> None:
+        """Ping a silent peer, and close the connection of one that stays silent."""
+        most = self.broker.limits.idle_seconds_max
+        if not most:
+            return
+        if silence >= most:
+            self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
+        elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.heard_at):
+            self.pinged_at = self.broker.ledger.awake(now)
+            self._pings += 1
+            self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
+
+    def farewell(self, reason: str, text: str) -> bytes:
+        return frames.goodbye(reason, text)
+
+    def refill(self, now: float) -> None:
+        self.replays.drained()
+
+    def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
+
+    def held(self, held: bool, seconds: float) -> None:
+        # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
+        if self.state is State.CONNECTED and (self._told_held if not held else self.outbox.size < NOTICE_ROOM):
+            self._told_held = held
+            self.outbox.write(frames.held(held, seconds))
+
+    # -- frames -----------------------------------------------------------------------------------------------------
+
+    def _handle(self, body: bytes, now: float) -> None:
+        if self.broker.ledger.ended:
+            self.broker.finish()  # so that ENDED comes before the answers to what was sent later
+        if self.state is State.CONNECTED:
+            plain = plain_request(body)
+            if plain is not None:
+                self._act_plainly(*plain)
+                return
+        values = decode(body)
+        request = request_of(values)
+        try:
+            if values[0] == frames.Type.PUBLISH:
+                raise errors.ProtocolError("PUBLISH before the handshake is done; send HELLO first")
+            if values[0] == frames.Type.REPLAY and self.broker.replay_source is None:
+                request = None  # as for any type that is not known
+                raise errors.Unsupported("this broker keeps no archive, so there is nothing to replay", type=values[0])
+            frame = frames.parse(values)
+            if type(frame) not in LEGAL[self.state]:
+                raise errors.ProtocolError(f"{type(frame).__name__.upper()} is not allowed now")
+            self._act(frame, now)
+        except errors.FanlightError as error:
+            self._answer(request, error)
+
+    def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes, syntax: int) -> None:
+        """SUBSCRIBE and UNSUBSCRIBE with no options but the syntax, of which there may be a million."""
+        assert self.client is not None
+        try:
+            if kind == frames.Type.UNSUBSCRIBE:
+                if number in self.replays:
+                    self.replays.end(request, number)
+                else:
+                    self._unsubscribe(request, number)
+                return
+            self.replays.check_number(number)
+            self.broker.subscribing.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
+            if request is not None:
+                self.outbox.write(frames.ok(request))
+        except errors.FanlightError as error:
+            self._answer(request, error)
+
+    def _act(self, frame: Incoming, now: float) -> None:
+        match frame:
+            case Hello():
+                self._on_hello(frame)
+            case Subscribe():
+                self._on_subscribe(frame)
+            case Replay():
+                self.replays.begin(self.client, frame)
+            case Unsubscribe():
+                self._on_unsubscribe(frame)
+            case Credit():
+                self._on_credit(frame)
+            case Ping():
+                self.outbox.write(frames.pong(frame.token))
+            case Pong():
+                pass  # `receive` has noted that the peer is alive
+            case Goodbye():
+                self.leave(f"the client said goodbye: {frames.shown(frame.reason)}")
+
+    def _on_hello(self, hello: Hello) -> None:
+        if hello.version < frames.VERSION:
+            raise errors.UnsupportedVersion(
+                f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
+            )
+        self.broker.clients.check_names(hello.client, hello.user)
+        self._hello = hello
+        self.verify(hello.user, hello.password)
+
+    def welcome(self, identity: Identity, now: float) -> None:
+        hello, limits = self._hello, self.broker.limits
+        assert hello is not None
+        if hello.slow_policy is not None:
+            self.broker.flow.admit(self.outbox, hello.slow_policy.value)
+        self.client = self.broker.clients.connect(
+            self.outbox, self, now,
+            name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
+            agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
+            format=FORMAT,
+        )
+        self.state = State.CONNECTED
+        self._hello = None  # a password is kept no longer than needed
+        self.lane.frame_max = limits.frame_bytes_max
+        self.lane.open = True
+        self.admit()
+        # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
+        self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4
+        self.outbox.write(
+            frames.welcome(
+                frames.VERSION,
+                {
+                    "server": f"fanlight/{__version__}",
+                    "connection": self.client.number,
+                    "client": self.client.name,
+                    "inbox": self.client.inbox,
+                    "slow_policy": self.outbox.policy,
+                    "idle_seconds": limits.idle_seconds_max,
+                    "features": ["replay", "marks"] if self.broker.replay_source is not None else ["marks"],
+                    "limits": {
+                        "frame_bytes": limits.frame_bytes_max,
+                        "topic_bytes": limits.topic_bytes_max,
+                        "topic_words": limits.topic_words_max,
+                        "subscriptions": limits.subscriptions_per_client_max,
+                        "pending_messages": limits.pending_messages_max,
+                        "outbox_bytes": limits.outbox_bytes_max,
+                    },
+                },
+            )
+        )
+
+    def _on_subscribe(self, frame: Subscribe) -> None:
+        assert self.client is not None
+        self.replays.check_number(frame.subscription)
+        if frame.after == 0:
+            raise errors.ProtocolError("SUBSCRIBE option after must be 1 or more; leave it out for no end")
+        self.broker.subscribing.subscribe(
+            self.client, frame.subscription, frame.filter, syntax_of(frame.syntax),
+            Options(
+                group=frame.group,
+                no_echo=frame.no_echo,
+                credit=UNLIMITED if frame.credit is None else frame.credit,
+                waiting_max=frame.pending_messages,
+                after=UNLIMITED if frame.after is None else frame.after,
+            ),
+        )
+        if frame.request is not None:
+            self.outbox.write(frames.ok(frame.request))
+
+    def _on_unsubscribe(self, frame: Unsubscribe) -> None:
+        if frame.subscription in self.replays:
+            self.replays.end(frame.request, frame.subscription, frame.after)
+        elif frame.after:
+            assert self.client is not None
+            subscription = self.broker.subscribing.find(self.client, frame.subscription)
+            if subscription.end_after(frame.after):
+                subscription.end()
+            if frame.request is not None:
+                self.outbox.write(frames.ok(frame.request))
+        else:
+            self._unsubscribe(frame.request, frame.subscription)
+
+    def _unsubscribe(self, request: int | None, number: int) -> None:
+        assert self.client is not None
+        subscription = self.broker.subscribing.unsubscribe(self.client, number)
+        if request is not None:
+            result = {"delivered": subscription.delivered, "dropped": subscription.dropped}
+            self.outbox.write(frames.ok(request, result))
+        self.outbox.evicted.pop(number, None)
+
+    def _on_credit(self, frame: Credit) -> None:
+        assert self.client is not None
+        if frame.subscription in self.replays:
+            raise errors.NoSuchSubscription(frame.subscription)  # not yet
+        subscription = self.broker.subscribing.find(self.client, frame.subscription)
+        try:
+            subscription.grant(frame.messages)
+        except ValueError as error:
+            # The one protocol_error that leaves the connection open (section 6).
+            self._refused += 1
+            self.outbox.write(frames.error(None, "protocol_error", str(error), {"subscription": frame.subscription}))
+
+    # -- trouble ----------------------------------------------------------------------------------------------------
+
+    def _answer(self, request: int | None, error: errors.FanlightError) -> None:
+        """Refuse one request; close the connection if the error is of that kind."""
+        code = CODES[type(error)]
+        if code.closes or self.client is None:
+            self.fail(error, request)
+            return
+        self.note_refusal(code.name, error.text)
+        self.outbox.write(frames.error(request, code.name, error.text, error.details))
+
+    def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
+        """Tell the peer what was wrong and close."""
+        if self.state is State.CLOSED:
+            return
+        code = CODES[type(error)]
+        self.note_failure(code.name, error.text)
+        self.outbox.write(frames.error(request, code.name, error.text, error.details))
+        self.say_goodbye(code.name, error.text)
+
+
+def request_of(values: list[Any]) -> int | None:
+    """The request that an answer to this frame names, if it is of a type that has one and it is sound."""
+    if values[0] in REQUESTS and len(values) > 1:
+        request = values[1]
+        if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= frames.U32_MAX:
+            return request
+    return None

@@ -1,0 +1,9 @@
+from typing import Any
+
+from fanlight_broker.wire.message import Format, Message
+
+class MessageFormat(Format):
+    def read(self, message: Message) -> Any: ...
+    def write(self, content: Any) -> Message | None: ...
+
+FORMAT: MessageFormat

@@ -1,0 +1,362 @@
+"""The frames that clients send, as typed values; and those the broker sends, as functions to bytes (section 3).
+
+A field left out and a nil field are the same. Fields behind those known are ignored. PUBLISH and MESSAGE are not here:
+the compiled lane handles them (lane.pyx).
+"""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+import msgpack  # type: ignore[import-untyped]
+
+from fanlight_broker.core.errors import ProtocolError, Unsupported
+from fanlight_broker.core.limits import SlowPolicy
+from fanlight_broker.protocols.native.codec import LENGTH, encode
+from fanlight_broker.wire.message import Message
+
+VERSION: Final = 1
+NAME_BYTES_MAX: Final = 64
+GROUP_BYTES_MAX: Final = 255
+U32_MAX: Final = 2**32 - 1
+U64_MAX: Final = 2**64 - 1
+TOPICS: Final = msgpack.Packer(use_bin_type=True)  # for the one thread that reads for replays, and for no other
+REPLAYED_HEAD: Final = struct.Struct(">I3sI")  # length; header, type and form of the number; subscription
+REPLAYED_TAIL: Final = struct.Struct(">3sBQBQ")  # headers, syntax and reply; offset; timestamp
+REPLAYED_MARK: Final = b"\x99\x04\xce"
+REPLAYED_FIELDS: Final = 9  # of a MESSAGE that is replayed, its type included
+
+
+class Type(IntEnum):
+    HELLO = 1
+    WELCOME = 2
+    PUBLISH = 3
+    MESSAGE = 4
+    RECEIPT = 5
+    SUBSCRIBE = 6
+    OK = 7
+    UNSUBSCRIBE = 8
+    ENDED = 9
+    CREDIT = 10
+    PING = 11
+    PONG = 12
+    ERROR = 13
+    GOODBYE = 14
+    HELD = 15
+    REPLAY = 48
+    REPLAY_END = 49
+
+
+# Options of SUBSCRIBE that belong to acknowledged delivery (section 8): to ignore them would be to break a promise.
+RESERVED_OPTIONS: Final = frozenset({"consumer", "durable", "ack", "ack_wait", "deliver_from"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    version: int
+    client: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    agent: str = ""
+    slow_policy: SlowPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    request: int | None
+    subscription: int
+    filter: bytes
+    syntax: int | None
+    group: str | None
+    no_echo: bool
+    credit: int | None
+    pending_messages: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    request: int | None
+    subscription: int
+    filter: bytes
+    syntax: int | None
+    offset: int | None
+    epoch: int | None
+    since: int | None
+    end: int | None
+    past_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    request: int | None
+    subscription: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    subscription: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    token: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    token: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    reason: str
+
+
+Incoming = Hello | Subscribe | Replay | Unsubscribe | Credit | Ping | Pong | Goodbye
+
+
+class Fields:
+    """The fields of one frame, taken by position or name with their types checked."""
+
+    def __init__(self, name: str, values: Sequence[Any]) -> None:
+        self.name = name
+        self._values = values
+
+    def at(self, position: int) -> Any:
+        """The field at a position behind the type, None if it is left out."""
+        return self._values[position + 1] if position + 1 < len(self._values) else None
+
+    def number(self, position: int, what: str, most: int = U32_MAX) -> int:
+        value = self.number_or_none(position, what, most)
+        if value is None:
+            raise ProtocolError(f"{self.name} without {what}")
+        return value
+
+    def number_or_none(self, position: int, what: str, most: int = U32_MAX) -> int | None:
+        return check_number(f"{self.name} {what}", self.at(position), most)
+
+    def topic(self, position: int, what: str) -> bytes:
+        value = self.at(position)
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, bytes):
+            return value
+        raise ProtocolError(f"{self.name} {what} must be a str, or a bin if it is not UTF-8; got {shown(value)}")
+
+    def options(self, position: int) -> "Options":
+        value = self.at(position)
+        if value is None:
+            return Options(self.name, {})
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise ProtocolError(f"{self.name} options must be a map with str keys; got {shown(value)}")
+        return Options(self.name, value)
+
+
+class Options:
+    """An option map: keys that are not asked for are ignored."""
+
+    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
+        self.name = name
+        self._values = values
+
+    def __contains__(self, key: str) -> bool:
+        return self._values.get(key) is not None
+
+    def number(self, key: str, most: int = U32_MAX) -> int | None:
+        return check_number(f"{self.name} option {key}", self._values.get(key), most)
+
+    def flag(self, key: str) -> bool:
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise ProtocolError(f"{self.name} option {key} must be a boolean; got {shown(value)}")
+        return bool(value)
+
+    def text(self, key: str, most: int | None = None) -> str | None:
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise ProtocolError(f"{self.name} option {key} must be a str; got {shown(value)}")
+        if value is not None and most is not None and len(value.encode()) > most:
+            raise ProtocolError(f"{self.name} option {key} is {len(value.encode())} bytes; at most {most}")
+        return value
+
+
+def check_number(what: str, value: Any, most: int) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ProtocolError(f"{what} must be an integer from 0 to {most}; got {shown(value)}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A peer's value for an error text, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def parse(values: Sequence[Any]) -> Incoming:
+    """A client's frame other than PUBLISH. Raises ProtocolError, or Unsupported for an unknown type or option."""
+    kind = values[0]
+    parser = PARSERS.get(kind)
+    if kind in BROKERS_OWN:
+        raise ProtocolError(f"{Type(kind).name} is sent by brokers only")
+    if parser is None:
+        known = ", ".join(f"{known} ({Type(known).name})" for known in PARSERS)
+        raise Unsupported(f"frame type {kind}; this broker takes 3 (PUBLISH), {known}", type=kind)
+    return parser(Fields(Type(kind).name, values))
+
+
+def parse_hello(fields: Fields) -> Hello:
+    options = fields.options(1)
+    policy = options.text("slow_policy")
+    if policy is not None and policy not in set(SlowPolicy):
+        raise ProtocolError(f"HELLO slow_policy {shown(policy)}; it is one of {', '.join(SlowPolicy)}")
+    return Hello(
+        version=fields.number(0, "version"),
+        client=options.text("client", NAME_BYTES_MAX),
+        user=options.text("user"),
+        password=options.text("password"),
+        agent=options.text("agent", NAME_BYTES_MAX) or "",
+        slow_policy=SlowPolicy(policy) if policy is not None else None,
+    )
+
+
+def parse_subscribe(fields: Fields) -> Subscribe:
+    options = fields.options(3)
+    for key in RESERVED_OPTIONS:
+        if key in options:
+            raise Unsupported(f"SUBSCRIBE option {key}: acknowledged delivery comes in a later version", option=key)
+    group = options.text("group", GROUP_BYTES_MAX)
+    if group == "":
+        raise ProtocolError("SUBSCRIBE option group must not be empty; leave it out for no group")
+    return Subscribe(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        filter=fields.topic(2, "filter"),
+        syntax=options.number("syntax"),
+        group=group,
+        no_echo=options.flag("no_echo"),
+        credit=options.number("credit"),
+        pending_messages=options.number("pending_messages"),
+        after=options.number("after", U64_MAX),
+    )
+
+
+def parse_replay(fields: Fields) -> Replay:
+    options = fields.options(3)
+    offset, since = options.number("offset", U64_MAX), options.number("since", U64_MAX)
+    if offset is not None and since is not None:
+        raise ProtocolError("REPLAY options offset and since: give one of them, or neither")
+    return Replay(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        filter=fields.topic(2, "filter"),
+        syntax=options.number("syntax"),
+        offset=offset,
+        epoch=options.number("epoch"),
+        since=since,
+        end=options.number("end", U64_MAX),
+        past_only=options.flag("past_only"),
+    )
+
+
+def parse_unsubscribe(fields: Fields) -> Unsubscribe:
+    return Unsubscribe(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        after=fields.number_or_none(2, "after", U64_MAX) or 0,
+    )
+
+
+def parse_credit(fields: Fields) -> Credit:
+    return Credit(fields.number(0, "subscription"), fields.number(1, "messages"))
+
+
+def parse_goodbye(fields: Fields) -> Goodbye:
+    reason = fields.at(0)
+    if not isinstance(reason, str):
+        raise ProtocolError(f"GOODBYE reason must be a str; got {shown(reason)}")
+    return Goodbye(reason)
+
+
+PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
+    Type.HELLO: parse_hello,
+    Type.SUBSCRIBE: parse_subscribe,
+    Type.REPLAY: parse_replay,
+    Type.UNSUBSCRIBE: parse_unsubscribe,
+    Type.CREDIT: parse_credit,
+    Type.PING: lambda fields: Ping(fields.number_or_none(0, "token")),
+    Type.PONG: lambda fields: Pong(fields.number_or_none(0, "token")),
+    Type.GOODBYE: parse_goodbye,
+}
+BROKERS_OWN: Final = frozenset(Type) - frozenset(PARSERS) - {Type.PUBLISH}
+
+
+def welcome(version: int, info: Mapping[str, Any]) -> bytes:
+    return encode(Type.WELCOME, version, info)
+
+
+def ok(request: int, result: Mapping[str, Any] | None = None) -> bytes:
+    return encode(Type.OK, request) if result is None else encode(Type.OK, request, result)
+
+
+def receipt(request: int, routed: int, *, repeated: bool = False) -> bytes:
+    return encode(Type.RECEIPT, request, routed, None, True) if repeated else encode(Type.RECEIPT, request, routed)
+
+
+def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes:
+    return encode(Type.ENDED, subscription, reason, delivered, dropped)
+
+
+def replay_end(subscription: int, offset: int, epoch: int) -> bytes:
+    return encode(Type.REPLAY_END, subscription, offset, epoch)
+
+
+def replayed_plainly(
+    subscription: int, topic: bytes, syntax: int, payload: bytes, offset: int, timestamp: int
+) -> bytes:
+    """`replayed`, of a message without headers or reply topic."""
+    packed = TOPICS.pack(topic.decode())  # the archive's topics are UTF-8
+    size = len(payload)
+    if size < 1 << 8:
+        kind = b"\xc4" + size.to_bytes(1)
+    else:
+        kind = b"\xc5" + size.to_bytes(2) if size < 1 << 16 else b"\xc6" + size.to_bytes(4)
+    head = REPLAYED_HEAD.pack(7 + len(packed) + len(kind) + size + 21, REPLAYED_MARK, subscription)
+    return b"".join(
+        (head, packed, kind, payload, REPLAYED_TAIL.pack(b"\xc0\x01\xc0" if syntax else b"\xc0\xc0\xc0",
+         0xCF, offset, 0xCF, timestamp))
+    )
+
+
+def replayed(subscription: int, message: Message, offset: int, timestamp: int) -> bytes:
+    """MESSAGE as in section 3.4, with the fields that only a replayed one has (3.7)."""
+    fields = message.fields + b"\xc0" * (REPLAYED_FIELDS - 2 - message.mark)
+    fields += b"\xcf" + offset.to_bytes(8) + b"\xcf" + timestamp.to_bytes(8)
+    head = bytes((0x90 | REPLAYED_FIELDS, Type.MESSAGE, 0xCE)) + subscription.to_bytes(4)
+    return LENGTH.pack(len(head) + len(fields)) + head + fields
+
+
+def ping(token: int) -> bytes:
+    return encode(Type.PING, token)
+
+
+def pong(token: int | None) -> bytes:
+    return encode(Type.PONG, token)
+
+
+def held(held: bool, seconds: float) -> bytes:
+    return encode(Type.HELD, True) if held else encode(Type.HELD, False, seconds)
+
+
+def error(request: int | None, code: str, text: str, details: Mapping[str, Any] | None = None) -> bytes:
+    return encode(Type.ERROR, request, code, text, details or None)
+
+
+def goodbye(reason: str, text: str) -> bytes:
+    return encode(Type.GOODBYE, reason, text)

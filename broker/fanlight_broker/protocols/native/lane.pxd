@@ -1,0 +1,48 @@
+# The compiled half of a native connection: finds the frames in what arrived, and takes each PUBLISH to the outboxes.
+#
+#   Inbox.data   [ frame ][ PUBLISH ][ PUBLISH ][ SUBSCRIBE ][ PUB..
+#                  |        |  route known: fan_out, here and now
+#                  |        |  route unknown, reply topic or mark: Python looks at it, then calls `forward`
+#                  +--------+----------------------> everything else: Python decodes and decides
+#
+# A PUBLISH becomes a MESSAGE by a new head; the tail (topic, payload, headers, syntax, reply) is copied as it came:
+#
+#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | mark, unknown fields
+#   MESSAGE   N | 9x 04 | ce number(u32) | topic payload headers syntax reply |
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from fanlight_broker.wire.lane cimport Lane as AnyLane
+from fanlight_broker.wire.msgpack cimport Cursor, Fault
+
+cdef struct Publish:
+    bint wants_receipt
+    uint32_t request
+    uint64_t syntax
+    const unsigned char* topic
+    Py_ssize_t topic_size
+    const unsigned char* payload
+    Py_ssize_t payload_size
+    const unsigned char* reply      # NULL if there is none
+    Py_ssize_t reply_size
+    const unsigned char* producer   # of its mark, NULL if it has none
+    Py_ssize_t producer_size
+    uint64_t batch, sequence        # of its mark
+    bint special                    # it has a reply topic or a mark: Python looks at it
+    const unsigned char* tail       # from the topic's header to the end of the last field that is passed on
+    Py_ssize_t tail_size
+    uint32_t fields                 # of the array, type included, those behind reply not
+    uint32_t at                     # the field that is being looked at: the one at fault, if one is
+
+@cython.final
+cdef class Lane(AnyLane):
+    cdef:
+        readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
+        Publish publish
+
+    cdef int check_frame(self) except -1
+    cdef int report_publish(self, int fault) except -1
+    cdef Fault parse_publish(self, Cursor* cursor) noexcept
+    cdef int set_message(self) noexcept
+    cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1

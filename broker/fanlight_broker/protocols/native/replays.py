@@ -1,0 +1,104 @@
+"""The replays of one connection, by the numbers that the client chose: REPLAY and what is answered (section 3.7).
+
+A number belongs to its replay until that has gone live, and to an ordinary subscription from then on.
+"""
+
+from fanlight_broker.core import errors
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.client import Client
+from fanlight_broker.core.content import Content
+from fanlight_broker.core.replay import Part, Replay, Wanted
+from fanlight_broker.core.topics import syntax_of
+from fanlight_broker.protocols.native import convert, frames
+from fanlight_broker.protocols.native.error_codes import CODES
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.outbox import Outbox
+
+
+class Replays:
+    """`core.replay.Listener`."""
+
+    def __init__(self, broker: Broker, outbox: Outbox) -> None:
+        self.failed = 0  # of those that were asked for
+        self._broker = broker
+        self._outbox = outbox
+        self._running: dict[int, tuple[Replay, int | None]] = {}  # by number; with the request to answer
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._running
+
+    def check_number(self, number: int) -> None:
+        """Raises SubscriptionInUse if it is a replay's."""
+        if number in self._running:
+            raise errors.SubscriptionInUse(number)
+
+    def begin(self, client: Client | None, frame: frames.Replay) -> None:
+        """REPLAY. It is answered when the first of it is there. Raises the errors of SUBSCRIBE."""
+        broker, number = self._broker, frame.subscription
+        assert client is not None
+        assert broker.replay_source is not None
+        self.check_number(number)
+        if client.subscriptions.numbered(number) is not None:
+            raise errors.SubscriptionInUse(number)
+        wanted = Wanted(
+            frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,
+            end=frame.end, live=not frame.past_only and frame.end is None,
+        )
+
+        def encode(
+            offset: int, timestamp: int, topic: bytes, syntax: int, payload: bytes, content: Content | None
+        ) -> bytes:
+            if content is None:  # as are most, at a sixth of the time
+                return frames.replayed_plainly(number, topic, syntax, payload, offset, timestamp)
+            message = convert.write(FORMAT, content)
+            assert message is not None  # there is nothing that a native one could not say
+            return frames.replayed(number, message, offset, timestamp)
+
+        replay = Replay(
+            broker.subscribing, broker.flow, broker.replay_source, client, self, number, wanted, encode
+        )
+        self._running[number] = (replay, frame.request)
+        replay.start()
+
+    def end(self, request: int | None, number: int, after: int = 0) -> None:
+        """UNSUBSCRIBE of one that has not gone live."""
+        if after:
+            raise errors.Unsupported("UNSUBSCRIBE with after: the replay has not gone live yet", option="after")
+        replay, _ = self._running.pop(number)
+        replay.cancel()
+        if request is not None:
+            result = {"delivered": replay.delivered, "dropped": 0}
+            self._outbox.write(frames.ok(request, result))
+
+    def drained(self) -> None:
+        for replay, _ in list(self._running.values()):
+            replay.drained()
+
+    def cancel_all(self) -> None:
+        for replay, _ in self._running.values():
+            replay.cancel()
+        self._running.clear()
+
+    # -- core.replay.Listener ---------------------------------------------------------------------------------------
+
+    def replay_begun(self, replay: Replay, part: Part) -> None:
+        _, request = self._running[replay.number]
+        if request is not None:
+            kept = part.kept._asdict() if part.kept is not None else {}
+            self._outbox.write(frames.ok(request, {"epoch": part.epoch, **kept}))
+
+    def replay_ended(self, replay: Replay, part: Part) -> None:
+        outbox = self._outbox
+        del self._running[replay.number]
+        outbox.write(frames.replay_end(replay.number, part.offset, part.epoch))
+        if not replay.wanted.live:
+            outbox.write(frames.ended(replay.number, "end", replay.delivered, 0))
+
+    def replay_failed(self, replay: Replay, error: errors.FanlightError) -> None:
+        outbox, code = self._outbox, CODES[type(error)].name
+        _, request = self._running.pop(replay.number)
+        self.failed += 1
+        if not replay.begun and request is not None:
+            outbox.write(frames.error(request, code, error.text, error.details))
+        else:
+            outbox.write(frames.ended(replay.number, code, replay.delivered, 0))

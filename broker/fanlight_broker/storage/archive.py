@@ -1,0 +1,312 @@
+"""The archive, as the loop has it: a tap on the routes, the scribe behind it, and receipts that wait for both.
+
+    fan_out --> wire.Tap --full, or batch_seconds--> Scribe.inbox
+                  ^                                      |
+                  '-- memory is free <-- `_heard` <------' Progress (call_soon_threadsafe)
+                                            '--> acknowledgements that waited, publishers that were held back
+
+`ports.Store`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in the
+archive. The tap's bound is the bound of everything here: who wants an acknowledgement is held back while it is full.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import structlog
+
+from fanlight_archive import Writer
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.limits import Durability, Limits
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.measures import Family
+from fanlight_broker.core.ports import View
+from fanlight_broker.core.recording import Recording
+from fanlight_broker.core.replay import Encode, Reading, Wanted
+from fanlight_broker.storage.noted import Noted, octets_of
+from fanlight_broker.storage.replays import Replays
+from fanlight_broker.storage.scribe import Load, Progress, Scribe
+from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.tap import Columns, Tap
+
+log: Final = structlog.stdlib.get_logger("archive")
+
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # written together: large payloads make small batches
+MARKS_BYTES_MAX: Final = 512 * 1024  # written together: half of what a batch's metadata may be
+WAITING_MAX: Final = 100_000  # acknowledgements that wait: some 100 bytes each
+
+COUNTERS: Final[Mapping[str, str]] = {
+    "archive_messages": "Messages written to the archive",
+    "archive_dropped": "Messages not archived because the buffer was full",
+    "archive_unspellable": "Messages not archived because their topic is not UTF-8",
+    "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full to the end",
+    "archive_segments_removed": "Segments removed by retention",
+    "archive_replayed": "Messages replayed from the archive",
+    "archive_held_back": "Times that publishers were held back until the archive had room",
+}
+GAUGES: Final[Mapping[str, str]] = {
+    "archive_healthy": "1 while messages get to the disk, 0 while they do not",
+    "archive_buffer_bytes": "Messages on their way to the archive",
+    "archive_waiting_receipts": "Receipts and acknowledgements that wait for the archive",
+    "archive_replays": "Replays that have not gone live",
+    "archive_start": "The oldest offset in the archive",
+    "archive_end": "The next offset",
+    "archive_epoch": "The epoch of offsets",
+    "archive_bytes": "What all segments take",
+    "archive_segments": "Segments, the open one included",
+}
+
+
+class Loop(Protocol):
+    """What is asked of an event loop."""
+
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    folder: Path
+    filters: tuple[tuple[bytes, str], ...]  # (text, syntax)
+    durability: Durability
+    sync_seconds: float
+    receipts: bool
+
+
+class Archive:
+    """The archive of one broker. It has opened its folder when it is made: raises what `archive.Writer` does.
+
+    clock  seconds, the same that `now` is from everywhere
+    """
+
+    counted, gauged = COUNTERS, GAUGES
+
+    def __init__(
+        self, options: Options, writer: Writer, loop: Loop, clock: Callable[[], float], flow: Flow,
+        limits: Callable[[], Limits],
+    ) -> None:
+        self.options = options
+        self.durable = options.receipts
+        self.held_back = 0
+        self.state = Progress()
+        self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
+        present = limits()
+        self.tap = Tap(
+            rows_max=present.archive_batch_messages_max, bytes_max=present.archive_buffer_bytes_max,
+            batch_bytes_max=BATCH_BYTES_MAX, begun=self._begun, full=self._full,
+        )
+        self.recording = Recording(self.tap, options.filters)
+        self.scribe = Scribe(
+            writer, lambda progress: loop.call_soon_threadsafe(self._heard, progress),
+            durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
+        )
+        self.state = self.scribe.progress()
+        self.replays = Replays(options.folder, loop)
+        self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, who wants to know its offset)
+        self.kept = [Mark(*row) for row in writer.marks]  # when it was opened
+        self._noted = Noted()
+        self._timer: Any = None
+        self._marks_timer: Any = None
+        self._hurrying = False
+        self._handed = 0  # messages of the tap that were given to the scribe
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (sequence, acknowledgement)
+        # Nobody's outbox, and in no ledger: only what publishers wait at.
+        self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
+        recovered = writer.recovered
+        log.info(
+            "archive_opened", folder=str(options.folder), epoch=writer.epoch, start=writer.start, end=writer.end,
+            durability=options.durability.value, receipts=options.receipts, marks=len(self.kept),
+        )
+        for sentence in recovered.sentences():
+            if recovered.created:
+                log.info("archive_created", what=sentence)
+            else:
+                log.warning("archive_recovered", what=sentence)
+
+    def start(self) -> None:
+        self.scribe.start()
+
+    def stop(self) -> None:
+        """Have all written that was taken, and close the archive; `unwritten` says what is not in it.
+
+        Blocks; not for the loop's thread.
+        """
+        self.replays.stop()
+        self._hand_over_marks()
+        self.scribe.inbox.put(None)
+        self.scribe.join()
+
+    @property
+    def unwritten(self) -> int:
+        """Messages that were taken and are not in the archive, when it was stopped."""
+        return self.scribe.unwritten.messages
+
+    # -- ports.Store --------------------------------------------------------------------------------------------------
+
+    def commit(self, then: Callable[[], None]) -> None:
+        if not self._waiting and self.state.sequence == self.tap.taken:
+            then()
+            return
+        self._waiting.append((self.tap.taken, then))
+        self._hurry()
+
+    def note(self, mark: Mark, route: Route) -> None:
+        if self._noted.octets >= MARKS_BYTES_MAX:
+            self._hand_over_marks()
+        self._noted.note(mark, self.tap.taken + (route.tap is not None))
+        if self._marks_timer is None:
+            self._marks_timer = self._loop.call_later(self.options.sync_seconds, self._marks_due)
+
+    def take_back(self) -> None:
+        self._noted.take_back()
+
+    def blocker(self, route: Route) -> Outbox | None:
+        if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
+            return None
+        if not self._gate.pausing:
+            self.held_back += 1
+            self._gate.hold_publishers()
+            self.tap.flush()
+        return self._gate
+
+    # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
+
+    def read(self, wanted: Wanted, encode: Encode) -> Reading:
+        most = self._limits().archive_replays_max
+        if self.replays.running >= most:
+            raise LimitExceeded("too many replays at once", "archive_replays_max", most)
+        return self.replays.read(wanted, encode)
+
+    def mark(self, then: Callable[[int], None]) -> None:
+        # A batch ends here: the scribe says at which offset.
+        self.tap.flush()
+        if not self._marks and self.state.written == self.tap.taken:
+            self._loop.call_soon(then, self.state.end)
+        else:
+            self._marks.append((self.tap.taken, then))
+
+    # -- the tap ------------------------------------------------------------------------------------------------------
+
+    def _begun(self) -> None:
+        self.tap.utc = time.time() - self._clock()
+        self._timer = self._loop.call_later(self._limits().archive_batch_seconds_max, self._due)
+
+    def _hurry(self) -> None:
+        """Somebody waits: hand over what there is as soon as the scribe has nothing else to do.
+
+        So a batch is what came while the one before was written, and a receipt waits for two of them at most.
+        """
+        if self.tap.batch is not None and not self._hurrying and self._handed == self.state.written:
+            self._hurrying = True
+            self._loop.call_soon(self._hurried)
+
+    def _hurried(self) -> None:
+        self._hurrying = False
+        self.tap.flush()
+
+    def _due(self) -> None:
+        self._timer = None
+        self.tap.flush()
+
+    def _full(self, columns: Columns) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._handed = columns.end
+        self._hand_over(columns, self._noted.take(columns.end))
+
+    def _hand_over(self, columns: Columns | None, marks: tuple[Mark, ...]) -> None:
+        octets = sum(octets_of(mark) for mark in marks)
+        self.tap.settle(-octets)  # they are in the same bound, until they are written
+        self.scribe.inbox.put(Load(columns, marks, octets + (columns.octets if columns is not None else 0)))
+
+    def _hand_over_marks(self) -> None:
+        """With a batch if there is one, or alone."""
+        self.tap.flush()
+        if marks := self._noted.take_all():
+            self._hand_over(None, marks)
+
+    def _marks_due(self) -> None:
+        """Those that no batch has taken along: of topics that are not archived."""
+        self._marks_timer = None
+        self._hand_over_marks()
+
+    # -- the scribe ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, progress: Progress) -> None:
+        before, self.state = self.state, progress
+        self.tap.settle(progress.octets)
+        if progress.trouble != before.trouble:
+            if progress.trouble is not None:
+                log.error("archive_unwell", reason=progress.trouble, advice="messages are routed and not archived")
+            else:
+                log.info("archive_well", end=progress.end)
+        if progress.epoch != before.epoch:
+            log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
+        while self._marks and self._marks[0][0] <= progress.written:
+            self._marks.popleft()[1](progress.end)
+        while self._waiting and self._waiting[0][0] <= progress.sequence:
+            self._waiting.popleft()[1]()
+        if self._waiting:
+            self._hurry()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Publishers may go on when there is room for half of all."""
+        if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * len(self._waiting) > WAITING_MAX:
+            return
+        self._gate.drained()
+        for client in self._flow.drained(self._gate, self._clock()):
+            self._loop.call_soon(client.connection.unblocked)
+
+    # -- to be looked at ----------------------------------------------------------------------------------------------
+
+    @property
+    def trouble(self) -> str | None:
+        return self.state.trouble
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "archive_messages": self.state.messages,
+            "archive_dropped": self.tap.dropped,
+            "archive_unspellable": self.tap.unspellable,
+            "archive_lost": self.state.lost,
+            "archive_segments_removed": self.state.removed,
+            "archive_replayed": self.replays.messages,
+            "archive_held_back": self.held_back,
+        }
+
+    def gauges(self) -> dict[str, float]:
+        state = self.state
+        return {
+            "archive_healthy": float(state.trouble is None),
+            "archive_buffer_bytes": self.tap.bytes,
+            "archive_waiting_receipts": len(self._waiting),
+            "archive_replays": self.replays.running,
+            "archive_start": state.start,
+            "archive_end": state.end,
+            "archive_epoch": state.epoch,
+            "archive_bytes": state.size,
+            "archive_segments": state.segments,
+        }
+
+    def families(self) -> list[Family]:
+        return [self.scribe.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
+
+    def view(self) -> View:
+        """All of it, for /archive."""
+        return {
+            "folder": str(self.options.folder),
+            "filters": [{"filter": text.decode(), "syntax": syntax} for text, syntax in self.options.filters],
+            "durability": self.options.durability.value, "receipts": self.options.receipts,
+            "trouble": self.trouble, **self.counters(), **self.gauges(),
+        }  # fmt: skip

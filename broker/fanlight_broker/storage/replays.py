@@ -1,0 +1,235 @@
+"""Replays: the archive read for clients, by a thread of its own, a part at a time.
+
+A part is some 32 KiB of whole frames, made by the protocol's `encode` in the thread: reading, filtering and encoding
+take nothing of the loop but the GIL, which the thread gives back every few milliseconds. A replay asks for its next
+part when the one before is out, so what is read ahead is one batch for each. A part also ends, with less or nothing in
+it, when it has looked at so many batches: a filter that matches little holds up neither other replays nor a stop.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import structlog
+
+from fanlight_archive import Archive as Reader
+from fanlight_archive import ArchiveError, Gone, Loss, Missing
+from fanlight_archive.arrow import pa, pc
+from fanlight_broker.core.content import Content
+from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
+from fanlight_broker.core.recording import Selection
+from fanlight_broker.core.replay import Encode, Kept, Part, Wanted
+from fanlight_broker.core.topics import SYNTAXES
+
+log: Final = structlog.stdlib.get_logger("archive")
+
+BATCHES_MAX: Final = 32  # looked at for a part
+PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: a client that is replayed to can still ask
+NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
+ROWS: Final = 256  # made into Python objects together
+ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
+                 "correlation")  # fmt: skip
+
+
+class Loop(Protocol):
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any) -> Any: ...
+
+
+class Replays:
+    def __init__(self, folder: Path, loop: Loop) -> None:
+        self.folder, self.loop = folder, loop
+        self.running = 0
+        self.messages = 0
+        self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+
+    def read(self, wanted: Wanted, encode: Encode) -> "Reading":
+        return Reading(self, wanted, encode)
+
+    def stop(self) -> None:
+        self.threads.shutdown(wait=True, cancel_futures=True)
+
+
+class Reading:
+    """`core.replay.Reading`."""
+
+    def __init__(self, replays: Replays, wanted: Wanted, encode: Encode) -> None:
+        self._replays, self._wanted, self._encode = replays, wanted, encode
+        self._selection = Selection([(wanted.filter, wanted.syntax)])
+        self._reader: Reader | None = None
+        self._batches: Iterator[Any] | None = None
+        self._frames: Iterator[tuple[int, bytes]] | None = None  # of the present batch
+        self._until = 0  # where those end
+        self._next = 0  # offset of what comes next
+        self._epoch = 0  # of that offset
+        self._kept: Kept | None = None  # of the part that is gathered, if it is the first
+        self._gone: Gone | None = None  # behind the part that was given out last
+        self._closed = False
+        replays.running += 1
+
+    def ask(self, end: int | None, then: Callable[[Part], None]) -> None:
+        self._replays.threads.submit(self._part, end, then)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._replays.running -= 1
+            self._replays.threads.submit(self._let_go)  # behind what it is at, if it is
+
+    # -- in the thread ------------------------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        self._batches = self._frames = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _part(self, end: int | None, then: Callable[[Part], None]) -> None:
+        if self._closed:
+            return
+        try:
+            part = self._gather(end)
+        except Gone as error:
+            part = Part(error=MessagesGone(str(error), first=error.first, end=error.end))
+        except FanlightError as error:
+            part = Part(error=error)
+        except (ArchiveError, OSError) as error:
+            part = Part(error=ReplayFailed(f"the archive cannot be read: {error}"))
+        except Exception as error:  # whatever it is, somebody waits for an answer
+            log.exception("replay_failed", wanted=self._wanted)
+            part = Part(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
+        part, self._kept = part._replace(kept=self._kept), None
+        self._replays.messages += part.messages
+        self._replays.loop.call_soon_threadsafe(then, part)
+
+    def _gather(self, end: int | None) -> Part:
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = Reader(self._replays.folder)
+            self._next, self._epoch = self._first(reader), reader.epoch
+            self._kept = Kept(reader.id, reader.start, reader.end, self._next)
+        if self._gone is not None:
+            raise self._gone
+        octets: list[bytes] = []
+        try:
+            return self._filled(reader, end, octets)
+        except Gone as error:
+            if not octets:
+                raise
+            self._gone = error  # first what is before it
+            return Part(b"".join(octets), len(octets), self._next, self._epoch)
+
+    def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> Part:
+        size = looked_at = 0
+        while True:
+            if self._frames is None and self._batches is None:
+                reader.refresh()
+                if reader.epoch != self._epoch:
+                    reader.check(self._epoch, self._next)  # what was read may have been taken back
+                    self._epoch = reader.epoch
+                until = reader.end if end is None else min(end, reader.end)
+                if self._next >= until:
+                    return Part(b"".join(octets), len(octets), self._next, reader.epoch, True)
+                self._batches, self._until = reader.read(self._next, until, lost=self._lost), until
+            if self._frames is None:
+                assert self._batches is not None
+                batch = next(self._batches, None)
+                if batch is None:
+                    self._batches, self._next = None, self._until  # offsets without a message are passed over
+                    continue
+                looked_at += 1
+                self._frames = self._rows(batch)
+            for offset, frame in self._frames:
+                self._next = offset + 1
+                octets.append(frame)
+                size += len(frame)
+                if size >= PART_BYTES:
+                    return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+            self._frames = None
+            if looked_at >= BATCHES_MAX:
+                return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+
+    def _lost(self, loss: Loss) -> None:
+        """Messages in the middle are missing: an error to whoever keeps positions, passed over for all others."""
+        if self._wanted.epoch is not None or not isinstance(loss.error, Missing):
+            raise loss.error
+        log.warning("replay_passed_over", first=loss.first, end=loss.end, reason=str(loss.error))
+
+    def _first(self, reader: Reader) -> int:
+        wanted = self._wanted
+        if wanted.offset is not None:
+            reader.check(reader.epoch if wanted.epoch is None else wanted.epoch, wanted.offset)
+            if wanted.offset < reader.start:
+                raise Gone(wanted.offset, reader.start, "retention has removed them")
+            return wanted.offset
+        if wanted.since is not None:
+            return reader.offset_at(wanted.since)
+        return reader.start
+
+    def _rows(self, batch: Any) -> Iterator[tuple[int, bytes]]:
+        """(offset, frame) of the messages of a batch that are wanted."""
+        end = _values(batch.slice(batch.num_rows - 1), "offset")[0] + 1
+        mask = self._mask(batch)
+        batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
+        for at in range(0, batch.num_rows, ROWS):
+            part = batch.slice(at, ROWS)
+            columns = [_values(part, name) for name in ANSWER]
+            for offset, time, topic, value, headers, syntax, kind, reply, correlation in zip(*columns, strict=True):
+                number = NUMBERS[syntax]
+                content = None
+                if headers or kind or reply or correlation:
+                    content = Content(
+                        topic, number, value, tuple((one["key"], _shown(one["value"])) for one in headers or ()),
+                        content_type=kind.decode() if kind else None, correlation=correlation, reply=reply or None,
+                    )  # fmt: skip
+                yield offset, self._encode(offset, time, topic, number, value, content)
+        self._next = end  # also past what was not wanted
+
+    def _mask(self, batch: Any) -> Any:
+        """Which rows of a batch are wanted, None for no one: each topic is asked for once."""
+        found = None
+        for syntax in SYNTAXES:
+            column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()
+            spelled = pc.equal(batch.column(batch.schema.get_field_index("syntax")), syntax)
+            if not pc.any(spelled).as_py():
+                continue
+            topics = [self._wants(topic.encode(), syntax) for topic in column.dictionary.to_pylist()]
+            wanted = pc.and_(pa.array(topics, pa.bool_()).take(column.indices), spelled)
+            found = wanted if found is None else pc.or_(found, wanted)
+        return found
+
+    def _wants(self, topic: bytes, syntax: str) -> bool:
+        try:
+            return self._selection.wants(topic, syntax)
+        except ValueError:
+            return False  # a topic of the other syntax, which this one does not allow
+
+
+def _values(batch: Any, name: str) -> list[Any]:
+    """A column as Python objects, strings as their octets; from its buffers, where that is quick."""
+    column = batch.column(batch.schema.get_field_index(name))
+    if column.null_count == len(column):
+        return [None] * len(column)
+    values: list[Any]
+    if column.null_count or name == "headers":
+        values = column.to_pylist()
+        return [value.encode() if isinstance(value, str) else value for value in values]
+    at, rows = column.offset, len(column)
+    if column.type in (pa.string(), pa.binary()):
+        _, ends, octets = column.buffers()
+        bounds = memoryview(ends).cast("i")[at : at + rows + 1].tolist()
+        first = bounds[0]
+        data = bytes(memoryview(octets)[first : bounds[-1]]) if octets is not None else b""
+        return [data[start - first : end - first] for start, end in pairwise(bounds)]
+    return memoryview(column.buffers()[1]).cast("q")[at : at + rows].tolist()
+
+
+def _shown(value: bytes | None) -> str | bytes | None:
+    """A header as text if it is text."""
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,100 @@
+# cython: language_level=3
+"""A set of packet identifiers, 1 to 65,535, in at most 9 KiB; it counts what it takes in a pot. Drawn in identifiers.pxd."""
+
+from libc.stdint cimport uint16_t
+from libc.stdlib cimport calloc, free
+
+from fanlight_broker.wire.ledger cimport Pot
+
+
+cdef class Identifiers:
+    """An empty one takes nothing beside the object."""
+
+    def __cinit__(self, Pot pot not None):
+        self.pot = pot
+
+    def __dealloc__(self):
+        self.close()
+
+    def __len__(self):
+        return self.count
+
+    def __contains__(self, int identifier):
+        return 1 <= identifier <= 65_535 and self.has(identifier)
+
+    def reserve(self, int identifier):
+        """Room for an identifier. False if the pot has none. Raises ValueError if it is no identifier."""
+        if not 1 <= identifier <= 65_535:
+            raise ValueError(f"packet identifier {identifier}; it is 1 to 65535")
+        return self.open_page(identifier >> 11)
+
+    def add(self, int identifier):
+        """False if there is no room for it."""
+        if not self.reserve(identifier):
+            return False
+        if not self.has(identifier):
+            self.pages[identifier >> 11][(identifier & 2047) >> 3] |= 1 << (identifier & 7)
+            self.in_page[identifier >> 11] += 1
+            self.count += 1
+        return True
+
+    def discard(self, int identifier):
+        """False if it is not in it."""
+        if not self.__contains__(identifier):
+            return False
+        self.pages[identifier >> 11][(identifier & 2047) >> 3] &= ~(1 << (identifier & 7))
+        self.in_page[identifier >> 11] -= 1
+        self.count -= 1
+        if self.count == 0:
+            self.close()
+        elif self.in_page[identifier >> 11] == 0:
+            self.close_page(identifier >> 11)
+        return True
+
+    def clear(self):
+        """Forget them all."""
+        self.close()
+
+    cdef bint has(self, int identifier) noexcept:
+        cdef unsigned char* page = self.pages[identifier >> 11] if self.pages is not NULL else NULL
+        return page is not NULL and page[(identifier & 2047) >> 3] >> (identifier & 7) & 1
+
+    cdef bint open_page(self, int page) except -1:
+        cdef bint first = self.pages is NULL
+        cdef Py_ssize_t more = PAGE_BYTES + TABLES_BYTES if first else PAGE_BYTES
+        if not first and self.pages[page] is not NULL:
+            return True
+        if not self.pot.take(more):
+            return False
+        self.nbytes += more
+        if first:
+            self.pages = <unsigned char**> calloc(PAGES, sizeof(unsigned char*))
+            self.in_page = <uint16_t*> calloc(PAGES, sizeof(uint16_t))
+        if self.pages is not NULL and self.in_page is not NULL:
+            self.pages[page] = <unsigned char*> calloc(PAGE_BYTES, 1)
+        if self.pages is NULL or self.in_page is NULL or self.pages[page] is NULL:
+            if first:
+                self.close()
+            else:
+                self.pot.force(-more)
+                self.nbytes -= more
+            raise MemoryError()
+        return True
+
+    cdef void close_page(self, int page) noexcept:
+        free(self.pages[page])
+        self.pages[page] = NULL
+        self.pot.force(-PAGE_BYTES)
+        self.nbytes -= PAGE_BYTES
+
+    cdef void close(self) noexcept:
+        cdef int page
+        if self.pages is not NULL:
+            for page in range(PAGES):
+                free(self.pages[page])
+        free(self.pages)
+        free(self.in_page)
+        self.pages = NULL
+        self.in_page = NULL
+        self.pot.force(-self.nbytes)
+        self.nbytes = self.count = 0

@@ -1,0 +1,45 @@
+from typing import Final
+
+from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.inbox import Inbox
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.routes import RouteCache
+
+NEED_MORE: Final = 0
+FRAME: Final = 1
+PUBLISH: Final = 2
+BLOCKED: Final = 3
+FAULT: Final = 4
+TOO_LARGE: Final = 5
+NO_ROOM: Final = 6
+TURN_OVER: Final = 7
+
+class Lane:
+    inbox: Inbox
+    outbox: Outbox
+    frame_max: int
+    control_max: int
+    open: bool
+    message: Message
+    routed: int
+    unkept: bool
+    plain: bool
+    silent: bool
+    fault: str
+    blocker: Outbox | None
+    heard_at: float
+    ready: bool
+    frame_size: int
+    def __init__(
+        self, inbox: Inbox, outbox: Outbox, routes: RouteCache, ledger: Ledger, *, frame_max: int, control_max: int
+    ) -> None: ...
+    def hear(self, now: float) -> None: ...
+    def silence(self, now: float) -> float: ...
+    def hold(self, blocker: Outbox | None) -> None: ...
+    def frame(self) -> bytes: ...
+    def forward(self, route: Route) -> bool: ...
+    def done(self) -> None: ...
+    def answers(self, route: Route) -> bool: ...
+    def advance(self, now: float = ...) -> int: ...

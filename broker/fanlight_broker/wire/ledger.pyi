@@ -1,0 +1,97 @@
+from collections.abc import Callable
+from typing import Any
+
+from fanlight_broker.wire.fanout import Target
+from fanlight_broker.wire.outbox import Outbox
+
+class Pot:
+    name: str
+    used: int
+    limit: int
+    refused: int
+    share: float
+    refused_parts: int
+    def __init__(self, name: str, limit: int = ...) -> None: ...
+    def reserve(self, octets: int) -> bool: ...
+    def add(self, octets: int) -> None: ...
+    def give(self, octets: int) -> None: ...
+    @property
+    def full(self) -> bool: ...
+class Meter:
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+
+class Part(Pot):
+    whole: Pot
+    def __init__(self, whole: Pot) -> None: ...
+
+class Account:
+    stored: int
+    refused: int
+    def keep(self, octets: int) -> None: ...
+
+class Ledger:
+    meter: Meter
+    recipients: int
+    now: float
+    standstill: float
+    turn_ends: float
+    turn_cpu_max: float
+    clock: Callable[[], float] | None
+    used: int
+    limit: int
+    inboxes: Pot
+    handshakes: Pot
+    sessions: Pot
+    subscriptions: Pot
+    @property
+    def pots(self) -> tuple[Pot, ...]: ...
+    stored: int
+    stored_messages: int
+    stored_limit: int
+    stored_share: float
+    turned_away: int
+    unkept: bool
+    pausing: int
+    messages_in: int
+    messages_out: int
+    bytes_in: int
+    bytes_out: int
+    receipts: int
+    unroutable: int
+    dropped_newest: int
+    dropped_oldest: int
+    dropped_credit: int
+    dropped_disconnect: int
+    dropped_unspellable: int
+    dropped_too_large: int
+    dropped_fault: int
+    dropped_queue: int
+    dropped_share: int
+    dropped_absent: int
+    dropped_session: int
+    expired: int
+    acknowledged: int
+    refused: int
+    redelivered: int
+    payload_in: int
+    payload_out: int
+    dirty: list[Outbox]
+    attention: list[Outbox]
+    ended: list[Target]
+    faults: list[Outbox]
+    def __init__(self, limit: int, schedule: Callable[[], Any], stored_limit: int = ...) -> None: ...
+    def turn_over(self) -> bool: ...
+    def awake(self, now: float) -> float: ...
+    def take_dirty(self) -> list[Outbox]: ...
+    def take_attention(self) -> list[Outbox]: ...
+    def take_short(self) -> list[Account]: ...
+    def take_ended(self) -> list[Target]: ...
+    def take_faults(self) -> list[Outbox]: ...
+    def keep(self, octets: int) -> None: ...
+    def count_in(self, octets: int) -> None: ...
+    def count_out(self, octets: int) -> None: ...
+    def count_receipt(self) -> None: ...
+    def messages_by_recipients(self) -> list[tuple[float, int]]: ...

@@ -1,0 +1,73 @@
+from typing import Any
+
+from fanlight_broker.wire.ledger import Account, Ledger
+
+NEVER: float
+HOLDER_BYTES: int
+RETAIN_CLEAR: int
+RETAIN_AS_PUBLISHED: int
+RETAIN_SET: int
+
+class Format:
+    name: str
+    family: Any
+    stateful: bool
+    def __init__(self, name: str, family: Any = None, *, stateful: bool = False) -> None: ...
+    def went(self, variant: Variant) -> None: ...
+    def template(
+        self, message: Message, variant: Variant, again: bool, now: float
+    ) -> tuple[bytes, int, int, bytes] | None: ...
+    def release(self, identifier: int) -> bytes: ...
+    def read(self, message: Message) -> Any: ...
+    def write(self, content: Any) -> Message | None: ...
+
+class Message:
+    format: Format
+    syntax: int
+    qos: int
+    retain: bool
+    expires_at: float
+    expiry_hole: int
+    mark: int
+    def __init__(
+        self,
+        format: Format,
+        topic: bytes,
+        syntax: int,
+        payload: bytes,
+        *,
+        fields: bytes = b"",
+        qos: int = 0,
+        retain: bool = False,
+        expires_at: float = ...,
+        expiry_hole: int = -1,
+        mark: int = 0,
+    ) -> None: ...
+    @property
+    def topic(self) -> bytes: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def fields(self) -> bytes: ...
+    @property
+    def nbytes(self) -> int: ...
+    def keep(self) -> Message: ...
+    def expired(self, now: float) -> bool: ...
+    def held(self, ledger: Ledger, account: Account | None = None) -> None: ...
+    def released(self, ledger: Ledger, account: Account | None = None) -> None: ...
+
+class Variant:
+    format: Format
+    qos: int
+    retain: int
+    identifiers: bytes
+    firm: bool
+    def __init__(self, format: Format, qos: int = 0, retain: int = ..., identifiers: bytes = b"") -> None: ...
+    def written_for(
+        self, message: Message, *, number: int = 0, again: bool = False, now: float = 0.0
+    ) -> bytes | None: ...
+
+class Variants:
+    def __len__(self) -> int: ...
+    def of(self, format: Format, qos: int = 0, retain: int = ..., identifiers: bytes = b"") -> Variant: ...
+    def like(self, variant: Variant, format: Format) -> Variant: ...

@@ -1,0 +1,402 @@
+# cython: language_level=3
+"""Messages, formats and variants: what is published, who can write it, and the template of its copies.
+
+A lane has one Message that it points at each PUBLISH in turn; the first window, queue or retained store that wants to
+have it calls `keep`, and all of them share the copy. Nothing here knows a protocol: a protocol subclasses Format.
+"""
+
+cimport cython
+
+from weakref import WeakValueDictionary
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from fanlight_broker.wire.ledger cimport Account, Ledger
+
+cdef enum:
+    KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
+    OBJECTS = 272             # bytes of a kept message beside its octets: the message, topic and fields as objects
+    PAYLOAD_OBJECT = 40       # of the payload, if it has one of its own
+
+NEVER = INFINITY
+HOLDER_BYTES = HOLDER     # that each of those counts who keep a message
+RETAIN_CLEAR, RETAIN_AS_PUBLISHED, RETAIN_SET = CLEAR, AS_PUBLISHED, SET
+
+publications = 0
+
+
+cdef class Format:
+    """How a protocol writes messages.
+
+    name    for people
+    family  formats of one family read each other's `fields`
+
+    A format may belong to one connection and remember what it wrote (a topic that now has an alias). Such a one is
+    `stateful`: it marks a copy that later ones build upon as `variant.firm`, and believes that it went when `went` says so.
+    """
+
+    def __init__(self, str name not None, family=None, *, bint stateful=False):
+        self.name = name
+        self.stateful = stateful
+        self.family = name if family is None else family
+
+    cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
+        """Fill in a variant's template for a message of this family. False if it has no form in this format.
+
+        again  a copy went out before, and may have arrived
+        now    0 at once when it is published; else for what is left of its time
+        """
+        found = self.template(message, variant, bool(again), now)
+        if found is None:
+            return False
+        cdef bytes head, body
+        cdef Py_ssize_t hole
+        cdef int hole_size
+        head, hole, hole_size, body = found
+        if hole_size not in (0, 2, 4) or hole < 0 or hole + hole_size > PyBytes_GET_SIZE(head):
+            raise ValueError(f"a hole of {hole_size} bytes at {hole} in a head of {PyBytes_GET_SIZE(head)}")
+        memcpy(variant.reserve(PyBytes_GET_SIZE(head)), PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
+        variant.hole = hole
+        variant.hole_size = hole_size
+        message.laden = True
+        if message.bodies is None:
+            message.bodies = []
+        message.bodies.append(body)
+        variant.body = PyBytes_AS_STRING(body)
+        variant.body_size = PyBytes_GET_SIZE(body)
+        return True
+
+    cdef bint says_more(self, Message message) noexcept:
+        """Do its fields say anything beside topic and payload?"""
+        return message.fields_size > 0
+
+    cdef int sent(self, Variant variant) except -1:
+        self.went(variant)
+        return 0
+
+    cdef Variant steady(self, Message message, Variant variant):
+        """A variant of a format without a state, that writes the same as `variant` for all messages on this topic from now
+        on; None if there is none. Who gets the same bytes is known by having the same one. Asked of stateful formats,
+        for a message of their family.
+        """
+        return None
+
+    def went(self, Variant variant):
+        """The copy that was encoded last for a variant is in the outbox. Called on stateful formats only."""
+        raise NotImplementedError(f"format {self.name} is stateful and does not listen")
+
+    def template(self, Message message, Variant variant, bint again, double now):
+        """`encode` for a format written in Python: (head, hole, size of the hole: 0, 2 or 4, body), or None."""
+        raise NotImplementedError(f"format {self.name} neither encodes nor has a template")
+
+    def release(self, int identifier):
+        """The frame that goes on with a QoS 2 delivery whose message has arrived (PUBREL)."""
+        raise NotImplementedError(f"format {self.name} has no QoS 2")
+
+    def read(self, Message message):
+        """A message of this family as what it says (the core's Content); None if it says too much for that."""
+        raise NotImplementedError(f"format {self.name} does not say what its messages mean")
+
+    def write(self, content):
+        """A message of this family that says `content`, or None if it cannot be said."""
+        raise NotImplementedError(f"format {self.name} does not take messages of others")
+
+
+@cython.no_gc
+@cython.freelist(64)
+cdef class Message:
+    """One message that owns its octets.
+
+    syntax       of the topic, by its number on the wire
+    fields       all but topic and payload, in the encoding of `format`
+    expires_at   NEVER, or a time of the clock that `now` is from everywhere
+    expiry_hole  where in `fields` four octets, big-endian, say how many seconds it has left; -1 if nowhere
+    """
+
+    def __cinit__(self, Format format not None, bytes topic not None, int syntax, bytes payload not None, *,
+                  bytes fields not None=b"", int qos=0, bint retain=False, double expires_at=INFINITY,
+                  Py_ssize_t expiry_hole=-1, uint32_t mark=0):
+        if not 0 <= qos <= 2:
+            raise ValueError(f"QoS {qos}; it is 0, 1 or 2")
+        if expiry_hole != -1 and not 0 <= expiry_hole <= len(fields) - 4:
+            raise ValueError(f"an expiry at {expiry_hole} in fields of {len(fields)} bytes")
+        self.format = format
+        self.syntax = syntax
+        self.qos = qos
+        self.retain = retain
+        self.expires_at = expires_at
+        self.expiry_hole = expiry_hole
+        self.mark = mark
+        self.topic_octets, self.payload_octets, self.fields_octets = topic, payload, fields
+        self.topic_at, self.topic_size = PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic)
+        self.payload_at, self.payload_size = PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload)
+        self.fields_at, self.fields_size = PyBytes_AS_STRING(fields), PyBytes_GET_SIZE(fields)
+
+    @property
+    def topic(self):
+        if self.topic_octets is not None:
+            return self.topic_octets
+        return PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
+
+    @property
+    def payload(self):
+        if self.payload_octets is not None:
+            return self.payload_octets
+        return PyBytes_FromStringAndSize(self.payload_at, self.payload_size)
+
+    @property
+    def fields(self):
+        """All but topic and payload, in the format's encoding (which may repeat them)."""
+        if self.fields_octets is not None:
+            return self.fields_octets
+        return PyBytes_FromStringAndSize(self.fields_at, self.fields_size)
+
+    @property
+    def nbytes(self):
+        """What it takes while it is kept, about."""
+        return self.bytes_held()
+
+    def keep(self):
+        """This message, owning its octets."""
+        return self.kept()
+
+    def expired(self, double now):
+        return self.expires_at <= now
+
+    # -- a publication ----------------------------------------------------------------------------------------------
+
+    cdef void finish(self) noexcept:
+        self.laden = False
+        self.copy = None
+        self.translations = None
+        self.bodies = None
+        self.shared = None
+        self.shared_of = NULL
+
+    cdef Message kept(self):
+        cdef Message copy
+        cdef Py_ssize_t at
+        if self.topic_octets is not None:
+            return self
+        if self.copy is None:
+            copy = Message.__new__(Message, self.format, b"", 0, b"")
+            copy.syntax, copy.qos, copy.retain, copy.mark = self.syntax, self.qos, self.retain, self.mark
+            copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
+            copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
+            copy.topic_at, copy.topic_size = PyBytes_AS_STRING(copy.topic_octets), self.topic_size
+            copy.fields_octets = PyBytes_FromStringAndSize(self.fields_at, self.fields_size)
+            copy.fields_at, copy.fields_size = PyBytes_AS_STRING(copy.fields_octets), self.fields_size
+            at = self.payload_at - self.fields_at
+            if 0 <= at and at + self.payload_size <= self.fields_size:
+                copy.payload_octets = None    # it is among the fields
+                copy.payload_at = copy.fields_at + at
+            else:
+                copy.payload_octets = PyBytes_FromStringAndSize(self.payload_at, self.payload_size)
+                copy.payload_at = PyBytes_AS_STRING(copy.payload_octets)
+            copy.payload_size = self.payload_size
+            copy.serial = self.serial
+            self.copy = copy
+            self.laden = True
+        return self.copy
+
+    cdef Message for_format(self, Format format):
+        """This message in a format's family, or None if it cannot be said there."""
+        cdef Message translation
+        if self.format is format or self.format.family == format.family:
+            return self
+        if self.translations is None:
+            self.translations = {}
+            self.laden = True
+        if format.family in self.translations:
+            return self.translations[format.family]
+        content = self.format.read(self.kept())
+        translation = format.write(content) if content is not None else None
+        if translation is not None:
+            translation.qos = self.qos
+            translation.retain = self.retain
+            translation.expires_at = self.expires_at
+            translation.serial = self.serial
+        self.translations[format.family] = translation
+        return translation
+
+    cdef bytes share(self, const char* body, Py_ssize_t size):
+        """A body as bytes that all outboxes share; this message owns them until the publication is over."""
+        cdef bytes found
+        if self.payload_octets is not None and body == self.payload_at and size == self.payload_size:
+            return self.payload_octets
+        if self.shared is not None and body == self.shared_of and size == PyBytes_GET_SIZE(self.shared):
+            return self.shared
+        if self.bodies is not None:
+            for found in self.bodies:    # of templates written in Python
+                if PyBytes_AS_STRING(found) == body and PyBytes_GET_SIZE(found) == size:
+                    return found
+        self.shared = PyBytes_FromStringAndSize(body, size)
+        self.shared_of = body
+        self.laden = True
+        return self.shared
+
+    # -- kept for long ----------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t bytes_held(self) noexcept:
+        cdef Py_ssize_t payload = PAYLOAD_OBJECT + self.payload_size if self.payload_octets is not None else 0
+        return OBJECTS + self.topic_size + payload + self.fields_size
+
+    cdef int hold(self, Ledger ledger, Account account) except -1:
+        """Somebody keeps it for long. The first one enters it in the ledger, the first of each account in that, and each itself."""
+        if account is not None:
+            self.charge(account)
+        if self.holders == 0:
+            ledger.stored += self.bytes_held()
+            ledger.stored_messages += 1
+        ledger.stored += HOLDER
+        self.holders += 1
+        return 0
+
+    cdef int release(self, Ledger ledger, Account account) except -1:
+        self.holders -= 1
+        ledger.stored -= HOLDER
+        if self.holders == 0:
+            ledger.stored -= self.bytes_held()
+            ledger.stored_messages -= 1
+        if account is not None:
+            self.discharge(account)
+        return 0
+
+    cdef int charge(self, Account account) except -1:
+        account.stored += HOLDER
+        if account is self.account:
+            self.account_holders += 1
+        elif self.others is not None and account in self.others:
+            self.others[account] += 1
+        else:
+            if self.account is None:
+                self.account = account
+                self.account_holders = 1
+            else:
+                if self.others is None:
+                    self.others = {}
+                self.others[account] = 1
+            account.stored += self.bytes_held()
+        return 0
+
+    cdef int discharge(self, Account account) except -1:
+        account.stored -= HOLDER
+        if account is self.account:
+            self.account_holders -= 1
+            if self.account_holders:
+                return 0
+            self.account = None
+        else:
+            self.others[account] -= 1
+            if self.others[account]:
+                return 0
+            del self.others[account]
+        account.stored -= self.bytes_held()
+        return 0
+
+    def held(self, Ledger ledger not None, Account account=None):
+        """`hold`, for Python."""
+        self.hold(ledger, account)
+
+    def released(self, Ledger ledger not None, Account account=None):
+        """`release`, for Python."""
+        self.release(ledger, account)
+
+
+cdef Message borrowed(Format format):
+    """A message without octets of its own: a lane points it at each PUBLISH in turn."""
+    cdef Message message = Message.__new__(Message, format, b"", 0, b"")
+    message.topic_octets = message.payload_octets = message.fields_octets = None
+    return message
+
+
+cdef class Variant:
+    """All that decides the bytes of a copy, but its number. Made by `Variants`, or by itself for one connection."""
+
+    def __cinit__(self, Format format not None, int qos=0, RetainRule retain=CLEAR, bytes identifiers not None=b""):
+        if not 0 <= qos <= 2:
+            raise ValueError(f"QoS {qos}; it is 0, 1 or 2")
+        self.format = format
+        self.stateful = format.stateful
+        self.qos = qos
+        self.retain = retain
+        self.identifiers = identifiers
+
+    def __dealloc__(self):
+        free(self.head)
+
+    cdef char* reserve(self, Py_ssize_t size) except NULL:
+        """Room for a head of `size` bytes."""
+        cdef Py_ssize_t capacity = self.capacity
+        cdef char* head
+        if size > capacity or (capacity > KEPT_HEAD and size <= KEPT_HEAD):
+            capacity = max(size, 64)
+            head = <char*> realloc(self.head, capacity)
+            if head is NULL:
+                raise MemoryError()
+            self.head = head
+            self.capacity = capacity
+        self.head_size = size
+        return self.head
+
+    cdef bint encode(self, Message message, bint again, double now) except -1:
+        """Make the template for a message. False if the message has no form here."""
+        cdef Message own = message if message.format is self.format else message.for_format(self.format)
+        self.serial = 0
+        self.shared = NULL
+        self.firm = False
+        self.written = own is not None and self.format.encode(own, self, again, now)
+        if self.written and self.body_size >= SHARED_BODY:
+            self.share_body(own)
+        self.plain = self.written and self.shared is NULL and self.hole_size != 2 and not self.stateful
+        self.serial = message.serial
+        return self.written
+
+    cdef int share_body(self, Message own) except -1:
+        cdef bytes shared = own.share(self.body, self.body_size)
+        self.shared = <void*> shared
+        self.body = PyBytes_AS_STRING(shared)
+        return 0
+
+    def written_for(self, Message message not None, *, int number=0, bint again=False, double now=0.0):
+        """The whole frame for a message, its hole filled; None if it has no form here. The plain way, for Python."""
+        cdef bytes frame
+        begin(message)
+        if not self.encode(message, again, now):
+            message.finish()
+            return None
+        if self.hole_size == 4:
+            number_into(self.head + self.hole, number)
+        elif self.hole_size == 2:
+            identifier_into(self.head + self.hole, number)
+        frame = PyBytes_FromStringAndSize(self.head, self.head_size)
+        frame += PyBytes_FromStringAndSize(self.body, self.body_size)
+        self.serial = 0
+        message.finish()
+        return frame
+
+
+class Variants:
+    """The variants in use, each once: subscribers that want the same bytes share the template."""
+
+    def __init__(self):
+        self._known = WeakValueDictionary()
+
+    def __len__(self):
+        return len(self._known)
+
+    def of(self, format, qos=0, retain=CLEAR, identifiers=b""):
+        """The variant for these options."""
+        key = (format, qos, retain, identifiers)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Variant(format, qos, retain, identifiers)
+        return found
+
+    def like(self, Variant variant not None, Format format not None):
+        """The same options in another format."""
+        return self.of(format, variant.qos, <int> variant.retain, variant.identifiers)

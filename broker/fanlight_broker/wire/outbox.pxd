@@ -1,0 +1,103 @@
+# What is on its way to one connection: whole frames, oldest first, none of them begun to be sent.
+# Where their bytes are is in frames.pxd; here is how many may wait, and what happens to those above that.
+#
+# Whoever sends takes bytes from the front, and takes over the rest of a frame that was sent in part.
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from fanlight_broker.wire.frames cimport Frame, Frames
+from fanlight_broker.wire.ledger cimport Ledger, Meter
+from fanlight_broker.wire.run cimport Run
+
+cdef enum Policy:
+    DROP_NEWEST = 0     # the order of outbox.POLICIES
+    DROP_OLDEST = 1
+    DISCONNECT = 2
+    PAUSE = 3
+
+# Of a publisher whose time of being held is used up: for which consumers it is not held any more.
+cdef enum Exemption:
+    FROM_BURSTS = 1     # those of every policy but pause
+    FROM_PAUSES = 2
+
+cdef enum:
+    SMALL_OUTBOX = 64 * 1024     # exempt from the common limit: one slow consumer must not stop the quick ones
+
+cdef class Sink:
+    # Who sends the frames of an outbox. What an outbox asks of it; the rest is fanlight_broker.net.flush's.
+    cpdef flush_now(self)
+
+@cython.final
+cdef class Outbox(Frames):
+    cdef:
+        Ledger ledger
+        public Meter meter                 # of the door that its connection came in by
+        readonly Py_ssize_t limit          # bytes, for messages
+        public Py_ssize_t frame_max        # bytes of the largest message its client takes
+        Policy policy_code
+        readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not (the ledger has those)
+        readonly Py_ssize_t held           # bytes of messages that wait for credit (kept by the targets)
+        readonly Py_ssize_t control_size   # those of `size` that are no messages: answers, errors
+        readonly Py_ssize_t messages       # unsent messages: what a close would lose
+        Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged
+        public bint crowded                # messages wait in its session's queue, too many of them: see Window
+        public bint refill                 # its client has more to get: tell when everything is out
+        readonly bint dirty                # on the ledger's list for this turn's flush
+        bint busy                          # got something since the last `rest`
+        readonly bint closed               # takes nothing any more
+        public bint patient                # may hold publishers back; not any more when its time for that is used up
+        public int exempt                  # its own client publishes without being held back: Exemption
+        readonly bint pausing              # holds its publishers back until it has drained to `resume_at`
+        readonly bint choked               # its own client is not read from until it has read its answers
+        public bint stuck                  # the socket is known to be full: sending now would be in vain
+        readonly bint noticed              # the core has been told that it is slow
+        Py_ssize_t resume_at
+        Py_ssize_t small                   # bytes that it may hold whatever the others hold
+        Py_ssize_t let_in                  # bytes past the common limit since it began to hold publishers back
+        readonly bint doomed               # noticed by the core, which ends it: policy disconnect
+        bint given_up                      # what was unsent has been discarded
+        readonly uint64_t sent, dropped, overflows    # messages
+        readonly uint64_t lost             # messages that were unsent when it was given up
+        uint64_t mark                      # of a Collector, that looks for those that get only one copy
+        readonly dict evicted              # subscription number -> messages dropped out of the outbox
+        public Sink sink                   # who sends it; None: nobody yet, or nobody any more
+        readonly object fault              # the exception that a delivery to it raised; None: there was none
+        public object owner                # whose it is (the core's client); for views and notices
+
+    cdef inline bint admits(self, Py_ssize_t size) noexcept:
+        """Does a message of `size` bytes fit?"""
+        cdef Py_ssize_t after = self.size + self.held + size
+        if after > self.limit:
+            return False
+        return self.ledger.used + size <= self.ledger.limit or after <= self.small
+
+    cdef bint holds_back(self, Outbox publisher) noexcept
+    cdef bint make_room(self, Py_ssize_t size) except -1
+    cdef bint has_room(self, Py_ssize_t size) except -1
+    cdef int put(self, const char* head, Py_ssize_t head_size, const char* body, Py_ssize_t body_size,
+                 uint32_t number, uint32_t flags) except -1
+    cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
+                        uint32_t flags) except -1
+    cdef int put_run(self, Run run, uint32_t number) except -1
+    cdef bint lets_in(self, Py_ssize_t size) noexcept
+    cdef bint fits_without_dead(self, Py_ssize_t size) noexcept
+    cdef bint evict_next(self) except -1
+    cdef int mark_dirty(self) except -1
+    cdef bytes consume(self, Py_ssize_t sent)
+    cdef int shrink(self) except -1
+    cdef void begin_pause(self) noexcept
+    cdef void choke(self) noexcept
+    cdef int notice(self) except -1
+    cdef int doom(self) except -1
+    cdef int note_fault(self, error) except -1
+
+# One for all sessions of a ledger without a connection: closed, so nothing is ever in it, and nobody waits for it.
+cdef Outbox absent(Ledger ledger)
+
+cdef inline void count_published(Ledger ledger, Outbox publisher) noexcept:
+    """A message at the meter of the door that its publisher came in by."""
+    if publisher is None:
+        ledger.meter.messages_in += 1
+    else:
+        publisher.meter.messages_in += 1

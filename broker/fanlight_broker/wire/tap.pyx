@@ -1,0 +1,178 @@
+# cython: language_level=3
+"""A tap: the messages of some routes, copied into columns as they pass, some 40 ns each.
+
+A batch is handed over when it has `rows_max` messages or `batch_bytes_max` bytes, and when somebody calls `flush`. What
+was handed over counts against `bytes_max` until it is settled; what does not fit is dropped here, and counted.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+from fanlight_broker.wire.ledger cimport Ledger
+from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.wire.outbox cimport Outbox
+
+cdef enum:
+    FIRST_OCTETS = 64 * 1024
+    BATCH_MOST = 1 << 30             # and one largest message: still less than 2^31
+    ROW_BYTES = 8 + 4 + 4 + 4 + 3    # of a message beside its octets
+
+
+cdef int more(Octets* octets, const char* at, Py_ssize_t size, Py_ssize_t row) except -1:
+    """Append the octets of one row; again, if the row was not finished for want of memory."""
+    cdef Py_ssize_t capacity
+    cdef char* data
+    octets.size = octets.ends[row]
+    if octets.size + size > octets.capacity:
+        capacity = max(octets.size + size, max(2 * octets.capacity, <Py_ssize_t> FIRST_OCTETS))
+        data = <char*> realloc(octets.data, capacity)
+        if data is NULL:
+            raise MemoryError()
+        octets.data = data
+        octets.capacity = capacity
+    if size:  # memcpy may not be given NULL, not even for nothing
+        memcpy(octets.data + octets.size, at, size)
+    octets.size += size
+    octets.ends[row + 1] = <int32_t> octets.size
+    return 0
+
+
+cdef class Columns:
+    """Some messages, by column. Whoever has it may read it in any thread: it is not changed any more."""
+
+    def __cinit__(self, Py_ssize_t rows_max, uint64_t first):
+        self.rows_max = rows_max
+        self.first = first
+        self.owners = []
+        self.extras = {}
+        self.numbers = {}
+        self.times = <int64_t*> malloc(rows_max * sizeof(int64_t))
+        self.publishers = <int32_t*> malloc(rows_max * sizeof(int32_t))
+        self.qos = <int8_t*> malloc(rows_max)
+        self.retain = <int8_t*> malloc(rows_max)
+        self.syntax = <int8_t*> malloc(rows_max)
+        self.topics.ends = <int32_t*> calloc(rows_max + 1, sizeof(int32_t))
+        self.values.ends = <int32_t*> calloc(rows_max + 1, sizeof(int32_t))
+        if NULL in (<void*> self.times, <void*> self.publishers, <void*> self.qos, <void*> self.retain,
+                    <void*> self.syntax, <void*> self.topics.ends, <void*> self.values.ends):
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.times)
+        free(self.publishers)
+        free(self.qos)
+        free(self.retain)
+        free(self.syntax)
+        free(self.topics.data)
+        free(self.topics.ends)
+        free(self.values.data)
+        free(self.values.ends)
+
+    @property
+    def end(self):
+        """How many messages the tap had taken with the last of these."""
+        return self.first + self.rows
+
+    @property
+    def nbytes(self):
+        return self.size()
+
+    def buffers(self):
+        """(address, size in bytes) by name, in the layout of Arrow; valid as long as this object is there."""
+        return {
+            "times": (<uintptr_t> self.times, self.rows * sizeof(int64_t)),
+            "publishers": (<uintptr_t> self.publishers, self.rows * sizeof(int32_t)),
+            "qos": (<uintptr_t> self.qos, self.rows),
+            "retain": (<uintptr_t> self.retain, self.rows),
+            "syntax": (<uintptr_t> self.syntax, self.rows),
+            "topic_ends": (<uintptr_t> self.topics.ends, (self.rows + 1) * sizeof(int32_t)),
+            "topics": (<uintptr_t> self.topics.data, self.topics.size),
+            "value_ends": (<uintptr_t> self.values.ends, (self.rows + 1) * sizeof(int32_t)),
+            "values": (<uintptr_t> self.values.data, self.values.size),
+        }
+
+    cdef Py_ssize_t size(self) noexcept:
+        return self.rows * ROW_BYTES + self.topics.size + self.values.size
+
+    cdef int add(self, Message message, Outbox publisher, double now) except -1:
+        cdef Py_ssize_t row = self.rows
+        self.times[row] = <int64_t> (now * 1e6)
+        more(&self.topics, message.topic_at, message.topic_size, row)
+        more(&self.values, message.payload_at, message.payload_size, row)
+        if publisher is not self.last or row == 0:
+            self.last_number = self.number_of(publisher)
+            self.last = publisher
+        self.publishers[row] = self.last_number
+        self.qos[row] = message.qos
+        self.retain[row] = message.retain
+        self.syntax[row] = message.syntax
+        if message.format.says_more(message):
+            self.extras[row] = message.kept()
+        self.rows = row + 1
+        return 0
+
+    cdef int32_t number_of(self, Outbox publisher) except -1:
+        number = self.numbers.get(publisher)
+        if number is None:
+            number = self.numbers[publisher] = len(self.owners)
+            self.owners.append(None if publisher is None else publisher.owner)
+        return number
+
+
+cdef class Tap:
+    """What it takes is handed to `full`, a batch at a time."""
+
+    def __cinit__(self, *, Py_ssize_t rows_max, Py_ssize_t bytes_max, Py_ssize_t batch_bytes_max, begun, full):
+        if not 0 < batch_bytes_max <= BATCH_MOST:
+            raise ValueError(f"batches of {batch_bytes_max} bytes; at most {BATCH_MOST}, which the ends can count")
+        self.rows_max = rows_max
+        self.bytes_max = bytes_max
+        self.batch_bytes_max = batch_bytes_max
+        self.begun = begun
+        self.full = full
+
+    @property
+    def crowded(self):
+        """Is there so much that more would be dropped? Who wants an acknowledgement should wait."""
+        return self.bytes >= self.bytes_max
+
+    cdef int take(self, Ledger ledger, Outbox publisher, Message message) except -1:
+        """A message passes."""
+        cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
+        if self.bytes >= self.bytes_max:
+            self.dropped += 1
+            return 0
+        if not is_utf8(<const unsigned char*> message.topic_at, message.topic_size):
+            self.unspellable += 1    # Arrow's strings are UTF-8, and who reads them relies on it
+            return 0
+        if message.format.says_more(message):
+            size += message.bytes_held() + message.payload_size  # it is kept whole, too
+        if self.batch is None:
+            self.batch = Columns(self.rows_max, self.taken)
+            self.begun()
+        self.batch.add(message, publisher, ledger.now + self.utc)
+        self.batch.octets += size
+        self.taken += 1
+        self.bytes += size
+        if self.batch.rows == self.rows_max or self.batch.octets >= self.batch_bytes_max:
+            self.hand_over()
+        return 0
+
+    cdef int hand_over(self) except -1:
+        cdef Columns batch = self.batch
+        self.batch = None
+        if batch is not None:
+            batch.last = None
+            batch.numbers = None
+            self.full(batch)
+        return 0
+
+    def flush(self):
+        """Hand over what there is."""
+        self.hand_over()
+
+    def settle(self, Py_ssize_t octets):
+        """So much of what was handed over needs no memory any more."""
+        self.bytes -= octets

@@ -1,4 +1,0 @@
-"""broker.wire.frames, compiled. The drawing is in frames.pxd."""
-
-class Frames:
-    dead: int

@@ -1,0 +1,24 @@
+"""Jobs over an archive: each a transform from DataFrame to DataFrame, and a thin `python -m fanlight_spark.jobs.NAME`.
+
+    command  what all command lines have in common         report, plots  a page for people, with pictures
+    compact  segments to Parquet                           traffic        how much of what, and for how many
+    ohlc     bars of the market's prices                   audience       who gets what, and what for
+    whatif   two snapshots of subscriptions compared       workload       a model of the load, and a load by it
+
+docs/pipeline-jobs.md is the page for users.
+"""
+
+import sys
+from importlib.util import find_spec
+
+if __name__ == "fanlight_spark.jobs" and sys.argv[:1] == ["-m"]:
+    # `python -m fanlight_spark.jobs.NAME`, before NAME is imported: a sentence instead of its traceback.
+    _asked = sys.orig_argv[sys.orig_argv.index("-m") + 1] if "-m" in sys.orig_argv else ""
+    _lacking = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
+    if _lacking and _asked.startswith(f"{__name__}."):
+        print(
+            f"python -m {_asked}: this needs {', '.join(_lacking)}, not installed for {sys.executable}: "
+            "`make spark` in a checkout, `pip install 'pyspark>=4.2,<4.4' 'pandas<3' pyarrow` elsewhere",
+            file=sys.stderr,
+        )
+        sys.exit(2)

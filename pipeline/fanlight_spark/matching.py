@@ -1,0 +1,151 @@
+"""Which subscriptions get which messages: topic filters joined with a DataFrame, by the broker's own matcher.
+
+    match_topics(messages, subscriptions)          a row for each message and each subscription that matches its topic
+    topic_matches(messages, subscriptions)         a row for each topic, with the ids of all that match it
+
+    messages --distinct topics--> mapInArrow: FrozenIndex over the Arrow buffers --> (topic, ids) --join--> messages
+
+The index is built once, where the query is made, and broadcast: workers take its bytes as they are and build nothing.
+Each topic is matched once, however many messages it has, and payloads never leave the JVM. A stream cannot be joined
+with itself: there each batch is matched as it passes, its distinct topics once, and its columns do go through Python.
+A topic that is none by the grammar, and a null, match nothing. Queue groups are not here: each of its members matches.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+import matchcore
+from fanlight_archive.arrow import pa
+from fanlight_spark.topics import index_of, match_rows
+
+SUBSCRIPTION: Final = "subscription"  # the column of ids
+ROWS_AT_ONCE: Final = 1_024  # a million filters that match all of them are 8 GB
+_TOPIC, _SYNTAX, _IDS = "__topic", "__syntax", "__ids"
+
+#: A frozen index; the file of one; a DataFrame with the columns filter, id and perhaps syntax; or (filter, id, syntax).
+Subscriptions: TypeAlias = matchcore.FrozenIndex | Path | DataFrame | Iterable[tuple[str | bytes, int, str]]
+
+
+def match_topics(
+    df: DataFrame,
+    subscriptions: Subscriptions,
+    topic_col: str = "topic",
+    syntax: str = "amqp",
+    syntax_col: str | None = None,
+    id_col: str = SUBSCRIPTION,
+    few_topics: bool = True,
+) -> DataFrame:
+    """The rows of `df` with the id of a subscription (BIGINT), once for each that matches; without one, not at all.
+
+    syntax      of the topics, and of filters that do not say theirs
+    syntax_col  a column with the syntax of each row's topic instead: `syntax` of an archive
+    few_topics  whether the distinct topics and their ids fit into each worker, which then looks them up; if not, the
+                messages are sorted by topic, which is several times slower and has no such limit
+    Raises matchcore.InvalidFilter, ValueError for ids that are not 0 to 2**32 - 1.
+    """
+    if id_col in df.columns:
+        raise ValueError(f"the column {id_col} is there already: name another with id_col")
+    if df.isStreaming:
+        return _as_it_passes(df, _index(subscriptions, syntax), topic_col, syntax, syntax_col, id_col)
+    found = topic_matches(df, subscriptions, topic_col, syntax, syntax_col)
+    # Under names of our own: the columns of `df` may be called the same.
+    right = found.select(F.col("topic").alias(_TOPIC), F.col("syntax").alias(_SYNTAX), F.col("ids").alias(_IDS))
+    right = right.where(F.size(_IDS) > 0)
+    pairs = [(df[topic_col], right[_TOPIC])]
+    if syntax_col is not None:
+        pairs.append((df[syntax_col], right[_SYNTAX]))
+    joined = df.join(F.broadcast(right) if few_topics else right, _same(pairs))
+    return joined.select(*(df[name] for name in df.columns), F.explode(right[_IDS]).alias(id_col))
+
+
+def _same(pairs: list[tuple[Column, Column]]) -> Column:
+    """Whether two rows have the same texts, as a condition of a join.
+
+    The key is a number, which Spark looks up in a third of the time that a text takes. Numbers may collide, so the
+    texts are compared as well; not by `==`, of which Spark would make a second part of the key.
+    """
+    key = F.xxhash64(*(one for one, _ in pairs)) == F.xxhash64(*(other for _, other in pairs))
+    return reduce(and_, (one.startswith(other) & other.startswith(one) for one, other in pairs), key)
+
+
+def topic_matches(
+    df: DataFrame,
+    subscriptions: Subscriptions,
+    topic_col: str = "topic",
+    syntax: str = "amqp",
+    syntax_col: str | None = None,
+) -> DataFrame:
+    """(topic, syntax, ids): the distinct topics of `df`, each with the ids that match it, ascending, or none."""
+    index = _broadcast(df, _index(subscriptions, syntax))
+    topic = F.col(topic_col).alias("topic")
+    if syntax_col is None:  # a constant is no part of what is told apart
+        topics = df.select(topic).distinct().withColumn("syntax", F.lit(syntax))
+    else:
+        topics = df.select(topic, F.col(syntax_col).alias("syntax")).distinct()
+
+    def match(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for part in _slices(batch):
+                offsets, found = match_rows(index.value, part.column(0), part.column(1))
+                ids = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(found.astype(np.int64)))
+                yield pa.RecordBatch.from_arrays([*part.columns, ids], names=["topic", "syntax", "ids"])
+
+    schema = StructType(
+        [
+            StructField("topic", StringType()),
+            StructField("syntax", StringType()),
+            StructField("ids", ArrayType(LongType(), containsNull=False)),
+        ]
+    )
+    return topics.mapInArrow(match, schema)
+
+
+def _as_it_passes(
+    df: DataFrame, index: matchcore.FrozenIndex, topic_col: str, syntax: str, syntax_col: str | None, id_col: str
+) -> DataFrame:
+    shared = _broadcast(df, index)
+
+    def match(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for part in _slices(batch):
+                of = part.column(syntax_col) if syntax_col else pa.array([syntax] * part.num_rows, pa.string())
+                offsets, ids = match_rows(shared.value, part.column(topic_col), of)
+                rows = np.repeat(np.arange(part.num_rows), np.diff(offsets))
+                columns = [*part.take(pa.array(rows)).columns, pa.array(ids.astype(np.int64))]
+                yield pa.RecordBatch.from_arrays(columns, names=[*part.schema.names, id_col])
+
+    return df.mapInArrow(match, StructType([*df.schema.fields, StructField(id_col, LongType())]))
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """A batch in parts, so that the ids of one are not too many even where every filter matches."""
+    return (batch.slice(at, ROWS_AT_ONCE) for at in range(0, batch.num_rows, ROWS_AT_ONCE))
+
+
+def _index(subscriptions: Subscriptions, syntax: str) -> matchcore.FrozenIndex:
+    if isinstance(subscriptions, matchcore.FrozenIndex):
+        return subscriptions
+    if isinstance(subscriptions, Path):
+        return matchcore.FrozenIndex.open(subscriptions)
+    if isinstance(subscriptions, DataFrame):
+        names = [name for name in ("filter", "id", "syntax") if name in subscriptions.columns]
+        if names[:2] != ["filter", "id"]:
+            there = ", ".join(subscriptions.columns)
+            raise ValueError(f"subscriptions need the columns filter and id; there are {there}")
+        table = subscriptions.select(*names).toArrow()
+        of = table.column("syntax").to_pylist() if "syntax" in names else [syntax] * table.num_rows
+        return index_of(zip(table.column("filter").to_pylist(), table.column("id").to_pylist(), of, strict=True))
+    return index_of(subscriptions)
+
+
+def _broadcast(df: DataFrame, index: matchcore.FrozenIndex) -> Any:
+    """Its bytes go to each machine once, and each worker opens them once."""
+    return df.sparkSession.sparkContext.broadcast(index)

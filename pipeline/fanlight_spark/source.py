@@ -1,0 +1,306 @@
+"""The data source `fanlight`: an archive as a DataFrame, at once or as a stream. Its other half is sink.py.
+
+    session.read.format("fanlight").option("path", "/var/lib/fanlight/archive").load()
+    session.readStream.format("fanlight").option("path", ...).option("maxOffsetsPerTrigger", 100_000).load()
+    session.readStream.format("fanlight").option("url", "fanlight://127.0.0.1:7420").load()     # through its broker
+
+A stream's position is the archive's (positions.py): epoch and offset. So a query that was killed reads the same
+messages again, and no others, whatever has been written since. Nothing is committed to the archive, which keeps no
+readers. Batches go from the segments to the JVM as Arrow has them. An unknown option is an error, for a misspelt one
+would quietly read too much.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructField, StructType
+
+import matchcore
+from fanlight_archive import SCHEMA, Archive
+from fanlight_archive.arrow import pa, pc
+from fanlight_archive.reader import Where
+from fanlight_spark import broker, sink
+from fanlight_spark.broker import Address
+from fanlight_spark.options import known, one_of, positive
+from fanlight_spark.positions import (
+    EARLIEST,
+    LATEST,
+    ROWS_PER_PARTITION,
+    Bounds,
+    Log,
+    Position,
+    divide,
+    microseconds,
+    offset_option,
+    position_at,
+    starting,
+)
+from fanlight_spark.pushdown import Wanted
+from fanlight_spark.remote import TOLD, UNTOLD, Remote
+from fanlight_spark.topics import index_of, matched
+
+#: The columns of `archive.SCHEMA`, as Spark has them.
+COLUMNS: Final = StructType([StructField(field.name, field.dataType) for field in from_arrow_schema(SCHEMA)])
+#: Those of them that a broker tells.
+TOLD_COLUMNS: Final = StructType([column for column in COLUMNS if column.name not in UNTOLD])
+
+OPTIONS: Final = frozenset(
+    [
+        "path", "filter", "syntax", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp",
+        "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "onCorrupt", "pushdown",
+        *broker.OPTIONS,
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options, read. Raises ValueError, matchcore.InvalidFilter."""
+
+    place: str | Address  # the folder of an archive, or its broker
+    filter: str | None
+    syntax: str
+    options: dict[str, str]  # by the names of OPTIONS
+    columns: Any  # of the DataFrame: a schema of Arrow
+    bounds: Bounds
+    index: matchcore.FrozenIndex | None
+    rows: int  # of a partition
+    rows_per_trigger: int | None
+    pushdown: bool
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], schema: StructType) -> "Settings":
+        options = known(given, OPTIONS, "source")
+        if ("path" in options) == ("url" in options):
+            raise ValueError(
+                "the source fanlight needs one of the options path and url: the folder of an archive, or the broker "
+                "that keeps it, as in fanlight://127.0.0.1:7420"
+            )
+        if "path" in options and (others := [name for name in broker.OPTIONS if name in options]):
+            raise ValueError(f"{', '.join(others)}: of a broker (option url); a folder (path) is read without")
+        syntax = one_of(options, "syntax", ("amqp", "mqtt"))
+        text = options.get("filter")
+        index = index_of([(text, 0, syntax)]) if text is not None else None  # says if it is none, here as well
+        fail = one_of(options, "failOnDataLoss", ("true", "false"))
+        corrupt = one_of(options, "onCorrupt", ("fail", "skip") if fail == "true" else ("skip", "fail"))
+        return cls(
+            options["path"] if "path" in options else Address.of(options),
+            text,
+            syntax,
+            options,
+            _columns(schema, told="url" in options),
+            Bounds(fail_on_loss=fail == "true", skip_corrupt=corrupt == "skip"),
+            index if "path" in options else None,
+            positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
+            positive(options, "maxOffsetsPerTrigger"),
+            one_of(options, "pushdown", ("false", "true")) == "true",
+        )
+
+    def log(self) -> Log:
+        """The archive, to be closed."""
+        if isinstance(self.place, str):
+            return Archive(self.place)
+        everything = "#"
+        return Remote(self.place, self.filter if self.filter is not None else everything, self.syntax, self.rows)
+
+    def rows_of(self, part: "Part", wanted: Wanted | None = None) -> Iterator[Any]:
+        """The batches of a part, with the columns of the DataFrame."""
+        with closing(self.log()) as archive:
+            # Once more: what was planned may have gone since.
+            first, end = self.bounds.range_of(archive, part.start, part.end)
+            since, until = (wanted.since, wanted.until) if wanted else (None, None)
+            where = _where(self.index, wanted)
+            for batch in archive.read(first, end, since=since, until=until, where=where, lost=self.bounds.lost):
+                yield _shaped(batch, self.columns)
+
+
+@dataclass(frozen=True)
+class Part(InputPartition):
+    """A range of messages that one task reads. Positions, not offsets: it may be read again, after a crash."""
+
+    start: Position
+    end: Position
+
+
+class Fanlight(DataSource):
+    """`session.dataSource.register(Fanlight)`, which `fanlight_spark.session` does."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "fanlight"
+
+    def schema(self) -> StructType:
+        return TOLD_COLUMNS if "url" in self.options else COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        settings = Settings.of(self.options, schema)
+        return PushingReader(settings) if settings.pushdown else BatchReader(settings)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(Settings.of(self.options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return sink.BatchWriter(sink.Settings.of(self.options, schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return sink.StreamWriter(sink.Settings.of(self.options, schema, overwrite, stream=True))
+
+
+class BatchReader(DataSourceReader):
+    """What there is between two offsets, when it is planned."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.rows_per_trigger is not None:
+            raise ValueError("maxOffsetsPerTrigger is for streams: a batch reads from startingOffsets to endingOffsets")
+        self.settings = settings
+        until = settings.options.get("endingTimestamp")
+        self.wanted = Wanted(until=None if until is None else microseconds("endingTimestamp", until))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        settings, wanted = self.settings, self.wanted
+        with closing(settings.log()) as archive:
+            start = starting(archive, settings.options, EARLIEST)
+            end = offset_option(archive, "endingOffsets", settings.options.get("endingOffsets", LATEST))
+            first, last = settings.bounds.range_of(archive, start, end)
+            first = max(first, wanted.first or 0)
+            if isinstance(archive, Remote) and wanted.since is not None:
+                first = max(first, archive.offset_at(wanted.since))
+            last = last if wanted.end is None else min(last, wanted.end)
+            return _parts(archive, divide(archive, first, last, settings.rows, wanted.since, wanted.until))
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Part):  # Spark's own, where we had none to give
+            return iter(())
+        return self.settings.rows_of(partition, self.wanted)
+
+
+class PushingReader(BatchReader):
+    """The same, which takes conditions over from Spark. Only where it is asked for.
+
+    Spark keeps what a reader has planned with the conditions that it took, once for a DataFrame and all that is made
+    of it, and takes it for the next query, or the other side of a union, that has other conditions or none. So this
+    is right for a DataFrame of which one query is made, and gives wrong results with two.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        return [filter for filter in filters if not self.wanted.take(filter)]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What comes after a position. Spark keeps one of these for a query and makes others for tasks."""
+
+    def __init__(self, settings: Settings) -> None:
+        for name in ("endingOffsets", "endingTimestamp", "pushdown"):
+            if name in settings.options:
+                raise ValueError(f"{name} is for batches: a stream ends with its trigger, or not at all")
+        self.settings = settings
+        self.target: Position | None = None  # where a query that only wants what is there now ends
+        self._archive: Log | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return starting(self._now(), self.settings.options, LATEST).json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows = self.settings.rows_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        archive = self._now()
+        self.target = position_at(archive, archive.end)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        archive, bounds = self._now(), self.settings.bounds
+        first = bounds.offset_of(archive, Position.of(start))
+        end = archive.end if self.target is None else bounds.offset_of(archive, self.target)
+        if isinstance(limit, ReadMaxRows):
+            # Not from an offset that retention has taken: that would be batches of nothing.
+            end = min(end, max(first, min(archive.start, end)) + limit.max_rows)
+        # As it came, if there is nothing new: Spark compares the two as text.
+        return position_at(archive, end).json() if end > first else start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        archive = self._now()
+        first, last = self.settings.bounds.range_of(archive, Position.of(start), Position.of(end))
+        return _parts(archive, divide(archive, first, last, self.settings.rows))
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Part)
+        return self.settings.rows_of(partition)
+
+    def stop(self) -> None:
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+
+    def _now(self) -> Log:
+        """The archive, with what has been written until now."""
+        if self._archive is None:
+            self._archive = self.settings.log()
+        else:
+            self._archive.refresh()
+        return self._archive
+
+
+def _parts(archive: Log, ranges: Iterable[tuple[int, int]]) -> list[InputPartition]:
+    return [Part(position_at(archive, first), position_at(archive, end)) for first, end in ranges]
+
+
+def _where(index: matchcore.FrozenIndex | None, wanted: Wanted | None) -> Where | None:
+    """Which rows of a batch: by the option `filter`, and by what Spark has said of topics."""
+    conditions = bool(wanted and wanted.topics)
+    if index is None and not conditions:
+        return None
+
+    def mask(batch: Any) -> Any:
+        topics = batch.column(batch.schema.get_field_index("topic"))
+        found = None
+        if index is not None:
+            found = matched(index, topics, batch.column(batch.schema.get_field_index("syntax")))
+        if wanted is not None and conditions:
+            encoded = topics.dictionary_encode()
+            hold = pa.array([wanted.wants(topic) for topic in encoded.dictionary.to_pylist()], pa.bool_())
+            hold = hold.take(encoded.indices)
+            found = hold if found is None else pc.and_(found, hold)
+        return found
+
+    return mask
+
+
+def _columns(schema: StructType, *, told: bool) -> Any:
+    """The columns of a DataFrame in Arrow. Raises ValueError if they are not the archive's, or some of them.
+
+    told: of those that a broker tells.
+
+    Spark prunes no columns of a Python source: who gives a narrower schema reads and moves less.
+    """
+    columns = to_arrow_schema(schema, timezone="UTC")
+    whole = to_arrow_schema(COLUMNS, timezone="UTC")
+    for column in columns:
+        at = whole.get_field_index(column.name)
+        if at < 0:
+            raise ValueError(f"{column.name} is no column of an archive; it has {', '.join(SCHEMA.names)}")
+        if told and column.name in UNTOLD:
+            has = ", ".join(TOLD.names)
+            raise ValueError(f"a broker does not tell {column.name} (read the archive's folder, path): it tells {has}")
+        if not whole.field(at).type.equals(column.type):
+            raise ValueError(f"{column.name} is {whole.field(at).type} in an archive, and not {column.type}")
+    return columns
+
+
+def _shaped(batch: Any, columns: Any) -> Any:
+    """The rows of a batch, as Spark wants them: its columns, its names inside them, all nullable."""
+    found = [batch.column(batch.schema.get_field_index(column.name)).cast(column.type) for column in columns]
+    return pa.RecordBatch.from_arrays(found, schema=columns)

@@ -1,0 +1,102 @@
+"""Which filters match the topics of an Arrow column: the compiled matcher over the column's buffers.
+
+The rules are the broker's: matchcore's grammar, and the two names that only filters with that very first word see
+(docs/topics.md). A topic that is none, by its grammar, nobody could have published: nothing matches it.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import matchcore
+from fanlight_archive.arrow import pa, pc
+
+RESERVED: Final = ("$SYS", "$inbox")
+SEPARATORS: Final = {"amqp": ".", "mqtt": "/"}
+WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
+
+Matches = tuple[NDArray[np.int64], NDArray[np.uint32]]  # row i has ids[offsets[i]:offsets[i + 1]]
+
+
+def index_of(filters: Iterable[tuple[str | bytes, int, str]]) -> matchcore.FrozenIndex:
+    """An index of (filter, id, syntax). Raises matchcore.InvalidFilter, ValueError."""
+    index = matchcore.FilterIndex(max_words=WORDS_MAX)
+    for text, number, syntax in filters:
+        index.insert(text, number, syntax=syntax)
+    return index.freeze()
+
+
+def match_column(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
+    """The ids that match each topic of an Arrow string array without nulls, ascending."""
+    try:
+        offsets, ids = _match(index, topics, syntax)
+    except matchcore.InvalidTopic:
+        return _one_by_one(index, topics, syntax)
+    if any(pc.any(pc.starts_with(topics, name)).as_py() for name in RESERVED):
+        return _one_by_one(index, topics, syntax)
+    return offsets, ids
+
+
+def match_rows(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Matches:
+    """The same for each row, its topic in the syntax beside it; each topic is asked once. Null matches nothing."""
+    starts = np.zeros(len(topics), dtype=np.int64)  # of each row's ids among all that were found
+    counts = np.zeros(len(topics), dtype=np.int64)
+    found: list[NDArray[np.uint32]] = []
+    base = 0
+    for syntax in pc.unique(syntaxes).drop_null().to_pylist():
+        rows = pc.and_(pc.fill_null(pc.equal(syntaxes, syntax), False), pc.is_valid(topics))
+        encoded = topics.filter(rows).dictionary_encode()
+        offsets, ids = match_column(index, encoded.dictionary, syntax)
+        places, chosen = encoded.indices.to_numpy(), rows.to_numpy(zero_copy_only=False)
+        starts[chosen] = base + offsets[:-1][places]
+        counts[chosen] = np.diff(offsets)[places]
+        found.append(ids)
+        base += len(ids)
+    ends = np.zeros(len(topics) + 1, dtype=np.int64)
+    np.cumsum(counts, out=ends[1:])
+    gather = np.repeat(starts - ends[:-1], counts) + np.arange(ends[-1])
+    return ends, np.concatenate([*found, np.empty(0, np.uint32)])[gather]
+
+
+def matched(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Any:
+    """A boolean Arrow array: which rows any filter matches."""
+    offsets, _ = match_rows(index, topics, syntaxes)
+    return pa.array(np.diff(offsets) > 0)
+
+
+def _match(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
+    """By the buffers of the column, without an object for each topic."""
+    width = np.int64 if pa.types.is_large_string(topics.type) else np.int32
+    _, places, text = topics.buffers()
+    if text is None or not len(topics):
+        return index.match_many(topics.to_pylist(), syntax=syntax)
+    offsets = np.frombuffer(places, dtype=width)[topics.offset : topics.offset + len(topics) + 1]
+    return index.match_many(text, offsets=offsets, syntax=syntax)
+
+
+def _one_by_one(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
+    """The same where a topic is none, or has a name that is reserved."""
+    rows = [_ids(index, topic, syntax) for topic in topics.to_pylist()]
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    return offsets, np.array([id for row in rows for id in row], dtype=np.uint32)
+
+
+def _ids(index: matchcore.FilterIndex, topic: str, syntax: str) -> tuple[int, ...]:
+    try:
+        ids = index.match(topic, syntax=syntax)
+    except matchcore.InvalidTopic:
+        return ()
+    if not ids or not topic.startswith(RESERVED):
+        return ids
+    name = topic.split(SEPARATORS[syntax], 1)[0]
+    if name not in RESERVED:
+        return ids
+    return tuple(sorted({id for text, of, id in index.matching(topic, syntax=syntax) if _first(text, of) == name}))
+
+
+def _first(text: str | bytes, syntax: str) -> str:
+    spelt = text if isinstance(text, str) else text.decode("utf-8", "surrogateescape")
+    return spelt.split(SEPARATORS[syntax], 1)[0]

@@ -1,0 +1,3 @@
+from fanlight_matchers.trie_flat import FlatTrie
+
+class Automaton(FlatTrie): ...

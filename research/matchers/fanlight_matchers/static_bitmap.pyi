@@ -1,0 +1,3 @@
+from fanlight_matchers.naive import Naive
+
+class StaticBitmap(Naive): ...

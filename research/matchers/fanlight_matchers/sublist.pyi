@@ -1,0 +1,3 @@
+from fanlight_matchers.trie_string import StringTrie
+
+class Sublist(StringTrie): ...

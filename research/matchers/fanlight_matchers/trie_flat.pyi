@@ -1,0 +1,3 @@
+from fanlight_matchers.contender import Contender
+
+class FlatTrie(Contender): ...

@@ -1,0 +1,44 @@
+# The usual trie's node: one block, its own word at its end, its children in a chained hash map of its own.
+#
+#     Branch   above | one | many | ids | buckets -> [ child -next-> child ] | hash, size | word...
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from fanlight_matchers.contender cimport Contender, Found
+from fanlight_matchers.text cimport Word
+
+
+cdef struct Branch:
+    Branch* above
+    Branch* next        # in a bucket of the node above
+    Branch* one
+    Branch* many
+    Branch** buckets    # NULL: no literal child
+    uint32_t* ids
+    uint64_t hash
+    uint32_t bucket_mask
+    uint32_t children
+    uint32_t id_count
+    uint32_t id_room
+    uint32_t size
+    unsigned char kind
+    unsigned char word[1]
+
+
+cdef class StringTrie(Contender):
+    cdef:
+        Branch* root
+
+        Branch* _new(self, Branch* above, const Word* word) noexcept nogil
+        void _free(self, Branch* branch) noexcept nogil
+        void _free_all(self, Branch* branch) noexcept nogil
+        bint _put(self, Branch* above, Branch* child) noexcept nogil
+        void _take_out(self, Branch* child) noexcept nogil
+        int _hold(self, Branch* branch, uint32_t id) noexcept nogil
+        void _visit(
+            self, const Branch* branch, const Word* words, int level, int count, bint dollar, Found* found
+        ) noexcept nogil
+
+
+cdef class MutexTrie(StringTrie):
+    cdef void* lock
