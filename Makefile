@@ -69,7 +69,7 @@ $(STAMPS)/tools: constraints.txt $(STAMPS)/venv
 
 # The stamps carry the time at which the build began, so that what is edited meanwhile is built again.
 $(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
-	@echo 'make: installing the packages into $(VENV) and building the compiled modules (4 minutes of one core)'
+	@echo 'make: installing the packages into $(VENV) and building the compiled modules (3 minutes of one core)'
 	@touch $@.began
 	@$(BUILD) -c constraints.txt --no-build-isolation $(SHIPPED)
 	@$(PIP) install $(WITHOUT)
