@@ -1,4 +1,4 @@
-"""Every row of ARCHITECTURE's table of owners filled at once, by hostile clients over real sockets.
+"""Every row of docs/state.md filled at once, by hostile clients over real sockets.
 
 The memory of the broker's process must stay within the sum of its bounds and a stated allowance, and a well-behaved
 client that comes afterwards must find a broker that works. Before these bounds, 400 connections with topic aliases

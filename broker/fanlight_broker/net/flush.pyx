@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Flushing: one write for each connection that got something in this turn of the loop.
 
-On plain TCP the bytes go straight from the outbox to the socket with writev(2), which saves the transport's bookkeeping
+On plain TCP the bytes go straight from the outbox to the socket with sendmsg(2), which saves the transport's bookkeeping
 and a copy; what the socket does not take goes through the transport, which knows how to wait. Without a file
 descriptor of its own (TLS), a connection is flushed through the transport altogether: slower, same order, same bytes.
 """
