@@ -41,7 +41,7 @@ class Connect:
     agent: str = ""
     port: int = 0  # of the peer
     clean_start: bool = True
-    expiry: float = 0.0  # seconds the session outlives its connection; inf: for ever
+    expiry: float = 0.0  # seconds the session outlives its connection; inf: it never expires
     receive_max: int = 65_535
     frame_max: int | None = None  # bytes of the largest packet the client takes
     will: Will | None = None

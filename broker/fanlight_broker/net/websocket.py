@@ -135,7 +135,7 @@ class WebSocketProtocol(asyncio.Protocol):
             self._pump()
 
     def _is_wrong(self, first: bytes) -> bool:
-        """Does the peer speak something else than HTTP? Then it is told so, and closed."""
+        """Refuse a peer that does not speak HTTP: answer in its protocol, and close. Returns whether it was refused."""
         self._met = True
         wrong = self._handshake.wrong_protocol(first)
         if wrong is None:
