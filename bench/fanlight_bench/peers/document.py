@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from fanlight_bench.peers import tables
 from fanlight_bench.peers.bars import Bar, bars
@@ -68,21 +69,28 @@ def _reached(bar: Bar) -> str:
 def _machine(report: Report) -> list[str]:
     machine, effort = report["machine"], report["effort"]
     return [
-        f"{str(report['date'])[:10]}: {machine['processor'] or machine['machine']}, "
-        f"{machine['processors']} processors, {machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, "
-        f"CPython {machine['python']}, loopback. "
+        f"{str(report['date'])[:10]}: {_described(machine)}, loopback. "
         f"{effort['rounds']} interleaved round{'s' * (effort['rounds'] != 1)} of {effort['duration']:g} s, "
         f"after {effort['warmup']:g} s that do not count.{_others(report)}",
         *_again(report),
     ]
 
 
+def _described(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['processor'] or machine['machine']}, {machine['processors']} processors, "
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, CPython {machine['python']}"
+    )
+
+
 def _again(report: Report) -> list[str]:
-    """What was measured later than the rest."""
+    """What was measured later than the rest, and on which machine if it was another one."""
     again: dict[str, list[str]] = {}
     for letter, how in report.get("again", {}).items():
         rounds = f"{how['rounds']} round{'s' * (how['rounds'] != 1)} of {how['duration']:g} s"
-        again.setdefault(f"{str(how['date'])[:16].replace('T', ' ')} UTC, {rounds}", []).append(letter)
+        machine = how.get("machine", report["machine"])
+        where = "" if machine == report["machine"] else f", {_described(machine)}"
+        again.setdefault(f"{str(how['date'])[:16].replace('T', ' ')} UTC, {rounds}{where}", []).append(letter)
     return [f"Measured again, {when}: {', '.join(letters)}." for when, letters in again.items()]
 
 

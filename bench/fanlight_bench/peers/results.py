@@ -8,7 +8,7 @@
     missing                    contenders whose broker is not installed
     runs                       a row a run: its figures, or `error`
     medians                    a row for each scenario and contender: figure -> [median, least, most]
-    again                      scenario -> date and effort, of what was measured again later
+    again                      scenario -> date, effort and machine, of what was measured again later
 
 A run with faults or an error has no part in the medians, but is counted. A line holds a row, so that two files can be
 compared by diff.
@@ -64,8 +64,14 @@ def replaced(report: Report, later: Report) -> Report:
     runs = [run for run in report["runs"] if run["scenario"] not in fresh] + later["runs"]
     order = list(report["scenarios"])
     runs.sort(key=lambda run: order.index(run["scenario"]))
-    again = {letter: {"date": later["date"], **later["effort"]} for letter in fresh}
-    return {**report, "runs": runs, "medians": medians(runs), "again": {**report.get("again", {}), **again}}
+    again = {letter: {"date": later["date"], **later["effort"], "machine": later["machine"]} for letter in fresh}
+    return {
+        **report,
+        "scenarios": {**report["scenarios"], **fresh},
+        "runs": runs,
+        "medians": medians(runs),
+        "again": {**report.get("again", {}), **again},
+    }
 
 
 def comparable(report: Report, scenarios: Sequence[str], contenders: Sequence[str]) -> None:

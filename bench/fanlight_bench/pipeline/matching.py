@@ -34,7 +34,7 @@ SIZES = (1_000, 100_000, 1_000_000)
 QUICK_SIZES = (100,)
 RLIKE_UP_TO = 1_000  # filters: with more it takes minutes
 RLIKE, PAHO = 1_000, 200_000  # messages that each is given
-DISTINCT, DISTINCT_FILTERS = 250_000, 100_000  # messages with topics of their own, and filters for them
+DISTINCT, DISTINCT_FILTERS = 1_000_000, 100_000  # messages with topics of their own, and filters for them
 _MATCHERS: dict[int, Any] = {}  # in a Python worker: paho's index of the filters in use, by how many they are
 
 

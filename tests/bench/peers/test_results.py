@@ -77,14 +77,18 @@ def test_a_table_has_the_columns_that_its_scenario_has_figures_for() -> None:
 def test_what_is_measured_again_replaces_the_runs_of_its_scenarios_and_says_so() -> None:
     first = report([run("A", "nats", us_per_delivery=9.0), run("B", "nats", us_per_delivery=2.0)])
     later = report([run("A", "nats", us_per_delivery=1.0)])
-    later["scenarios"] = {"A": later["scenarios"]["A"]}
+    later["scenarios"] = {"A": {**later["scenarios"]["A"], "title": "with other subscribers"}}
+    later["machine"] = {**later["machine"], "processor": "another processor"}
     whole = results.replaced(first, later)
     figured = Figured(whole)
     assert figured("A", "nats", "us_per_delivery") == 1.0
     assert figured("B", "nats", "us_per_delivery") == 2.0
     assert [row["scenario"] for row in whole["medians"]] == ["A", "B"]
-    assert whole["again"] == {"A": {"date": later["date"], **later["effort"]}}
-    assert any("Measured again" in line and line.endswith(": A.") for line in document.BLOCKS["machine"](whole))
+    assert whole["again"] == {"A": {"date": later["date"], **later["effort"], "machine": later["machine"]}}
+    assert whole["scenarios"]["A"]["title"] == "with other subscribers"
+    (line,) = (line for line in document.BLOCKS["machine"](whole) if "Measured again" in line)
+    assert line.endswith(": A.")
+    assert "another processor" in line
     assert "again" not in first
 
 
