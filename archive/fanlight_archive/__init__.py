@@ -2,7 +2,7 @@
 
     schema    the columns                        frames    a batch in a segment, with its checksum
     segment   a file of batches, by offset       manifest  what is known beyond the segments
-    writer    append, sync, roll, retain         recovery  what happens when it is opened
+    writer    append, sync, roll, remove_old     recovery  what happens when it is opened
     reader    by offset, time and filter         damage    what recovery cuts off, and keeps
                                                  files     what is asked of a disk
 

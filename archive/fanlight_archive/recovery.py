@@ -93,7 +93,7 @@ def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False, ma
     there = {first for first, is_open in segments if not is_open}
     manifest.spans = {first: span for first, span in manifest.spans.items() if first in there}
     for first, is_open in segments:
-        _settle(folder, files, done, first, is_open)
+        _finish(folder, files, done, first, is_open)
     _note_missing(done, known)
     newest = max((span.end for span in manifest.spans.values()), default=manifest.start)
     done.whole = newest
@@ -147,7 +147,7 @@ def _manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def _settle(folder: Path, files: Files, done: Recovered, first: int, is_open: bool) -> None:
+def _finish(folder: Path, files: Files, done: Recovered, first: int, is_open: bool) -> None:
     """What becomes of one file."""
     manifest, name = done.manifest, name_of(first, is_open=is_open)
     if not is_open and first in manifest.spans:

@@ -142,7 +142,7 @@ class Writer:
         trim(self._marks, self.marks_max)
         return first
 
-    def mark(self, marks: Sequence[Row]) -> None:
+    def append_marks(self, marks: Sequence[Row]) -> None:
         """Keep marks that move up without a message of the archive; on the disk, behind what was appended.
 
         OSError as in `sync`.
@@ -225,7 +225,7 @@ class Writer:
         self.roll()
         return True
 
-    def retain(self, *, size: int | None = None, since: int | None = None) -> list[Span]:
+    def remove_old(self, *, size: int | None = None, since: int | None = None) -> list[Span]:
         """Remove the oldest closed segments: while all take more than `size` bytes, and those without a message as
         late as `since` (microseconds UTC). Returns them."""
         self._must_be_sound()

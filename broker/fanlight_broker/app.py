@@ -16,9 +16,9 @@ from typing import Final
 import uvloop
 
 from fanlight_broker import __version__, early, garbage, logs
-from fanlight_broker.admin.figures import Figures
 from fanlight_broker.admin.gatekeeper import MetricsAccess
 from fanlight_broker.admin.http import AdminServer, Https
+from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.archiving import ArchiveUnusable, open_archive
 from fanlight_broker.auth.access import Credentials
 from fanlight_broker.auth.authenticator import COUNTERS as LOGIN_COUNTERS
@@ -28,12 +28,12 @@ from fanlight_broker.auth.password_file import PasswordFileError
 from fanlight_broker.config import Exit, Settings, SettingsError, apply_reload, reload, reloadable_changes
 from fanlight_broker.config.gauges import limit_families
 from fanlight_broker.config.secret_file import SecretFileError, secret_in
-from fanlight_broker.core import views
+from fanlight_broker.core import inspection
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.system_topics import SystemTopics
-from fanlight_broker.doors import CannotListen, Doors, PluginError, opening, reachable
 from fanlight_broker.garbage import Garbage
+from fanlight_broker.listeners import CannotListen, Listeners, PluginError, opening, reachable
 from fanlight_broker.net import files, tls
 from fanlight_broker.net.clock import monotonic, thread_cpu
 from fanlight_broker.net.flush import Flusher
@@ -76,35 +76,39 @@ class Application:
         self.tls = Tls(files_of_tls) if files_of_tls is not None else None
         self.archive = open_archive(settings, loop, monotonic, self.broker.flow, lambda: self.broker.limits)
         if self.archive is not None:
-            self.broker.router.recording = self.archive.recording
+            self.broker.router.archive_selection = self.archive.selection
             self.broker.publishing.store = self.broker.replay_source = self.archive
             self.broker.marks.restore(self.archive.kept)
         self.lag = LoopLag(loop)
         self.garbage = Garbage(thread_cpu)
-        self.doors = Doors(settings, self.broker, self.authenticator, self.tls, self._flusher)
-        self.views = views.Views(self.broker, monotonic, self.doors.counters, lambda: self.ready, self.archive)
+        self.listeners = Listeners(settings, self.broker, self.authenticator, self.tls, self._flusher)
+        self.inspection = inspection.BrokerInspection(
+            self.broker, monotonic, self.listeners.counters, lambda: self.ready, self.archive
+        )
         self.broker.system_topics = SystemTopics(
-            settings.limits, self.broker.publishing, self.broker.clients, self.broker.sessions, self.views.counters,
-            monotonic(), version=__version__,
+            settings.limits, self.broker.publishing, self.broker.clients, self.broker.sessions,
+            self.inspection.counters, monotonic(), version=__version__,
         )
         self.admin = AdminServer(
-            self.views, self.authenticator,
+            self.inspection, self.authenticator,
             [
-                Figures(views.COUNTERS, self.views.counters),
-                Figures(views.GAUGES, gauges=self.views.gauges, families=self.views.families),
-                Figures({}, families=self.lag.families),
-                Figures({**garbage.COUNTERS, **garbage.GAUGES}, self.garbage.counters, self.garbage.gauges),
-                Figures({}, families=lambda: limit_families(self.broker.limits)),
-                Figures({**LOGIN_COUNTERS, **LOGIN_GAUGES}, self.authenticator.counters, self.authenticator.gauges),
-                Figures(logs.COUNTERS, logs.counters),
-                *self.doors.figures(),
-                *self._archive_figures(),
+                MetricSource(inspection.COUNTERS, self.inspection.counters),
+                MetricSource(inspection.GAUGES, gauges=self.inspection.gauges, families=self.inspection.families),
+                MetricSource({}, families=self.lag.families),
+                MetricSource({**garbage.COUNTERS, **garbage.GAUGES}, self.garbage.counters, self.garbage.gauges),
+                MetricSource({}, families=lambda: limit_families(self.broker.limits)),
+                MetricSource(
+                    {**LOGIN_COUNTERS, **LOGIN_GAUGES}, self.authenticator.counters, self.authenticator.gauges
+                ),
+                MetricSource(logs.COUNTERS, logs.counters),
+                *self.listeners.metrics(),
+                *self._archive_metrics(),
             ],
             version=__version__, host=settings.http_host, port=settings.http_port,
             connections_max=settings.http_connections_max,
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
-            https=self._https(), metrics=metrics_access_of(settings), protocol_check=self.doors.port_guide.check,
+            https=self._https(), metrics=metrics_access_of(settings), protocol_check=self.listeners.port_guide.check,
         )
 
     def _call_back(self, then: Callable[[float], None]) -> None:
@@ -114,25 +118,25 @@ class Application:
         self.broker.turns.begin()
         then(now)
 
-    def _archive_figures(self) -> list[Figures]:
+    def _archive_metrics(self) -> list[MetricSource]:
         archive = self.archive
         if archive is None:
             return []
         help = {**archive.counted, **archive.gauged}
-        return [Figures(help, archive.counters, archive.gauges, families=archive.families)]
+        return [MetricSource(help, archive.counters, archive.gauges, families=archive.families)]
 
     def _https(self) -> Https | None:
         if self.tls is None:
             return None
         server = TlsServer(
-            self.tls, "https", self.doors.handshake_turns, handshakes_max=self.settings.http_connections_max,
-            limits=lambda: self.settings.limits, protocol_check=self.doors.port_guide.check,
+            self.tls, "https", self.listeners.handshake_turns, handshakes_max=self.settings.http_connections_max,
+            limits=lambda: self.settings.limits, protocol_check=self.listeners.port_guide.check,
         )
         return Https(server, self.settings.http_tls_host or self.settings.http_host, self.settings.http_tls_port)
 
     @property
     def ready(self) -> bool:
-        return self.doors.accepting and not self._draining
+        return self.listeners.accepting and not self._draining
 
     async def run(self) -> int:
         """Serve until a stop is requested. Returns the exit code. Raises CannotListen."""
@@ -154,7 +158,7 @@ class Application:
         finally:
             self.lag.stop()
             self.garbage.stop()
-            await self.doors.stop()
+            await self.listeners.stop()
             await self.admin.stop()
             await self.authenticator.close()
             if self.archive is not None:
@@ -174,18 +178,18 @@ class Application:
         signal.signal(signal.SIGHUP, lambda number, frame: loop.call_soon_threadsafe(self.reload))
 
     async def _listen(self) -> None:
-        """Open every door. Raises CannotListen."""
+        """Open every port. Raises CannotListen."""
         settings = self.settings
-        await self.doors.open(self._placeholder)
+        await self.listeners.open(self._placeholder)
         if settings.http:
             with opening("http_port", settings.http_host, settings.http_port):
                 await self.admin.start()
             url = f"http://{self._placeholder}{reachable(settings.http_host)}:{self.admin.port}"
-            self.doors.listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
+            self.listeners.listening("http", settings.http_host, self.admin.port, try_it=f"curl {url}/stats")
             if self.tls is not None:
                 host = settings.http_tls_host or settings.http_host
                 url = f"https://{self._placeholder}{reachable(host)}:{self.admin.tls_port}"
-                self.doors.listening("https", host, self.admin.tls_port, try_it=f"curl --cacert CA.pem {url}/stats")
+                self.listeners.listening("https", host, self.admin.tls_port, try_it=f"curl --cacert CA.pem {url}/stats")
 
     @property
     def _placeholder(self) -> str:
@@ -206,7 +210,7 @@ class Application:
         self._draining = True
         seconds = self.settings.limits.grace_seconds
         log.info("draining", connections=len(self.broker.clients), grace_seconds=seconds)
-        drain = asyncio.ensure_future(self.doors.drain(seconds, "the broker is shutting down; reconnect later"))
+        drain = asyncio.ensure_future(self.listeners.drain(seconds, "the broker is shutting down; reconnect later"))
         at_once = asyncio.ensure_future(self._stop_now.wait())
         await asyncio.wait({drain, at_once}, return_when=asyncio.FIRST_COMPLETED)
         at_once.cancel()
@@ -244,7 +248,7 @@ class Application:
         if self.tls is not None and context is not None:
             self.tls.use(context)
         self.broker.use(settings.limits)
-        self.doors.recheck()
+        self.listeners.recheck()
         self.admin.gatekeeper.metrics = metrics
         self._allow_connections()
         logs.reconfigure(level=settings.log_level, burst_max=settings.log_burst_max)
@@ -261,7 +265,7 @@ class Application:
         return tls.read(files_of_tls) if files_of_tls is not None else None
 
     def _summary(self) -> dict[str, int]:
-        counters = self.views.counters()
+        counters = self.inspection.counters()
         return {name: counters[name] for name in ("messages_in", "messages_out", "connections_accepted")}
 
 

@@ -11,7 +11,7 @@ from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
 
 if TYPE_CHECKING:
-    from fanlight_broker.storage.archive import Archive, Loop
+    from fanlight_broker.storage.archive import Archive, EventLoop
 
 
 ADVICE: Final = (
@@ -40,14 +40,14 @@ def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
 
 
 def open_archive(
-    settings: Settings, loop: "Loop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
+    settings: Settings, loop: "EventLoop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
 ) -> "Archive | None":
     """The archive; None if there is to be none. Reads and writes the disk. Raises ArchiveUnusable."""
     if settings.archive is None:
         return None
     try:
         from fanlight_archive import ArchiveError, Writer
-        from fanlight_broker.storage.archive import Archive, Options
+        from fanlight_broker.storage.archive import Archive, ArchiveOptions
     except ModuleNotFoundError as error:
         if error.name == "pyarrow":
             raise ArchiveUnusable(str(error)) from error  # which says how to get it
@@ -56,7 +56,7 @@ def open_archive(
         raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
     except ImportError as error:
         raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
-    options = Options(
+    options = ArchiveOptions(
         folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
         sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,
     )

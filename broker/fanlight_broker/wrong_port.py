@@ -3,7 +3,7 @@
     first bytes of a connection --spoken--> HTTP --PortGuide--> "this is HTTP; the broker speaks it on port 7421"
 
 The text goes into the log, and to the client if its protocol has an answer for it. Only the first bytes of a connection
-are looked at. Part of the composition: like doors.py it knows all protocols, and all ports.
+are looked at. Part of the composition: like listeners.py it knows all protocols, and all ports.
 """
 
 from enum import StrEnum

@@ -150,11 +150,11 @@ def test_retention_removes_the_oldest_segments_and_tells_those_who_come_late(fol
     for number in range(10):
         writer.append(batch(10 * number, 10))
     late = Archive(folder)
-    assert [span.first for span in writer.retain(since=25 * SECOND)] == [0, 10]
+    assert [span.first for span in writer.remove_old(since=25 * SECOND)] == [0, 10]
     assert writer.start == 20
     kept = writer.size
-    assert [span.first for span in writer.retain(size=kept - 1)] == [20]
-    assert writer.retain(size=kept) == []
+    assert [span.first for span in writer.remove_old(size=kept - 1)] == [20]
+    assert writer.remove_old(size=kept) == []
     with Archive(folder) as archive:
         assert (archive.start, archive.end) == (30, 100)
         assert offsets_of(archive.read()) == list(range(30, 100))
@@ -163,11 +163,11 @@ def test_retention_removes_the_oldest_segments_and_tells_those_who_come_late(fol
     with pytest.raises(Gone, match="0 to 9 are gone"):
         next(late.read())
     late.close()
-    assert writer.retain(size=0)[-1].end == 90  # never the one that is being written
+    assert writer.remove_old(size=0)[-1].end == 90  # never the one that is being written
     writer.close()
     again = Writer(folder)
     assert (again.start, again.end) == (90, 100)
-    assert again.retain(size=0)[-1].end == 100
+    assert again.remove_old(size=0)[-1].end == 100
     assert (again.start, again.end) == (100, 100)
     again.close()
     with Archive(folder) as archive:

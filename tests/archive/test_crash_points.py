@@ -44,13 +44,13 @@ class Story:
 
     def mark(self, writer: Writer) -> None:
         mark = ("", "p", 0, 2 * self.number - 1)
-        writer.mark([mark])
+        writer.append_marks([mark])
         self.marked.append((len(self.disk.deeds), mark[-1]))
 
     def retain(self, writer: Writer, before: int) -> None:
         spans = [span for span in writer.manifest.spans.values() if span.latest < before * SECOND]
         self.removing.append((len(self.disk.deeds), max((span.end for span in spans), default=0)))
-        writer.retain(since=before * SECOND)
+        writer.remove_old(since=before * SECOND)
 
 
 def written(folder: Path, deaf: str = "", writer_of: type[Writer] = Writer) -> Story:
@@ -162,7 +162,7 @@ def test_a_sync_that_is_left_out_would_be_noticed(tmp_path: Path, deaf: str) -> 
 class Hasty(Writer):
     """Keeps marks before what was appended is on the disk."""
 
-    def mark(self, marks: Any) -> None:
+    def append_marks(self, marks: Any) -> None:
         self._say({"marks": marks})
 
 

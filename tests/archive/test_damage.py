@@ -306,7 +306,7 @@ def test_retention_in_the_middle_of_reading_is_a_loss_like_others(folder: Path) 
         lost: list[Loss] = []
         reading = archive.read(lost=lost.append)
         assert offsets_of([next(reading)]) == [*range(10)]
-        writer.retain(since=25_000_000)
+        writer.remove_old(since=25_000_000)
         assert offsets_of(reading) == [*range(20, 40)]
         assert [(one.first, one.end, type(one.error)) for one in lost] == [(10, 20, Gone)]
         with pytest.raises(Gone) as told:

@@ -67,7 +67,7 @@ def test_the_line_of_a_closed_segment_has_the_marks_that_it_brought(folder: Path
 def test_marks_alone_are_a_line_and_never_go_down(folder: Path) -> None:
     writer = Writer(folder)
     writer.append(batch(0, 3), [("", "p", 1, 0)])
-    writer.mark([("", "p", 0, 9), ("", "q", 0, 1)])
+    writer.append_marks([("", "p", 0, 9), ("", "q", 0, 1)])
     assert writer.durable == 3, "what was appended is on the disk before the line is"
     assert lines_of(folder)[-1] == {"marks": [["", "p", 0, 9], ["", "q", 0, 1]]}
     writer.abandon()
@@ -92,7 +92,7 @@ def test_marks_outlive_the_segments_that_brought_them(folder: Path) -> None:
     writer = Writer(folder)
     writer.append(batch(0, 3), [("", "p", 0, 1)])
     writer.roll()
-    assert len(writer.retain(size=0)) == 1
+    assert len(writer.remove_old(size=0)) == 1
     writer.close()
     assert Writer(folder).marks == [["", "p", 0, 1]]
 
@@ -100,7 +100,7 @@ def test_marks_outlive_the_segments_that_brought_them(folder: Path) -> None:
 def test_the_manifest_is_written_anew_when_most_of_its_marks_are_old(folder: Path) -> None:
     writer = Writer(folder, files=Careless(folder))
     for sequence in range(500):
-        writer.mark([("", f"p{number}", 0, sequence) for number in range(10)])
+        writer.append_marks([("", f"p{number}", 0, sequence) for number in range(10)])
     assert len(lines_of(folder)) < 150
     assert [mark[2:] for mark in writer.marks] == [[0, 499]] * 10
     assert parse((folder / NAME).read_bytes()).marks == {("", f"p{number}"): (0, 499) for number in range(10)}
@@ -109,7 +109,7 @@ def test_the_manifest_is_written_anew_when_most_of_its_marks_are_old(folder: Pat
 def test_the_producers_that_are_kept_are_bounded(folder: Path) -> None:
     writer = Writer(folder, marks_max=3)
     writer.append(batch(0, 3), [("", f"p{number}", 0, 0) for number in range(5)])
-    writer.mark([("", "p2", 0, 1)])
+    writer.append_marks([("", "p2", 0, 1)])
     assert [mark[1] for mark in rows_of(writer.manifest.marks)] == ["p2"]
     writer.close()
     assert {mark[1] for mark in Writer(folder, marks_max=3).marks} == {"p2", "p3", "p4"}

@@ -206,7 +206,7 @@ def test_a_writer_that_an_error_has_left_broken_does_nothing_until_it_is_recover
     with pytest.raises(OSError, match="Input/output error"):
         writer.sync()
     assert (writer.broken, writer.lost) == (True, 10)
-    for attempt in (writer.sync, writer.retain, lambda: writer.append(batch(10, 10))):
+    for attempt in (writer.sync, writer.remove_old, lambda: writer.append(batch(10, 10))):
         with pytest.raises(OSError, match="recover"):
             attempt()
     disk.rotten = False
@@ -327,9 +327,9 @@ def test_a_line_that_makes_the_manifest_too_long_is_in_the_one_that_is_written_a
     if fact == "a segment was closed":
         writer.roll()
     elif fact == "older ones are removed":
-        assert len(writer.retain(size=0)) == 1
+        assert len(writer.remove_old(size=0)) == 1
     else:
-        writer.mark([("", "p", 0, 1)])
+        writer.append_marks([("", "p", 0, 1)])
     found = parse((folder / NAME).read_bytes())
     assert (found.spans, found.start, found.marks) == (
         writer.manifest.spans, writer.manifest.start, writer.manifest.marks,

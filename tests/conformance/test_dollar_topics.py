@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.views import Views
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.protocols.mqtt.packets import PubAck
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -106,15 +106,16 @@ def test_response_information_is_an_inbox_that_stays_the_sessions() -> None:
     assert [message.payload for message in peer.messages()] == [b"now"]
 
 
-def shown(world: World) -> tuple[Views, str]:
+def shown(world: World) -> tuple[BrokerInspection, str]:
     """Every view of a broker in which a topic or filter stands, as one text."""
-    views = Views(world.broker, lambda: world.now, dict, lambda: True)
+    inspection = BrokerInspection(world.broker, lambda: world.now, dict, lambda: True)
     found: list[Any] = [
-        views.subscriptions(offset=0, limit=10), views.snapshot(place=0, places=10), views.hot_topics(limit=10),
-        views.explain("a", syntax="mqtt", client="s", limit=10), views.sessions(offset=0, limit=10),
-        views.connections(offset=0, limit=10),
+        inspection.subscriptions(offset=0, limit=10), inspection.snapshot(place=0, places=10),
+        inspection.hot_topics(limit=10),
+        inspection.explain("a", syntax="mqtt", client="s", limit=10), inspection.sessions(offset=0, limit=10),
+        inspection.connections(offset=0, limit=10),
     ]  # fmt: skip
-    return views, json.dumps(found, default=str)
+    return inspection, json.dumps(found, default=str)
 
 
 def test_no_view_shows_the_random_word_of_an_inbox() -> None:
@@ -124,14 +125,14 @@ def test_no_view_shows_the_random_word_of_an_inbox() -> None:
     inbox = peer.connack.properties.response_information or ""
     peer.subscribe(f"{inbox}/#")
     world.connect("p").publish(f"{inbox}/7", b"x")
-    views, text = shown(world)
+    inspection, text = shown(world)
     word = inbox.rpartition("/")[2]
     assert word not in text
-    (row,) = views.subscriptions(offset=0, limit=10)
+    (row,) = inspection.subscriptions(offset=0, limit=10)
     assert re.fullmatch(r"\$inbox/masked-[0-9a-f]{16}/#", row["filter"])
-    (topic,) = views.hot_topics(limit=10)
+    (topic,) = inspection.hot_topics(limit=10)
     assert topic["topic"] == row["filter"].replace("#", "7")
-    assert views.snapshot(place=0, places=10)[0][0]["filter"] == row["filter"]
+    assert inspection.snapshot(place=0, places=10)[0][0]["filter"] == row["filter"]
 
 
 # -- other topics that begin with $ ------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.system_topics import SystemTopics
-from fanlight_broker.core.views import Views
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import (
     PubAck,
@@ -297,9 +297,9 @@ def test_what_the_broker_says_of_itself_is_under_sys_and_nowhere_else(version: V
     world = World()
     broker = world.broker
     net: dict[str, int] = {}
-    views = Views(broker, lambda: world.now, lambda: net, lambda: True)
+    inspection = BrokerInspection(broker, lambda: world.now, lambda: net, lambda: True)
     broker.system_topics = SystemTopics(
-        broker.limits, broker.publishing, broker.clients, broker.sessions, views.counters, world.now, version="9.9"
+        broker.limits, broker.publishing, broker.clients, broker.sessions, inspection.counters, world.now, version="9.9"
     )
     curious, plain = world.connect("curious", version), world.connect("plain", version)
     plain.subscribe("#", "+/broker/#")

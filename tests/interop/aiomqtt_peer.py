@@ -43,9 +43,9 @@ class AiomqttPeer(Peer):
         more: dict[str, Any] = {"clean_start": wanted.clean, "properties": asked} if five \
             else {"clean_session": wanted.clean}
         self.client = aiomqtt.Client(
-            "127.0.0.1", self.door.port, identifier=wanted.client_id, protocol=VERSIONS[self.version], will=will,
+            "127.0.0.1", self.endpoint.port, identifier=wanted.client_id, protocol=VERSIONS[self.version], will=will,
             username=wanted.user, password=wanted.password, keepalive=wanted.keep_alive, timeout=20,
-            transport="websockets" if self.door.websocket else "tcp", **more,
+            transport="websockets" if self.endpoint.websocket else "tcp", **more,
         )
         self.client.pending_calls_threshold = 10_000  # from where on it warns
         try:

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.conftest import StartBroker, TestBroker
-from tests.interop.peer import Door, Message, Peer, Wanted, soon
+from tests.interop.peer import Endpoint, Message, Peer, Wanted, soon
 
 pytest.register_assert_rewrite("tests.interop.conversation")
 
@@ -17,19 +17,19 @@ _numbers = itertools.count(1)
 class Meeting:
     """Clients of one test. Their identifiers and topics are no other test's."""
 
-    def __init__(self, kind: type[Peer], version: int, door: Door) -> None:
+    def __init__(self, kind: type[Peer], version: int, endpoint: Endpoint) -> None:
         self.kind = kind
         self.version = version
-        self.door = door
+        self.endpoint = endpoint
         self.name = f"t{next(_numbers)}"
         self.peers: list[Peer] = []
 
     def wanted(self, name: str, **asked: object) -> Wanted:
         return Wanted(f"{self.name}-{name}", **asked)  # type: ignore[arg-type]
 
-    def stranger(self, door: Door | None = None) -> Peer:
+    def stranger(self, endpoint: Endpoint | None = None) -> Peer:
         """A client that is not yet connected."""
-        peer = self.kind(door or self.door, self.version)
+        peer = self.kind(endpoint or self.endpoint, self.version)
         self.peers.append(peer)
         return peer
 
@@ -51,12 +51,12 @@ class Meeting:
                 await peer.disconnect()
 
 
-def door_of(broker: TestBroker, *, websocket: bool = False) -> Door:
-    """The plain door of a broker."""
+def endpoint_of(broker: TestBroker, *, websocket: bool = False) -> Endpoint:
+    """The plain endpoint of a broker."""
     if not websocket:
-        return Door(broker.mqtt_port)
+        return Endpoint(broker.mqtt_port)
     broker.wait_for(lambda: "mqtt_websocket" in broker.addresses, 20)
-    return Door(broker.addresses["mqtt_websocket"][1], websocket=True)
+    return Endpoint(broker.addresses["mqtt_websocket"][1], websocket=True)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,6 @@ def guarded_broker(start_module_broker: StartBroker) -> TestBroker:
 @pytest_asyncio.fixture
 async def meet(request: pytest.FixtureRequest, module_broker: TestBroker) -> AsyncIterator[Meeting]:
     asks = request.cls
-    meeting = Meeting(asks.kind, asks.version, door_of(module_broker, websocket=asks.websocket))
+    meeting = Meeting(asks.kind, asks.version, endpoint_of(module_broker, websocket=asks.websocket))
     yield meeting
     await soon(meeting.close())

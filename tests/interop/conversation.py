@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import TestBroker
-from tests.interop.conftest import Meeting, door_of
+from tests.interop.conftest import Meeting, endpoint_of
 from tests.interop.peer import Message, Options, Peer, Refused, Said, Wanted, numbered, numbers, soon
 
 COUNT = 100
@@ -182,12 +182,12 @@ class Conversation:
         assert (await second.message()).topic == meet.name
 
     async def test_passwords_are_asked_for(self, meet: Meeting, guarded_broker: TestBroker) -> None:  # 3.1.3.5
-        door = door_of(guarded_broker, websocket=self.websocket)
+        endpoint = endpoint_of(guarded_broker, websocket=self.websocket)
         for asked in ({}, {"user": "alice", "password": "Sesame"}):
             with pytest.raises(Refused) as refused:
-                await meet.stranger(door).connect(meet.wanted("wrong", **asked))
+                await meet.stranger(endpoint).connect(meet.wanted("wrong", **asked))
             assert refused.value.code in ((0x86, 0x87) if self.five else (4, 5, 0x86, 0x87))
-        right = meet.stranger(door)
+        right = meet.stranger(endpoint)
         await right.connect(meet.wanted("right", user="alice", password="sesame"))
         await right.subscribe("a", 1)
         await right.publish(Message("a", b"in", 1))

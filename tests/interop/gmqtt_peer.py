@@ -70,7 +70,7 @@ class GmqttPeer(Peer):
             client.set_auth_credentials(wanted.user, wanted.password)
         try:
             await soon(client.connect(
-                "127.0.0.1", self.door.port, keepalive=wanted.keep_alive, version=VERSIONS[self.version]
+                "127.0.0.1", self.endpoint.port, keepalive=wanted.keep_alive, version=VERSIONS[self.version]
             ))
         except MQTTConnectError as error:
             raise Refused(error._code) from None

@@ -157,7 +157,7 @@ class MqttjsPeer(Peer):
             if five:
                 options["will"]["properties"] = written(will.said, willDelayInterval=wanted.will_delay or None)
         given = {name: value for name, value in options.items() if value is not None}
-        url = f"{'ws' if self.door.websocket else 'mqtt'}://127.0.0.1:{self.door.port}"
+        url = f"{'ws' if self.endpoint.websocket else 'mqtt'}://127.0.0.1:{self.endpoint.port}"
         try:
             told: dict[str, Any] = await self._ask("connect", url=url, options=given)
         except Failed as error:

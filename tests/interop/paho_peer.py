@@ -60,16 +60,16 @@ class PahoPeer(Peer):
     async def connect(self, wanted: Wanted) -> bool | None:
         self.client = client = paho.Client(
             CallbackAPIVersion.VERSION2, wanted.client_id, clean_session=wanted.clean if self.version == 3 else None,
-            protocol=VERSIONS[self.version], transport="websockets" if self.door.websocket else "tcp",
+            protocol=VERSIONS[self.version], transport="websockets" if self.endpoint.websocket else "tcp",
             reconnect_on_failure=self.returns,
         )
         client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
         client.reconnect_delay_set(0, 0)
         client.on_subscribe, client.on_unsubscribe = self._on_subscribe, self._on_unsubscribe
         client.on_message = self._on_message
-        if self.door.ca is not None:
-            certificate = self.door.certificate
-            client.tls_set(ca_certs=str(self.door.ca), certfile=None if certificate is None else str(certificate))
+        if self.endpoint.ca is not None:
+            certificate = self.endpoint.certificate
+            client.tls_set(ca_certs=str(self.endpoint.ca), certfile=None if certificate is None else str(certificate))
         if wanted.user is not None:
             client.username_pw_set(wanted.user, wanted.password)
         five = self.version == 5
@@ -82,7 +82,7 @@ class PahoPeer(Peer):
             MaximumPacketSize=wanted.packet_max, TopicAliasMaximum=wanted.alias_max,
         )
         client.connect_async(
-            "127.0.0.1", self.door.port, wanted.keep_alive, properties=asked if five else None,
+            "127.0.0.1", self.endpoint.port, wanted.keep_alive, properties=asked if five else None,
             clean_start=wanted.clean if five else paho.MQTT_CLEAN_START_FIRST_ONLY,
         )
         client.loop_start()

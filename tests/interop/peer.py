@@ -26,7 +26,7 @@ async def soon(event: Awaitable[T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Endpoint:
     """Where the broker is."""
 
     port: int
@@ -102,7 +102,7 @@ class Peer(ABC):
     """One client, for one connection."""
 
     takes_aliases: ClassVar[bool] = True  # whether the library knows what a Topic Alias that comes stands for
-    door: Door
+    endpoint: Endpoint
     version: int  # 3 for 3.1.1, or 5
     inbox: "asyncio.Queue[Message]" = field(default_factory=asyncio.Queue, init=False)
     # Done when the connection has ended; the reason code of the broker's DISCONNECT, None if there was none.

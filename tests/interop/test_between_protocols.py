@@ -10,14 +10,14 @@ import fanlight
 from tests.conftest import TestBroker
 from tests.interop.mosquitto import Sub, pub
 from tests.interop.paho_peer import PahoPeer
-from tests.interop.peer import Door, Message, Peer, Said, Wanted, numbered, numbers, soon
+from tests.interop.peer import Endpoint, Message, Peer, Said, Wanted, numbered, numbers, soon
 
 COUNT = 100
 
 
 @pytest_asyncio.fixture(params=[3, 5])
 async def peer(module_broker: TestBroker, request: pytest.FixtureRequest) -> AsyncIterator[Peer]:
-    peer = PahoPeer(Door(module_broker.mqtt_port), request.param)
+    peer = PahoPeer(Endpoint(module_broker.mqtt_port), request.param)
     await peer.connect(Wanted("peer"))
     yield peer
     await peer.disconnect()
@@ -51,7 +51,7 @@ async def test_what_the_sdk_publishes_mqtt_receives(module_broker: TestBroker, p
 
 
 async def test_properties_and_headers_are_carried_across(module_broker: TestBroker) -> None:
-    peer = PahoPeer(Door(module_broker.mqtt_port), 5)
+    peer = PahoPeer(Endpoint(module_broker.mqtt_port), 5)
     await peer.connect(Wanted("five"))
     async with fanlight.connect(module_broker.url) as client, client.subscribe("to.native") as sub:
         said = Said(user=(("a", "1"), ("b", "ü")), content_type="text/plain", correlation=b"key", response_topic="r/t")
@@ -70,7 +70,7 @@ async def test_properties_and_headers_are_carried_across(module_broker: TestBrok
 
 
 async def test_a_request_of_the_sdk_is_answered_by_mqtt(module_broker: TestBroker) -> None:
-    peer = PahoPeer(Door(module_broker.mqtt_port), 5)
+    peer = PahoPeer(Endpoint(module_broker.mqtt_port), 5)
     await peer.connect(Wanted("server"))
     await peer.subscribe("ask/mqtt", 1)
     async with fanlight.connect(module_broker.url) as client:
@@ -84,7 +84,7 @@ async def test_a_request_of_the_sdk_is_answered_by_mqtt(module_broker: TestBroke
 
 
 async def test_a_request_of_mqtt_is_answered_by_the_sdk(module_broker: TestBroker) -> None:
-    peer = PahoPeer(Door(module_broker.mqtt_port), 5)
+    peer = PahoPeer(Endpoint(module_broker.mqtt_port), 5)
     await peer.connect(Wanted("asker"))
     await peer.subscribe("answers/to/me", 1)
     async with fanlight.connect(module_broker.url) as client, client.subscribe("ask.native") as sub:

@@ -13,7 +13,7 @@ from fanlight_bench.launch import Server
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.mqttjs_peer import MqttjsPeer, Node
 from tests.interop.paho_peer import PahoPeer
-from tests.interop.peer import Door, Message, Wanted, numbered, numbers, soon
+from tests.interop.peer import Endpoint, Message, Wanted, numbered, numbers, soon
 
 COUNT = 2_000
 READER = Path(__file__).with_name("killed_reader.py")
@@ -43,7 +43,7 @@ class Reader(Server):
 
 async def test_a_reader_that_is_killed_at_work_misses_nothing(broker: TestBroker) -> None:  # 4.3.2, 4.4
     # With QoS 1: of a message of QoS 2 the killed client has said, by PUBREC, that it has it.
-    writer = PahoPeer(Door(broker.mqtt_port), 5)
+    writer = PahoPeer(Endpoint(broker.mqtt_port), 5)
     await writer.connect(Wanted("writer"))
     with Reader(broker) as first:
         assert first.lines[0] == "new"
@@ -72,7 +72,7 @@ async def test_qos_2_is_exactly_once_over_connections_that_break(  # 4.3.3, 4.4
     class Returning(PahoPeer):
         returns = True
 
-    peers = {name: Returning(Door(broker.mqtt_port), version) for name in ("reader", "writer")}
+    peers = {name: Returning(Endpoint(broker.mqtt_port), version) for name in ("reader", "writer")}
     for name, peer in peers.items():
         await peer.connect(Wanted(name, clean=False, expiry=86_400))
         assert await soon(peer.connections.get()) is False
@@ -97,8 +97,8 @@ async def test_who_is_stopped_is_taken_for_gone_and_who_pings_is_not(  # 3.1.2.1
     start_broker: StartBroker, node: Node
 ) -> None:
     broker = start_broker(linger_seconds_max=60)  # which a will does not wait for
-    door = Door(broker.mqtt_port)
-    steady, stopped = PahoPeer(door, 5), MqttjsPeer(door, 5)
+    endpoint = Endpoint(broker.mqtt_port)
+    steady, stopped = PahoPeer(endpoint, 5), MqttjsPeer(endpoint, 5)
     await steady.connect(Wanted("steady", keep_alive=1))
     await steady.subscribe("will", 1)
     await stopped.connect(Wanted("stopped", keep_alive=1, will=Message("will", b"gone", 1)))
@@ -117,8 +117,8 @@ async def test_a_broker_that_was_killed_has_no_session_and_says_so(  # 3.2.2.1
     start_broker: StartBroker, node: Node, version: int
 ) -> None:
     before = start_broker()
-    door = Door(before.mqtt_port)
-    there = MqttjsPeer(door, version)
+    endpoint = Endpoint(before.mqtt_port)
+    there = MqttjsPeer(endpoint, version)
     wanted = Wanted("there", clean=False, expiry=86_400)
     assert not (await there.connect_with(wanted, reconnectPeriod=100))["present"]
     assert await soon(there.connections.get()) is False
@@ -127,10 +127,10 @@ async def test_a_broker_that_was_killed_has_no_session_and_says_so(  # 3.2.2.1
     await soon(there.closed)
 
     waiting = asyncio.create_task(there.publish(*(Message(f"kept/{each}", b"x", 1, True) for each in range(10))))
-    after = start_broker(mqtt_port=door.port)
+    after = start_broker(mqtt_port=endpoint.port)
     assert await soon(there.connections.get()) is False
     await soon(waiting)  # what was never acknowledged the client sends again, and the broker has it then
-    reader = PahoPeer(door, version)
+    reader = PahoPeer(endpoint, version)
     await reader.connect(Wanted("reader"))
     await reader.subscribe("kept/#", 1)
     assert {message.topic for message in await reader.messages(10)} == {f"kept/{each}" for each in range(10)}
@@ -141,7 +141,7 @@ async def test_a_broker_that_was_killed_has_no_session_and_says_so(  # 3.2.2.1
 
 async def test_a_broker_that_stops_says_so(start_broker: StartBroker) -> None:  # 4.13
     broker = start_broker()
-    five, three = PahoPeer(Door(broker.mqtt_port), 5), PahoPeer(Door(broker.mqtt_port), 3)
+    five, three = PahoPeer(Endpoint(broker.mqtt_port), 5), PahoPeer(Endpoint(broker.mqtt_port), 3)
     await five.connect(Wanted("five"))
     await three.connect(Wanted("three"))
     assert await asyncio.to_thread(broker.terminate) == 0

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import TestBroker
 from tests.interop.mosquitto import Sub, file_of, pub, run
 from tests.interop.paho_peer import PahoPeer
-from tests.interop.peer import Door, Message, Said, Wanted
+from tests.interop.peer import Endpoint, Message, Said, Wanted
 
 COUNT = 100
 LINES = b"".join(b"%d\n" % number for number in range(COUNT))
@@ -154,7 +154,7 @@ def test_what_is_too_large_for_a_subscriber_is_left_out(port: int, name: str, tm
 
 
 async def test_mosquitto_rr_gets_the_answer_to_its_request(port: int, name: str) -> None:  # 4.10
-    server = PahoPeer(Door(port), 5)
+    server = PahoPeer(Endpoint(port), 5)
     await server.connect(Wanted(f"{name}-server"))
     await server.subscribe(f"{name}/ask", 1)
     asking = asyncio.create_task(asyncio.to_thread(

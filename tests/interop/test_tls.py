@@ -6,7 +6,7 @@ from tests.certificates import Certificates
 from tests.conftest import StartBroker, TestBroker
 from tests.interop.mosquitto import Sub, pub, run
 from tests.interop.paho_peer import PahoPeer
-from tests.interop.peer import Door, Message, Wanted
+from tests.interop.peer import Endpoint, Message, Wanted
 
 
 def start(start_broker: StartBroker, certificates: Certificates, **settings: object) -> TestBroker:
@@ -21,8 +21,8 @@ async def test_paho_speaks_with_a_broker_that_it_trusts(
     start_broker: StartBroker, signed: Certificates, version: int, listener: str
 ) -> None:
     broker = start(start_broker, signed)
-    door = Door(broker.addresses[listener][1], websocket="websocket" in listener, ca=signed.ca)
-    plain, secured = PahoPeer(Door(broker.mqtt_port), version), PahoPeer(door, version)
+    endpoint = Endpoint(broker.addresses[listener][1], websocket="websocket" in listener, ca=signed.ca)
+    plain, secured = PahoPeer(Endpoint(broker.mqtt_port), version), PahoPeer(endpoint, version)
     for peer, name in ((plain, "plain"), (secured, "secured")):
         await peer.connect(Wanted(name))
         await peer.subscribe(f"to/{name}", 2)

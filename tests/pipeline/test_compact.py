@@ -137,7 +137,7 @@ def test_what_retention_has_taken_is_said_and_can_be_left(spark: Any, folder: Pa
     compact(spark, folder, out, up_to=100)
     writer = Writer(folder)
     writer.append(batch(1000, 10))
-    writer.retain(since=1000 * 1_000_000)
+    writer.remove_old(since=1000 * 1_000_000)
     writer.close()
     with pytest.raises(ArchiveError, match="messages 100 to 999 are gone"):
         compact(spark, folder, out)

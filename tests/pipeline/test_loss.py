@@ -98,7 +98,7 @@ def test_retention_in_the_middle_of_a_part_is_an_error_unless_loss_is_allowed(
     rows = settings.rows_of(part)
     assert offsets_of([next(rows)]) == list(range(100))
     writer = Writer(folder)
-    writer.retain(since=800 * 1_000_000)
+    writer.remove_old(since=800 * 1_000_000)
     writer.abandon()
     if fail:
         with pytest.raises(Gone, match="messages 400 to 799 are gone"):
@@ -161,7 +161,7 @@ def test_compact_writes_down_what_was_gone_before_a_set(spark: Any, folder: Path
     compact.compact(spark, folder, tmp_path, up_to=100)
     writer = Writer(folder)
     writer.append(batch(1000, 10))
-    writer.retain(since=1000 * 1_000_000)
+    writer.remove_old(since=1000 * 1_000_000)
     writer.close()
     (made,) = compact.compact(spark, folder, tmp_path, allow_loss=True)
     assert [(lost["first"], lost["end"]) for lost in made.lost] == [(100, 1_000)]

@@ -202,7 +202,7 @@ def test_queries_of_one_data_frame_do_not_see_each_others_conditions(spark: Any,
 
 def test_what_retention_removes_is_an_error_unless_loss_is_allowed(spark: Any, folder: Path) -> None:
     writer = Writer(folder)
-    writer.retain(since=400 * 1_000_000)
+    writer.remove_old(since=400 * 1_000_000)
     writer.close()
     assert offsets(read(spark, folder)) == list(range(400, 1000))
     with pytest.raises(Exception, match="messages 100 to 399 are gone: retention"):

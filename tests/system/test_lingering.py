@@ -1,4 +1,4 @@
-"""Who is refused at a door gets the whole answer: there is no reset while a client still sends."""
+"""Who is refused by a listener gets the whole answer: there is no reset while a client still sends."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ UPGRADE: Final = (  # without the subprotocol that is wanted
 )
 MQTT5: Final = encode(connect("c"), V5)
 WAIT_SECONDS: Final = 60.0  # a safety net
-DOORS: Final = [
+LISTENERS: Final = [
     ("mqtt_tls", MQTT5, b"without TLS"), ("native_tls", GET, b"without TLS"), ("https", GET, b"without TLS"),
     ("mqtt_websocket_tls", GET, b"without TLS"), ("mqtt_websocket", MQTT5, b"this is MQTT"),
     ("mqtt_websocket", GET, b"MQTT over WebSocket"), ("mqtt_websocket", UPGRADE, b"subprotocols"),
@@ -54,8 +54,8 @@ def hasty(start_module_broker: StartBroker, signed: Certificates) -> TestBroker:
     return broker
 
 
-def visit(broker: TestBroker, door: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", broker.addresses[door][1]), WAIT_SECONDS)
+def visit(broker: TestBroker, listener: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", broker.addresses[listener][1]), WAIT_SECONDS)
 
 
 def rest(peer: socket.socket) -> bytes:
@@ -66,12 +66,12 @@ def rest(peer: socket.socket) -> bytes:
     return answer
 
 
-@pytest.mark.parametrize(("door", "octets", "text"), DOORS)
+@pytest.mark.parametrize(("listener", "octets", "text"), LISTENERS)
 def test_a_client_that_sends_on_behind_its_first_bytes_gets_the_whole_answer(
-    patient: TestBroker, door: str, octets: bytes, text: bytes
+    patient: TestBroker, listener: str, octets: bytes, text: bytes
 ) -> None:
     """The socket was closed at once. What came then was answered with a reset, and a client may lose the answer."""
-    with visit(patient, door) as peer:
+    with visit(patient, listener) as peer:
         peer.sendall(octets)
         assert peer.recv(1, socket.MSG_PEEK)  # the answer is there; a close, too, if there was one
         for _ in range(16):
@@ -80,9 +80,9 @@ def test_a_client_that_sends_on_behind_its_first_bytes_gets_the_whole_answer(
         peer.sendall(b"one more")
 
 
-@pytest.mark.parametrize(("door", "octets", "text"), DOORS[:-2])  # the others are bounded by time alone
-def test_one_that_sends_without_end_is_cut_off(patient: TestBroker, door: str, octets: bytes, text: bytes) -> None:
-    with visit(patient, door) as peer:
+@pytest.mark.parametrize(("listener", "octets", "text"), LISTENERS[:-2])  # the others are bounded by time alone
+def test_one_that_sends_without_end_is_cut_off(patient: TestBroker, listener: str, octets: bytes, text: bytes) -> None:
+    with visit(patient, listener) as peer:
         peer.sendall(octets)
         sent = 0
         with suppress(ConnectionResetError, BrokenPipeError):
@@ -92,18 +92,18 @@ def test_one_that_sends_without_end_is_cut_off(patient: TestBroker, door: str, o
 
 
 @pytest.mark.parametrize(
-    ("door", "octets", "counter"),
+    ("listener", "octets", "counter"),
     [("mqtt_tls", MQTT5, "tls_handshakes_failed"), ("https", GET, "http_tls_handshakes_failed"),
      ("mqtt_websocket", MQTT5, "websocket_handshakes_failed"), ("mqtt_websocket", GET, "websocket_handshakes_failed")],
 )  # fmt: skip
 def test_one_that_never_closes_keeps_its_place_for_its_time_alone(
-    hasty: TestBroker, door: str, octets: bytes, counter: str
+    hasty: TestBroker, listener: str, octets: bytes, counter: str
 ) -> None:
     def failed() -> int:
         return int(asyncio.run(stats(hasty))[counter])
 
     before = failed()
-    with visit(hasty, door) as peer:
+    with visit(hasty, listener) as peer:
         peer.sendall(octets)
         hasty.wait_for(lambda: failed() > before, WAIT_SECONDS)
 
@@ -120,8 +120,8 @@ def test_by_tls_too_a_client_of_another_protocol_gets_its_answer(patient: TestBr
 
 
 async def test_a_refused_peer_that_resets_is_no_error_of_ours(patient: TestBroker) -> None:
-    for door, octets, _ in DOORS:
-        with visit(patient, door) as peer:
+    for listener, octets, _ in LISTENERS:
+        with visit(patient, listener) as peer:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
             peer.sendall(octets)
     assert (await stats(patient))["connections"] == 0

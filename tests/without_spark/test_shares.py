@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_archive.arrow import pa
-from fanlight_broker.core.views import Views
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_spark.shares import shares, terms_of
 from fanlight_spark.snapshot import Snapshot, Subscription
 from tests.broker.core.parts import connect, subscribe
@@ -31,7 +31,7 @@ def test_the_shares_of_a_message_are_as_many_as_the_copies_that_a_broker_sends(
             sessions[who].subscribe(text.replace(".", "/").replace("*", "+"), group=group)
         else:
             subscribe(world.broker, clients[who], number, text.encode(), group=group)
-    rows, _ = Views(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=100)
+    rows, _ = BrokerInspection(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=100)
     terms = terms_of(Snapshot(tuple(Subscription(**{k: v for k, v in row.items() if k != "id"}) for row in rows)))
     at, _, weights = shares(terms, pa.array(TOPICS), pa.array(["amqp"] * len(TOPICS)))
     for number, topic in enumerate(TOPICS):

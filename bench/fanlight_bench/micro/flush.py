@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.fan_out import Fan
-from fanlight_broker.net.flush import Flusher, Sink
+from fanlight_broker.net.flush import Flusher, SocketSink
 from fanlight_broker.protocols.mqtt.version import V3
 from fanlight_broker.wire.outbox import Outbox
 
@@ -47,7 +47,7 @@ class Sockets:
         self.fan = Fan(V3, count, messages, in_a_row=messages > 1)
         self.flusher = Flusher(self.fan.ledger, fault)
         for peer, near in zip(self.fan.peers, self.near, strict=True):
-            peer.outbox.sink = Sink(peer.outbox, Idle(), fault, near.fileno())
+            peer.outbox.sink = SocketSink(peer.outbox, Idle(), fault, near.fileno())
         self.fan.publish()
         self.flusher.flush()
         self.octets = self.drained()

@@ -1,7 +1,7 @@
 """The HTTP listener: health, metrics, and views of the broker as JSON.
 
-Who may see what is in gatekeeper.py. Errors are JSON too: {"error": what to do}. The paths are in views.py (what is
-long: snapshot.py), what bounds the connections in listener.py.
+Who may see what is in gatekeeper.py. Errors are JSON too: {"error": what to do}. The paths are in inspection.py
+(what is long: snapshot.py), what bounds the connections in listener.py.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from typing import Any, Final, Protocol
 import structlog
 from aiohttp import web
 
-from fanlight_broker.admin.figures import Figures
 from fanlight_broker.admin.gatekeeper import Gatekeeper, MetricsAccess
+from fanlight_broker.admin.inspection import METRICS, PATHS, BadQuery, InspectionApi, place_asked
 from fanlight_broker.admin.listener import SERVER, BoundedServer, Pace
+from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.metrics import Exposition
 from fanlight_broker.admin.snapshot import Snapshots
-from fanlight_broker.admin.views import METRICS, PATHS, BadQuery, Views, place_asked
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
 
@@ -41,7 +41,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8
 _log = structlog.stdlib.get_logger("http")
 
 
-class TlsServer(Protocol):
+class HttpsServer(Protocol):
     """TLS, as the HTTP listener needs it (broker/fanlight_broker/net has it)."""
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]: ...
@@ -54,7 +54,7 @@ class TlsServer(Protocol):
 class Https:
     """Where HTTPS is."""
 
-    server: TlsServer
+    server: HttpsServer
     host: str
     port: int
 
@@ -62,7 +62,7 @@ class Https:
 class AdminServer:
     """The HTTP listener of one broker.
 
-    `figures` are what /stats and /metrics show beside the listener's own; the core's are among them. With `https` it
+    `sources` are what /stats and /metrics show beside the listener's own; the core's are among them. With `https` it
     listens there as well; a connection there that its certificate names needs no password.
     """
 
@@ -70,7 +70,7 @@ class AdminServer:
         self,
         inspection: Inspection,
         authenticator: Authenticator,
-        figures: Sequence[Figures],
+        sources: Sequence[MetricSource],
         *,
         version: str,
         host: str = "127.0.0.1",
@@ -82,13 +82,13 @@ class AdminServer:
         metrics: MetricsAccess | None = None,
         protocol_check: ProtocolCheck | None = None,
     ) -> None:
-        figures = (*figures, Figures(COUNTERS, counters=self._counters))
+        sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified)
-        self._views = Views(inspection, figures, version)
+        self._api = InspectionApi(inspection, sources, version)
         self._snapshots = Snapshots(inspection, version)
-        self._exposition = Exposition(figures, version)
+        self._exposition = Exposition(sources, version)
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
         self._connection_seconds_max = connection_seconds_max
@@ -204,8 +204,8 @@ class AdminServer:
         if path.streams and (place := place_asked(query)) is not None:
             return await self._snapshots.answer(request, place, _HEADERS)
         if request.path == READY:
-            return _json(*self._views.readyz(query, details=details))
-        return _json(*path.answer(self._views, query))
+            return _json(*self._api.readyz(query, details=details))
+        return _json(*path.answer(self._api, query))
 
     def _certified(self, request: web.BaseRequest) -> str:
         return self._https.server.certified(request.transport) if self._https else ""

@@ -1,9 +1,9 @@
-"""/metrics: the broker's figures in the Prometheus exposition formats.
+"""/metrics: the broker's metrics in the Prometheus exposition formats.
 
 The hot path keeps its counters in C; they are read here, when a scraper asks, and kept nowhere else.
 
 The names follow Prometheus' conventions. A counter ends in _total, a unit stands at the end, and what differs only in
-its reason, protocol or listener is one family with a label. /stats has the same figures under their plain names.
+its reason, protocol or listener is one family with a label. /stats has the same metrics under their plain names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +21,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from fanlight_broker.admin.figures import Figures
-from fanlight_broker.core.measures import Family
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.core.metrics import MetricFamily
 
 HELP: Final = {
     "messages_dropped": "Messages that a subscriber did not get, by the reason; docs/metrics.md says what each means",
@@ -41,19 +41,19 @@ MILLISECONDS: Final = "_ms"  # counters are whole numbers; Prometheus wants seco
 LEFT_OUT: Final = frozenset({"uptime_seconds"})  # process_start_time_seconds is Prometheus' own
 
 
-class FiguresCollector(Collector):
+class MetricsCollector(Collector):
     """Counters as fanlight_<name>_total, some with labels; gauges as fanlight_<name>."""
 
-    def __init__(self, figures: Sequence[Figures], version: str) -> None:
-        self._figures = tuple(figures)
+    def __init__(self, sources: Sequence[MetricSource], version: str) -> None:
+        self._sources = tuple(sources)
         self._version = version
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("fanlight_build", "The program that runs", {"version": self._version})
-        labelled = [family for part in self._figures for family in part.families()]
+        labelled = [family for part in self._sources for family in part.families()]
         replaced = LEFT_OUT.union(*(family.replaces for family in labelled))
         grouped: dict[str, CounterMetricFamily] = {}
-        for part in self._figures:
+        for part in self._sources:
             for name, count in part.counters().items():
                 family, reason = _reason_of(name)
                 if family:
@@ -88,7 +88,7 @@ def _add(grouped: dict[str, CounterMetricFamily], name: str, help: str, reason: 
     grouped[name].add_metric([reason], count)
 
 
-def _metric(family: Family) -> Metric:
+def _metric(family: MetricFamily) -> Metric:
     name = f"fanlight_{family.name}"
     if family.kind == "histogram":
         buckets = [("+Inf" if bound == inf else str(float(bound)), float(count)) for bound, count in family.buckets]
@@ -102,12 +102,12 @@ def _metric(family: Family) -> Metric:
 
 
 class Exposition:
-    """What /metrics answers: the figures, and the process's memory, CPU time and file descriptors."""
+    """What /metrics answers: the broker's metrics, and the process's memory, CPU time and file descriptors."""
 
-    def __init__(self, figures: Sequence[Figures], version: str) -> None:
+    def __init__(self, sources: Sequence[MetricSource], version: str) -> None:
         # A registry of our own: the library's default one is shared with whatever else runs in the process.
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(FiguresCollector(figures, version))
+        self._registry.register(MetricsCollector(sources, version))
         ProcessCollector(registry=self._registry)
 
     def render(self, accept: str) -> tuple[bytes, str]:

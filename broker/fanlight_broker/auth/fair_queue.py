@@ -17,7 +17,7 @@ from fanlight_broker.auth.penalties import Penalties
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class QueuedLogin:
     """A place in the queue: one address wants one login checked."""
 
     address: str
@@ -32,7 +32,7 @@ class FairQueue:
         self._penalties = penalties
         self._places_max = places_max
         self._line_max = line_max
-        self._lines: OrderedDict[str, list[Place]] = OrderedDict()  # in the order in which they are served
+        self._lines: OrderedDict[str, list[QueuedLogin]] = OrderedDict()  # in the order in which they are served
         self._taken: dict[str, int] = {}  # places by address, those that are being checked included
         self._waiting = 0
         self._count = 0
@@ -45,7 +45,7 @@ class FairQueue:
         """Logins that are not being checked yet."""
         return self._waiting
 
-    def join(self, place: Place, now: float) -> tuple[bool, Place | None]:
+    def join(self, place: QueuedLogin, now: float) -> tuple[bool, QueuedLogin | None]:
         """Take a place. Returns whether there was one, and whose place was taken away for it, if anybody's was."""
         mine = self._taken.get(place.address, 0)
         loser = None
@@ -62,7 +62,7 @@ class FairQueue:
         self._count += 1
         return True, loser
 
-    def _loser(self, address: str, mine: int, now: float) -> Place | None:
+    def _loser(self, address: str, mine: int, now: float) -> QueuedLogin | None:
         """The last of the longest line; among equals, of the address with most failures. It must be worse than mine."""
         rank = (mine + 1, self._penalties.failures(address, now))
         worst, place = rank, None
@@ -72,7 +72,7 @@ class FairQueue:
                 worst, place = theirs, line[-1]
         return place
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: QueuedLogin) -> None:
         """A place that waits is given up."""
         line = self._lines[place.address]
         line.remove(place)
@@ -81,7 +81,7 @@ class FairQueue:
         self._waiting -= 1
         self.done(place)
 
-    def take(self, now: float) -> Place | None:
+    def pop(self, now: float) -> QueuedLogin | None:
         """The login whose turn it is; None if there is none now. It keeps its place until `done`."""
         for address, line in self._lines.items():
             for place in line:
@@ -94,7 +94,7 @@ class FairQueue:
                     return place
         return None
 
-    def done(self, place: Place) -> None:
+    def done(self, place: QueuedLogin) -> None:
         """A login that was taken has been checked."""
         self._count -= 1
         left = self._taken[place.address] - 1

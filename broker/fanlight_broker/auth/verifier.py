@@ -26,7 +26,7 @@ from typing import Any, Final
 import argon2
 import structlog
 
-from fanlight_broker.auth.fair_queue import FairQueue, Place
+from fanlight_broker.auth.fair_queue import FairQueue, QueuedLogin
 from fanlight_broker.auth.hashing import matches
 from fanlight_broker.auth.penalties import Penalties, place_of
 from fanlight_broker.core.errors import AuthenticationFailed
@@ -54,7 +54,7 @@ class _Check:
     hash: str
     password: str = field(repr=False)
     answer: asyncio.Future[bool]
-    places: dict[str, Place] = field(default_factory=dict)  # by address
+    places: dict[str, QueuedLogin] = field(default_factory=dict)  # by address
     askers: int = 0
     task: asyncio.Task[None] | None = None  # once it is its turn
 
@@ -115,7 +115,7 @@ class Verifier:
         check = self._checks.get(login)
         if check is not None and (check.task is not None or address in check.places):
             return check
-        place = Place(address, user, login)
+        place = QueuedLogin(address, user, login)
         there, loser = self._queue.join(place, now)
         if not there and check is None:
             self._counts["passwords_refused_busy"] += 1
@@ -131,7 +131,7 @@ class Verifier:
         self._go_on()
         return check
 
-    def _turn_away(self, loser: Place) -> None:
+    def _turn_away(self, loser: QueuedLogin) -> None:
         check = self._checks[loser.login]
         del check.places[loser.address]
         if not check.places:
@@ -149,7 +149,7 @@ class Verifier:
     def _go_on(self) -> None:
         """Begin what may be begun, and come back when a penalty is over."""
         now = self._clock()
-        while self._free and (place := self._queue.take(now)) is not None:
+        while self._free and (place := self._queue.pop(now)) is not None:
             check = self._checks[place.login]
             del check.places[place.address]
             for other in check.places.values():  # it is checked for all who ask
@@ -163,16 +163,16 @@ class Verifier:
         if self._free and (at := self._queue.next_at()) < inf:
             self._timer = self._call_later(max(0.0, at - now), self._go_on)
 
-    async def _check(self, place: Place, check: _Check) -> None:
+    async def _check(self, place: QueuedLogin, check: _Check) -> None:
         self._counts["passwords_checked"] += 1
         try:
             good = await asyncio.get_running_loop().run_in_executor(self._threads, matches, check.hash, check.password)
         except argon2.exceptions.Argon2Error as error:  # out of memory, most likely
             _log.error("password_not_checked", reason=str(error))
-            _settle(check, AuthenticationFailed("the password could not be checked; see the broker's log"))
+            _answer(check, AuthenticationFailed("the password could not be checked; see the broker's log"))
         else:
             self._note(place, check, good)
-            _settle(check, good)
+            _answer(check, good)
         finally:
             self._free += 1
             self._queue.done(place)
@@ -182,7 +182,7 @@ class Verifier:
             if not self._closed:
                 self._go_on()
 
-    def _note(self, place: Place, check: _Check, good: bool) -> None:
+    def _note(self, place: QueuedLogin, check: _Check, good: bool) -> None:
         if not good:
             self._penalties.failed(place.address, place.user, self._clock())
             return
@@ -228,7 +228,7 @@ class Verifier:
             check.answer.cancel()  # of one that was cancelled before it had begun
 
 
-def _settle(check: _Check, answer: bool | Exception) -> None:
+def _answer(check: _Check, answer: bool | Exception) -> None:
     if check.answer.done():
         return
     if isinstance(answer, bool):

@@ -115,7 +115,7 @@ def exposure(settings: Settings) -> Iterator[Finding]:
         yield Finding((key, "password_file", "password", "allow_anonymous"), host, text)
 
 
-def open_doors(settings: Settings) -> list[str]:
+def exposure_warnings(settings: Settings) -> list[str]:
     """What is allowed, and had better be known."""
     exposed = _exposed(settings)
     found = [

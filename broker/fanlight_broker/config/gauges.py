@@ -1,11 +1,11 @@
-"""The limits in force as figures: limit_stored_bytes beside stored_bytes, so that "80 % full" can be alerted on."""
+"""The limits in force as metrics: limit_stored_bytes beside stored_bytes, so that "80 % full" can be alerted on."""
 
 from fanlight_broker.config.keys import LIMITS, keys
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.measures import Family
+from fanlight_broker.core.metrics import MetricFamily
 
 
-def limit_families(limits: Limits) -> list[Family]:
+def limit_families(limits: Limits) -> list[MetricFamily]:
     """A gauge for each limit that is a number; the value of a percentage is a ratio."""
     families = []
     for key in keys().values():
@@ -13,5 +13,6 @@ def limit_families(limits: Limits) -> list[Family]:
             name, value = key.name.removesuffix("_max"), getattr(limits, key.name)
             if name.endswith("_percent"):  # Prometheus' base unit is the ratio
                 name, value = f"{name.removesuffix('_percent')}_ratio", value / 100
-            families.append(Family(f"limit_{name}", f"The setting {key.name}: {key.reason}", "gauge", [({}, value)]))
+            help = f"The setting {key.name}: {key.reason}"
+            families.append(MetricFamily(f"limit_{name}", help, "gauge", [({}, value)]))
     return families

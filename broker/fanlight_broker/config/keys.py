@@ -12,7 +12,7 @@ from functools import cache
 
 from annotated_types import Ge, Le
 
-from fanlight_broker.config.settings import Group, NeedsRestart, NoFlag, Settings
+from fanlight_broker.config.settings import NeedsRestart, NoFlag, SettingGroup, Settings
 from fanlight_broker.config.values import Secret, Value, show
 from fanlight_broker.core.limits import Limits, Reason, Unit
 
@@ -89,7 +89,7 @@ def _keys_of(owner: type, group: str | None) -> Iterator[Key]:
             reason=by_type[Reason].text,
             least=by_type[Ge].ge if Ge in by_type else None,
             most=by_type[Le].le if Le in by_type else None,
-            group=group or by_type[Group].name,
+            group=group or by_type[SettingGroup].name,
             reloadable=NeedsRestart not in by_type,
             has_flag=NoFlag not in by_type,
         )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from fanlight_broker.config.checks import check, open_doors
+from fanlight_broker.config.checks import check, exposure_warnings
 from fanlight_broker.config.keys import Key, keys
 from fanlight_broker.config.problems import Problem, SettingsError
 from fanlight_broker.config.secret_file import bare_password_in
@@ -90,7 +90,7 @@ def load(sources: Sources, *, whole: bool = True) -> Loaded:
             reading.problems.append(finding.problem(reading.places))
     if reading.problems:
         raise SettingsError(reading.problems)
-    reading.warnings += open_doors(settings)
+    reading.warnings += exposure_warnings(settings)
     places = {name: reading.places.get(name, DEFAULT) for name in keys()}
     return Loaded(settings, places, tuple(reading.warnings))
 

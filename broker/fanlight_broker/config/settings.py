@@ -17,7 +17,7 @@ from fanlight_broker.core.limits import KIB, Durability, Limits, Reason, Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SettingGroup:
     """The heading under which a setting is listed."""
 
     name: str
@@ -78,8 +78,8 @@ class Sources:
     config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
 
 
-LISTENERS, MQTT, TLS = Group("Listeners"), Group("MQTT"), Group("TLS")
-ACCESS, LOGS, ARCHIVE = Group("Access"), Group("Logs"), Group("Archive")
+LISTENERS, MQTT, TLS = SettingGroup("Listeners"), SettingGroup("MQTT"), SettingGroup("TLS")
+ACCESS, LOGS, ARCHIVE = SettingGroup("Access"), SettingGroup("Logs"), SettingGroup("Archive")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fanlight_broker.core.subscriber import Subscriber
     from fanlight_broker.core.subscription import Subscription
 
-View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/views.py)
+View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
 
 
 class Authenticator(Protocol):
@@ -187,7 +187,7 @@ class Inspection(Protocol):
     """What the HTTP listener may ask of the broker. Every call is bounded by `limit`."""
 
     def counters(self) -> Mapping[str, int]:
-        """Monotonic counts since the start, by name (core/views.py has the list and each one's meaning)."""
+        """Monotonic counts since the start, by name (core/inspection.py has the list and each one's meaning)."""
         ...
 
     def gauges(self) -> Mapping[str, float]:

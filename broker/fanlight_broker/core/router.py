@@ -17,11 +17,11 @@ from itertools import chain
 from typing import Final
 
 import matchcore
+from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.queues import new_queue
 from fanlight_broker.core.rates import Counts
-from fanlight_broker.core.recording import Recording
 from fanlight_broker.core.subscription import Subscription, nbytes_held
 from fanlight_broker.core.topics import (
     SEPARATORS,
@@ -66,7 +66,7 @@ class Router:
         self.invalidated = 0
         self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
-        self.recording: Recording | None = None  # put in before the first route is asked for
+        self.archive_selection: ArchiveSelection | None = None  # put in before the first route is asked for
         self._by_id: list[Subscription | None] = []
         self._free: list[int] = []  # ids
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
@@ -255,8 +255,8 @@ class Router:
         check_topic(topic, syntax, self.limits)
         route = self._build(RouteCache.key_of(number, topic), topic, syntax)
         route.hits = self._messages_before.pop(route.key, 0)
-        if self.recording is not None and self.recording.wants(topic, syntax):
-            route.tap = self.recording.tap
+        if self.archive_selection is not None and self.archive_selection.wants(topic, syntax):
+            route.tap = self.archive_selection.tap
         for _ in range(min(GIVEN_BACK_FOR_A_NEW_ONE, len(self._gone))):
             self._give_back_one()  # so that what is to be given back does not pile up
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)

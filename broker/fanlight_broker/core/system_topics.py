@@ -40,8 +40,8 @@ LOADS: Final[Mapping[str, str]] = {
     "load/connections": "connections/count",
 }
 
-# The counters (views.COUNTERS) of messages that somebody was to get and did not. Not among them: QoS 0 for a client
-# that was away, which nobody promised, and messages that were too old.
+# The counters (inspection.COUNTERS) of messages that somebody was to get and did not. Not among them: QoS 0 for a
+# client that was away, which nobody promised, and messages that were too old.
 DROPPED: Final = (
     "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable", "dropped_fault",
     "dropped_too_large", "dropped_queue", "dropped_session",
@@ -76,7 +76,7 @@ class Load:
 class SystemTopics:
     """Publishes what has changed.
 
-    counters  those of `views.Views`, the listeners' among them
+    counters  those of `inspection.BrokerInspection`, the listeners' among them
     version   of the program
     """
 

@@ -24,7 +24,7 @@ class Admission:
         self.connections += 1
         self._addresses[address] += 1
 
-    def release(self, address: str) -> None:
+    def leave(self, address: str) -> None:
         self.connections -= 1
         self._addresses[address] -= 1
         if not self._addresses[address]:

@@ -17,7 +17,7 @@ from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Authenticator
-from fanlight_broker.net.flush import Sink
+from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.net.handshake import Handshake, peer_of
 from fanlight_broker.net.tls import name_of
 from fanlight_broker.net.traffic import Traffic
@@ -64,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
         self._socket: Socket | None = None  # the same, if it is the poller's
-        self._sink: Sink | None = None
+        self._sink: SocketSink | None = None
         self._protocol: ProtocolConnection | None = None
         self._login: asyncio.Task[None] | None = None
         self._paused = False  # the protocol wants to read nothing
@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.abort()
             return
         outbox = self._protocol.outbox
-        self._sink = outbox.sink = Sink(outbox, transport, self.owner.drained, fd, waits)
+        self._sink = outbox.sink = SocketSink(outbox, transport, self.owner.drained, fd, waits)
         hide(self._sink)
 
     def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:

@@ -8,9 +8,9 @@
 # Only the transport waits for the socket; while it does, frames stay in the outbox, where the slow policy reaches them.
 
 from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.outbox cimport Outbox, Sink as AnySink
+from fanlight_broker.wire.outbox cimport Outbox, Sink
 
-cdef class Sink(AnySink):
+cdef class SocketSink(Sink):
     cdef:
         readonly Outbox outbox
         readonly object transport

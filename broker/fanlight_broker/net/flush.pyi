@@ -4,9 +4,9 @@ from typing import Any
 
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.outbox import Sink as AnySink
+from fanlight_broker.wire.outbox import Sink
 
-class Sink(AnySink):
+class SocketSink(Sink):
     outbox: Outbox
     transport: WriteTransport
     fd: int

@@ -9,7 +9,7 @@ descriptor of its own (TLS), a connection is flushed through the transport altog
 from libc.errno cimport EAGAIN, EINTR, errno
 
 from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.outbox cimport Outbox, Sink as AnySink
+from fanlight_broker.wire.outbox cimport Outbox, Sink
 
 cdef extern from "<sys/uio.h>" nogil:
     struct iovec:
@@ -33,7 +33,7 @@ cdef enum:
     TRANSPORT_BYTES = 64 * 1024
 
 
-cdef class Sink(AnySink):
+cdef class SocketSink(Sink):
     """Where an outbox is emptied to.
 
     transport  an asyncio transport, its write buffer limit set to 0, so that it says at once when the socket is full
@@ -202,12 +202,12 @@ cdef class Flusher:
 
     cdef int empty(self, list outboxes) except -1:
         cdef Outbox outbox
-        cdef Sink sink
+        cdef SocketSink sink
         self.writes += len(outboxes)
         for outbox in outboxes:
             outbox.dirty = False
             if outbox.sink is not None:
-                sink = <Sink?> outbox.sink
+                sink = <SocketSink?> outbox.sink
                 try:
                     sink.flush()
                 except Exception as error:

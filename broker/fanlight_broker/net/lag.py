@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from fanlight_broker.core.measures import Family, Histogram
+from fanlight_broker.core.metrics import Histogram, MetricFamily
 
 PERIOD: Final = 0.1  # seconds: some 20 µs each
 
@@ -27,5 +27,5 @@ class LoopLag:
         self._seen.observe(max(0.0, self._loop.time() - self._due))
         self.start()
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[MetricFamily]:
         return [self._seen.family("loop_lag_seconds", "How late the event loop was, asked ten times a second")]

@@ -198,7 +198,7 @@ class Listener:
     def fail_handshake(self, handshake: Handshake, reason: str) -> None:
         self._shaking_hands.discard(handshake)
         self._handshakes.end(handshake)
-        self._admission.release(handshake.address)
+        self._admission.leave(handshake.address)
         self.ended += 1
         self.handshakes_failed += 1
         self.stages_failed[handshake.stage] += 1
@@ -281,7 +281,7 @@ class Listener:
         if connection.handshake is not None:
             del self._by_handshake[connection.handshake]
         self._refusing.discard(connection)
-        self._admission.release(connection.address)
+        self._admission.leave(connection.address)
         self._look_whether_empty()
 
     def closing(self, connection: Connection) -> bool:
@@ -362,7 +362,7 @@ class Listener:
                 return
 
     def counters(self) -> dict[str, int]:
-        """Monotonic counts, by the names of core/views.py."""
+        """Monotonic counts, by the names of core/inspection.py."""
         live = self._connections.values()
         return {
             "connections_accepted": self.accepted,

@@ -44,8 +44,8 @@ cdef class Poller:
         list watched                  # by file descriptor; None where there is none
         readonly Py_ssize_t count
         readonly unsigned long long turns, rounds
-        double marked_at, used        # when the processor time was last asked for, and what it was
+        double cpu_read_at, used        # when the processor time was last asked for, and what it was
 
     cdef int watch(self, Watched it, uint32_t events) except -1
     cdef int forget(self, Watched it) except -1
-    cdef double mark(self, double now) noexcept
+    cdef double read_cpu(self, double now) noexcept

@@ -42,7 +42,7 @@ cdef double TURN_SECONDS = 0.002
 
 # The processor time that a turn begins with may be so old: to ask for it is a system call, which would cost each turn of
 # one message some hundredths. So the longest turn is said to be at most this much longer than it was, never shorter.
-cdef double MARK_SECONDS = 0.0005
+cdef double CPU_READ_SECONDS = 0.0005
 
 
 cdef double monotonic() noexcept nogil:
@@ -105,8 +105,8 @@ cdef class Poller:
         cdef unsigned long long before
         cdef double now = monotonic()
         cdef double begun = now, end = now + TURN_SECONDS
-        if now - self.marked_at > MARK_SECONDS:
-            self.mark(now)
+        if now - self.cpu_read_at > CPU_READ_SECONDS:
+            self.read_cpu(now)
         self.turns += 1
         flusher.ledger.turn_ends = end
         flusher.expected = True
@@ -145,13 +145,13 @@ cdef class Poller:
             flusher.flush()
             now = monotonic()
             if now - begun > flusher.ledger.turn_cpu_max:    # else it cannot have used more
-                flusher.ledger.turn_cpu_max = max(flusher.ledger.turn_cpu_max, min(now - begun, self.mark(now)))
+                flusher.ledger.turn_cpu_max = max(flusher.ledger.turn_cpu_max, min(now - begun, self.read_cpu(now)))
 
-    cdef double mark(self, double now) noexcept:
+    cdef double read_cpu(self, double now) noexcept:
         """Ask for the processor time. Returns how much was used since it was asked for last."""
         cdef double before = self.used
         self.used = cpu()
-        self.marked_at = now
+        self.cpu_read_at = now
         return self.used - before
 
     cdef int watch(self, Watched it, uint32_t events) except -1:

@@ -3,8 +3,8 @@
 #   ListeningSocket --accept4--> Socket
 #
 #     read   recv into the one receive buffer -> Lane.take -> Python, if it is needed
-#     write  a Sink does, straight from the outbox; the socket waits with what is left of a frame that the kernel took in
-#            part, and says when there is room again
+#     write  a SocketSink does, straight from the outbox; the socket waits with what is left of a frame that the kernel
+#            took in part, and says when there is room again
 
 from libc.stdint cimport uint32_t
 

@@ -6,8 +6,8 @@ The ports have the names that the log gives them: native, native_tls, mqtt, mqtt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.core.measures import Family
-from fanlight_broker.core.views import COUNTERS
+from fanlight_broker.core.inspection import COUNTERS
+from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.wire.ledger import Meter
 
 if TYPE_CHECKING:
@@ -33,30 +33,36 @@ class Traffic:
         self.connections = 0  # open now, those at their handshake included
 
 
-def families_of(listeners: Sequence["Listener"]) -> list[Family]:
+def families_of(listeners: Sequence["Listener"]) -> list[MetricFamily]:
     """Connections, messages and bytes by protocol and listener, for /metrics."""
     ports = [(traffic, {"protocol": each.name, "listener": traffic.name}) for each in listeners
              for traffic in each.traffic]  # fmt: skip
     counted = [({"protocol": each.name}, each.counters(), each.stages_failed) for each in listeners]
     found = [
-        Family("connections", "Open connections, those at their handshake included", "gauge",
-               [(labels, traffic.connections) for traffic, labels in ports])
+        MetricFamily(
+            "connections", "Open connections, those at their handshake included", "gauge",
+            [(labels, traffic.connections) for traffic, labels in ports],
+        )
     ]  # fmt: skip
     found += [
-        Family(name, COUNTERS[name], "counter", [(labels, getattr(traffic.meter, name)) for traffic, labels in ports],
-               replaces=frozenset([name]))
+        MetricFamily(
+            name, COUNTERS[name], "counter", [(labels, getattr(traffic.meter, name)) for traffic, labels in ports],
+            replaces=frozenset([name]),
+        )
         for name in BY_LISTENER
     ]  # fmt: skip
     found += [
-        Family(name, COUNTERS[name], "counter", [(labels, counts[name]) for labels, counts, _ in counted],
-               replaces=frozenset([name]))
+        MetricFamily(
+            name, COUNTERS[name], "counter", [(labels, counts[name]) for labels, counts, _ in counted],
+            replaces=frozenset([name]),
+        )
         for name in BY_PROTOCOL
     ]  # fmt: skip
     stages: list[tuple[Mapping[str, str], float]] = []
     for labels, counts, failed in counted:
         stages += [({**labels, "stage": stage}, count) for stage, count in failed.items()]
         stages.append(({**labels, "stage": "protocol"}, counts["handshakes_failed"] - sum(failed.values())))
-    found.append(Family(
+    found.append(MetricFamily(
         "handshakes_failed", "Connections that did not get through a handshake, by the one that failed", "counter",
         stages, replaces=frozenset(["handshakes_failed", "tls_handshakes_failed", "websocket_handshakes_failed"]),
     ))

@@ -1,7 +1,7 @@
 """WebSocket (RFC 6455) between a socket and a Connection: to the one a protocol, to the other a transport.
 
     socket (or TLS) --bytes--> WebSocketProtocol --payload--> Connection.take --> the protocol without I/O
-                   <--frames--   WebSocketTransport   <--bytes-- Sink
+                   <--frames--   WebSocketTransport   <--bytes-- SocketSink
 
 The payload of binary messages is a stream of bytes: where one message ends and the next begins means nothing, as MQTT
 wants it ([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the frames: it hands on a frame's bytes as
@@ -91,7 +91,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._message_size = 0
         self._pong: Ping | None = None  # to be answered when the socket takes something again; the last is enough
         self._full = False
-        self._held = False  # the connection wants to read nothing
+        self._paused = False  # the connection wants to read nothing
         self._pumping = False
         self._scheduled = False
         self._ended = False  # no frame is taken any more
@@ -190,7 +190,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._pumping = True
         try:
             for _ in range(EVENTS_PER_TURN):
-                if self._held or self._ended:
+                if self._paused or self._ended:
                     break
                 if self._events is None:
                     self._events = self._ws.events()
@@ -233,9 +233,9 @@ class WebSocketProtocol(asyncio.Protocol):
     def _read_or_not(self) -> None:
         if self.transport.is_closing():
             return
-        if self._held or self._events is not None:
+        if self._paused or self._events is not None:
             self.transport.pause_reading()
-            if not self._held and not self._scheduled:
+            if not self._paused and not self._scheduled:
                 self._scheduled = True
                 asyncio.get_running_loop().call_soon(self._next_turn)
         else:
@@ -298,7 +298,7 @@ class WebSocketProtocol(asyncio.Protocol):
         if not self.closing:
             self.send(CloseConnection(code=code, reason=reason))
             self.closing = True
-            self.hold(False)  # the connection may have paused: the peer's answer is read all the same
+            self.pause(False)  # the connection may have paused: the peer's answer is read all the same
 
     # -- the connection's side (WebSocketTransport) -----------------------------------------------------------------
 
@@ -308,9 +308,9 @@ class WebSocketProtocol(asyncio.Protocol):
         with suppress(LocalProtocolError):  # behind a Close; it would not be read
             self.transport.write(self._ws.send(event))
 
-    def hold(self, held: bool) -> None:
+    def pause(self, paused: bool) -> None:
         """Hand on nothing for now, or go on."""
-        self._held = held
+        self._paused = paused
         if not self._pumping:
             self._read_or_not()
 
@@ -342,10 +342,10 @@ class WebSocketTransport(asyncio.Transport):
         return self._protocol.closing or self._below.is_closing()
 
     def pause_reading(self) -> None:
-        self._protocol.hold(True)
+        self._protocol.pause(True)
 
     def resume_reading(self) -> None:
-        self._protocol.hold(False)
+        self._protocol.pause(False)
 
     def close(self) -> None:
         self._protocol.close()

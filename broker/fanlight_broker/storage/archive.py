@@ -1,8 +1,8 @@
-"""The archive, as the loop has it: a tap on the routes, the scribe behind it, and receipts that wait for both.
+"""The archive, as the loop has it: a tap on the routes, the writer thread behind it, and receipts that wait for both.
 
-    fan_out --> wire.Tap --full, or batch_seconds--> Scribe.inbox
+    fan_out --> wire.Tap --full, or batch_seconds--> ArchiveWriterThread.inbox
                   ^                                      |
-                  '-- memory is free <-- `_heard` <------' Progress (call_soon_threadsafe)
+                  '-- memory is free <-- `_heard` <------' WriteProgress (call_soon_threadsafe)
                                             '--> acknowledgements that waited, publishers that were held back
 
 `ports.Store`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in the
@@ -19,17 +19,17 @@ from typing import Any, Final, Protocol
 import structlog
 
 from fanlight_archive import Writer
+from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.core.measures import Family
+from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
-from fanlight_broker.core.recording import Recording
 from fanlight_broker.core.replay import Encode, Reading, Wanted
-from fanlight_broker.storage.noted import Noted, octets_of
-from fanlight_broker.storage.replays import Replays
-from fanlight_broker.storage.scribe import Load, Progress, Scribe
+from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
+from fanlight_broker.storage.replays import ArchiveReplays
+from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
 from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
@@ -63,7 +63,7 @@ GAUGES: Final[Mapping[str, str]] = {
 }
 
 
-class Loop(Protocol):
+class EventLoop(Protocol):
     """What is asked of an event loop."""
 
     def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...
@@ -74,7 +74,7 @@ class Loop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ArchiveOptions:
     folder: Path
     filters: tuple[tuple[bytes, str], ...]  # (text, syntax)
     durability: Durability
@@ -91,33 +91,33 @@ class Archive:
     counted, gauged = COUNTERS, GAUGES
 
     def __init__(
-        self, options: Options, writer: Writer, loop: Loop, clock: Callable[[], float], flow: Flow,
+        self, options: ArchiveOptions, writer: Writer, loop: EventLoop, clock: Callable[[], float], flow: Flow,
         limits: Callable[[], Limits],
     ) -> None:
         self.options = options
         self.durable = options.receipts
         self.held_back = 0
-        self.state = Progress()
+        self.state = WriteProgress()
         self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
         present = limits()
         self.tap = Tap(
             rows_max=present.archive_batch_messages_max, bytes_max=present.archive_buffer_bytes_max,
             batch_bytes_max=BATCH_BYTES_MAX, begun=self._begun, full=self._full,
         )
-        self.recording = Recording(self.tap, options.filters)
-        self.scribe = Scribe(
+        self.selection = ArchiveSelection(self.tap, options.filters)
+        self.writer_thread = ArchiveWriterThread(
             writer, lambda progress: loop.call_soon_threadsafe(self._heard, progress),
             durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
         )
-        self.state = self.scribe.progress()
-        self.replays = Replays(options.folder, loop)
+        self.state = self.writer_thread.progress()
+        self.replays = ArchiveReplays(options.folder, loop)
         self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, who wants to know its offset)
         self.kept = [Mark(*row) for row in writer.marks]  # when it was opened
-        self._noted = Noted()
+        self._pending = PendingMarks()
         self._timer: Any = None
         self._marks_timer: Any = None
         self._hurrying = False
-        self._handed = 0  # messages of the tap that were given to the scribe
+        self._handed = 0  # messages of the tap that were given to the writer thread
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (sequence, acknowledgement)
         # Nobody's outbox, and in no ledger: only what publishers wait at.
         self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
@@ -133,7 +133,7 @@ class Archive:
                 log.warning("archive_recovered", what=sentence)
 
     def start(self) -> None:
-        self.scribe.start()
+        self.writer_thread.start()
 
     def stop(self) -> None:
         """Have all written that was taken, and close the archive; `unwritten` says what is not in it.
@@ -142,13 +142,13 @@ class Archive:
         """
         self.replays.stop()
         self._hand_over_marks()
-        self.scribe.inbox.put(None)
-        self.scribe.join()
+        self.writer_thread.inbox.put(None)
+        self.writer_thread.join()
 
     @property
     def unwritten(self) -> int:
         """Messages that were taken and are not in the archive, when it was stopped."""
-        return self.scribe.unwritten.messages
+        return self.writer_thread.unwritten.messages
 
     # -- ports.Store --------------------------------------------------------------------------------------------------
 
@@ -160,14 +160,14 @@ class Archive:
         self._hurry()
 
     def note(self, mark: Mark, route: Route) -> None:
-        if self._noted.octets >= MARKS_BYTES_MAX:
+        if self._pending.octets >= MARKS_BYTES_MAX:
             self._hand_over_marks()
-        self._noted.note(mark, self.tap.taken + (route.tap is not None))
+        self._pending.note(mark, self.tap.taken + (route.tap is not None))
         if self._marks_timer is None:
             self._marks_timer = self._loop.call_later(self.options.sync_seconds, self._marks_due)
 
     def take_back(self) -> None:
-        self._noted.take_back()
+        self._pending.undo_note()
 
     def blocker(self, route: Route) -> Outbox | None:
         if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
@@ -187,7 +187,7 @@ class Archive:
         return self.replays.read(wanted, encode)
 
     def mark(self, then: Callable[[int], None]) -> None:
-        # A batch ends here: the scribe says at which offset.
+        # A batch ends here: the writer thread says at which offset.
         self.tap.flush()
         if not self._marks and self.state.written == self.tap.taken:
             self._loop.call_soon(then, self.state.end)
@@ -201,7 +201,7 @@ class Archive:
         self._timer = self._loop.call_later(self._limits().archive_batch_seconds_max, self._due)
 
     def _hurry(self) -> None:
-        """Somebody waits: hand over what there is as soon as the scribe has nothing else to do.
+        """Somebody waits: hand over what there is as soon as the writer thread has nothing else to do.
 
         So a batch is what came while the one before was written, and a receipt waits for two of them at most.
         """
@@ -222,17 +222,17 @@ class Archive:
             self._timer.cancel()
             self._timer = None
         self._handed = columns.end
-        self._hand_over(columns, self._noted.take(columns.end))
+        self._hand_over(columns, self._pending.pop(columns.end))
 
     def _hand_over(self, columns: Columns | None, marks: tuple[Mark, ...]) -> None:
         octets = sum(octets_of(mark) for mark in marks)
         self.tap.settle(-octets)  # they are in the same bound, until they are written
-        self.scribe.inbox.put(Load(columns, marks, octets + (columns.octets if columns is not None else 0)))
+        self.writer_thread.inbox.put(WriteJob(columns, marks, octets + (columns.octets if columns is not None else 0)))
 
     def _hand_over_marks(self) -> None:
         """With a batch if there is one, or alone."""
         self.tap.flush()
-        if marks := self._noted.take_all():
+        if marks := self._pending.pop_all():
             self._hand_over(None, marks)
 
     def _marks_due(self) -> None:
@@ -240,9 +240,9 @@ class Archive:
         self._marks_timer = None
         self._hand_over_marks()
 
-    # -- the scribe ---------------------------------------------------------------------------------------------------
+    # -- the writer thread --------------------------------------------------------------------------------------------
 
-    def _heard(self, progress: Progress) -> None:
+    def _heard(self, progress: WriteProgress) -> None:
         before, self.state = self.state, progress
         self.tap.settle(progress.octets)
         if progress.trouble != before.trouble:
@@ -299,8 +299,8 @@ class Archive:
             "archive_segments": state.segments,
         }
 
-    def families(self) -> list[Family]:
-        return [self.scribe.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
+    def families(self) -> list[MetricFamily]:
+        return [self.writer_thread.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
 
     def view(self) -> View:
         """All of it, for /archive."""

@@ -17,9 +17,9 @@ import structlog
 from fanlight_archive import Archive as Reader
 from fanlight_archive import ArchiveError, Gone, Loss, Missing
 from fanlight_archive.arrow import pa, pc
+from fanlight_broker.core.archive_selection import TopicSelection
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
-from fanlight_broker.core.recording import Selection
 from fanlight_broker.core.replay import Encode, Kept, Part, Wanted
 from fanlight_broker.core.topics import SYNTAXES
 
@@ -33,30 +33,30 @@ ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "
                  "correlation")  # fmt: skip
 
 
-class Loop(Protocol):
+class CallbackLoop(Protocol):
     def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any) -> Any: ...
 
 
-class Replays:
-    def __init__(self, folder: Path, loop: Loop) -> None:
+class ArchiveReplays:
+    def __init__(self, folder: Path, loop: CallbackLoop) -> None:
         self.folder, self.loop = folder, loop
         self.running = 0
         self.messages = 0
         self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    def read(self, wanted: Wanted, encode: Encode) -> "Reading":
-        return Reading(self, wanted, encode)
+    def read(self, wanted: Wanted, encode: Encode) -> "ArchiveReading":
+        return ArchiveReading(self, wanted, encode)
 
     def stop(self) -> None:
         self.threads.shutdown(wait=True, cancel_futures=True)
 
 
-class Reading:
+class ArchiveReading:
     """`core.replay.Reading`."""
 
-    def __init__(self, replays: Replays, wanted: Wanted, encode: Encode) -> None:
+    def __init__(self, replays: ArchiveReplays, wanted: Wanted, encode: Encode) -> None:
         self._replays, self._wanted, self._encode = replays, wanted, encode
-        self._selection = Selection([(wanted.filter, wanted.syntax)])
+        self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
         self._reader: Reader | None = None
         self._batches: Iterator[Any] | None = None
         self._frames: Iterator[tuple[int, bytes]] | None = None  # of the present batch

@@ -25,7 +25,7 @@ cdef class Inbox:
         ReceiveBuffer shared
         Ledger ledger
         Pot pot, handshakes               # the ledger's: where its bytes are counted
-        public Meter meter                # of the door that the connection came in by
+        public Meter meter                # of the port that accepted the connection
         char* part                        # the rest of the last parse; NULL if none
         Py_ssize_t part_size, part_capacity
         bint in_shared                    # the bytes to parse now lie in `shared`, not in `part`

@@ -38,7 +38,7 @@ cdef enum:
     RECIPIENTS = 7    # buckets: messages that nobody got, one, up to 10, 100, 1,000, 10,000 got, and more
 
 cdef class Meter:
-    # What passed through the connections of one door. Their sum is what the ledger has.
+    # What passed through the connections of one port. Their sum is what the ledger has.
     cdef readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
 
 # What one principal takes of a pot; it counts in both.
@@ -91,7 +91,7 @@ cdef class Ledger:
         readonly list faults
         object absent                     # the outbox of those who have no connection, see outbox.pxd
         Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
-        readonly Meter meter              # of connections without a door, and of messages that came by none
+        readonly Meter meter              # of connections without a port, and of messages without a connection
         uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each
         readonly uint64_t recipients      # of all of them
         object _schedule                  # called once when the first outbox becomes dirty

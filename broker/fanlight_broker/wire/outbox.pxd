@@ -32,7 +32,7 @@ cdef class Sink:
 cdef class Outbox(Frames):
     cdef:
         Ledger ledger
-        public Meter meter                 # of the door that its connection came in by
+        public Meter meter                 # of the port that accepted its connection
         readonly Py_ssize_t limit          # bytes, for messages
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
@@ -96,7 +96,7 @@ cdef class Outbox(Frames):
 cdef Outbox absent(Ledger ledger)
 
 cdef inline void count_published(Ledger ledger, Outbox publisher) noexcept:
-    """A message at the meter of the door that its publisher came in by."""
+    """A message at the meter of the port that accepted its publisher."""
     if publisher is None:
         ledger.meter.messages_in += 1
     else:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import uvloop
 
-from fanlight_broker.admin import AdminServer, Figures
+from fanlight_broker.admin import AdminServer, MetricSource
 from fanlight_broker.auth import Credentials, PasswordAuthenticator
 
 from .inspected import Inspected
@@ -50,9 +50,9 @@ async def serve() -> AsyncIterator[Serve]:
             inspected = Inspected()
             authenticator = PasswordAuthenticator(credentials or Credentials())
             stack.push_async_callback(authenticator.close)
-            figures = [Figures(HELP, inspected.counters, inspected.gauges, inspected.reasons)]
+            sources = [MetricSource(HELP, inspected.counters, inspected.gauges, inspected.reasons)]
             bounds = {"port": 0, "requests_per_second_max": 10_000, **bounds}
-            server = AdminServer(inspected, authenticator, figures, version="1.2.3", **bounds)
+            server = AdminServer(inspected, authenticator, sources, version="1.2.3", **bounds)
             await server.start()
             stack.push_async_callback(server.stop)
             session = await stack.enter_async_context(aiohttp.ClientSession())

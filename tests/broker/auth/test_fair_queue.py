@@ -3,12 +3,12 @@
 from math import inf
 
 from fanlight_broker.auth import penalties
-from fanlight_broker.auth.fair_queue import FairQueue, Place
+from fanlight_broker.auth.fair_queue import FairQueue, QueuedLogin
 from fanlight_broker.auth.penalties import FREE_OF_ADDRESS, FREE_OF_NAME, Penalties, place_of
 
 
-def place(address: str, user: str = "u", login: bytes = b"") -> Place:
-    return Place(address, user, login)
+def place(address: str, user: str = "u", login: bytes = b"") -> QueuedLogin:
+    return QueuedLogin(address, user, login)
 
 
 def new(places: int = 100, line: int = 100, delay: float = 0.0) -> tuple[FairQueue, Penalties]:
@@ -19,7 +19,7 @@ def new(places: int = 100, line: int = 100, delay: float = 0.0) -> tuple[FairQue
 def served(queue: FairQueue, now: float = 0.0) -> str:
     """The addresses in the order in which they are served."""
     found = []
-    while (each := queue.take(now)) is not None:
+    while (each := queue.pop(now)) is not None:
         found.append(each.address)
         queue.done(each)
     return "".join(found)
@@ -36,7 +36,7 @@ def test_addresses_are_served_in_turn_however_many_logins_each_has() -> None:
 def test_one_line_is_bounded_and_what_is_being_checked_counts() -> None:
     queue, _ = new(line=2)
     assert [queue.join(place("A"), 0.0)[0] for _ in range(3)] == [True, True, False]
-    taken = queue.take(0.0)
+    taken = queue.pop(0.0)
     assert taken is not None
     assert queue.join(place("A"), 0.0) == (False, None)
     queue.done(taken)
@@ -71,12 +71,12 @@ def test_a_login_behind_its_penalty_is_passed_over_and_the_queue_says_until_when
         known.failed("A", "guessed", 0.0)
     queue.join(place("A", "guessed"), 0.0)
     queue.join(place("A", "other"), 0.0)
-    first = queue.take(0.0)
+    first = queue.pop(0.0)
     assert first is not None
     assert first.user == "other"
-    assert queue.take(0.0) is None
+    assert queue.pop(0.0) is None
     assert queue.next_at() == penalties.FIRST_SECONDS
-    assert queue.take(penalties.FIRST_SECONDS) is not None
+    assert queue.pop(penalties.FIRST_SECONDS) is not None
     assert queue.next_at() == inf
 
 

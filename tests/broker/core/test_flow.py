@@ -9,8 +9,8 @@ import pytest
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.budget import Account
 from fanlight_broker.core.client import Client
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.limits import Limits, SlowPolicy
-from fanlight_broker.core.views import Views
 from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import Listener, at_once, broker_with, connect, subscribe
 from tests.broker.wire.publisher import Publisher
@@ -204,16 +204,16 @@ def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
     (slow, _), (publisher, _) = connect(broker), connect(broker)
     slow.outbox.hold_publishers()
     broker.flow.hold(publisher, slow.outbox, 1.0)
-    views = Views(broker, lambda: 1.05, dict, lambda: True)
-    (entry,) = views.slow_consumers(limit=10)
+    inspection = BrokerInspection(broker, lambda: 1.05, dict, lambda: True)
+    (entry,) = inspection.slow_consumers(limit=10)
     assert (entry["connection"], entry["reason"]) == (slow.number, "holds publishers back")
     assert entry["held_publishers_seconds"] == pytest.approx(0.05)
-    by_number = {view["connection"]: view for view in views.connections(offset=0, limit=10)}
+    by_number = {view["connection"]: view for view in inspection.connections(offset=0, limit=10)}
     assert by_number[publisher.number]["held"]
     assert by_number[publisher.number]["held_seconds"] == pytest.approx(0.05)
     assert not by_number[slow.number]["held"]
-    assert views.gauges()["publishers_held"] == 1
-    assert views.counters()["publishers_held_ms"] == 50
+    assert inspection.gauges()["publishers_held"] == 1
+    assert inspection.counters()["publishers_held_ms"] == 50
 
 
 def test_who_leaves_does_not_wait_and_is_not_waited_for() -> None:

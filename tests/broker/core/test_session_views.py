@@ -2,13 +2,13 @@
 
 import json
 
-from fanlight_broker.core.views import COUNTERS, GAUGES, Views
+from fanlight_broker.core.inspection import COUNTERS, GAUGES, BrokerInspection
 from fanlight_broker.wire.message import HOLDER_BYTES
 from tests.broker.core.sessions import World
 
 
-def views_of(world: World) -> Views:
-    return Views(world.broker, lambda: world.now, dict, lambda: True)
+def inspection_of(world: World) -> BrokerInspection:
+    return BrokerInspection(world.broker, lambda: world.now, dict, lambda: True)
 
 
 def test_a_session_shows_what_waits_for_it() -> None:
@@ -18,18 +18,18 @@ def test_a_session_shows_what_waits_for_it() -> None:
     for n in range(5):
         world.publish("a", str(n), 1)
     peer.session.receive(7)
-    (view,) = views_of(world).sessions(offset=0, limit=10)
+    (view,) = inspection_of(world).sessions(offset=0, limit=10)
     assert view == {
         "client": "c", "user": "u", "connected": True, "connection": peer.client.number, "protocol": "lines",
         "expiry_seconds": 60, "subscriptions": 1, "in_flight": 2, "receive_max": 2, "queued": 3,
         "queued_bytes": peer.session.window.queue.nbytes, "dropped": 0, "expired": 0, "unreleased": 1, "will": True,
     }  # fmt: skip
-    (subscription,) = views_of(world).subscriptions(offset=0, limit=10)
+    (subscription,) = inspection_of(world).subscriptions(offset=0, limit=10)
     assert (subscription["client"], subscription["qos"], subscription["delivered"]) == ("c", 1, 5)
     peer.leave(will=False)
-    (view,) = views_of(world).sessions(offset=0, limit=10)
+    (view,) = inspection_of(world).sessions(offset=0, limit=10)
     assert (view["connected"], view["connection"]) == (False, None)
-    assert views_of(world).sessions(offset=1, limit=10) == []
+    assert inspection_of(world).sessions(offset=1, limit=10) == []
     assert json.dumps(view)
 
 
@@ -39,14 +39,14 @@ def test_gauges_follow_sessions_and_what_is_kept() -> None:
     peer.subscribe("a", 1)
     world.connect("d").subscribe("a", 1)
     world.publish("a", qos=1, retain=True)
-    gauges = views_of(world).gauges()
+    gauges = inspection_of(world).gauges()
     assert set(gauges) == set(GAUGES)
     assert (gauges["sessions"], gauges["sessions_away"]) == (2, 0)
     assert (gauges["stored_messages"], gauges["retained_messages"]) == (1, 1)
     assert gauges["stored_bytes"] == gauges["retained_bytes"] + 2 * HOLDER_BYTES > 0  # two sessions have it in flight
     peer.leave()
     world.connect("d").leave()
-    gauges = views_of(world).gauges()
+    gauges = inspection_of(world).gauges()
     assert (gauges["sessions"], gauges["sessions_away"]) == (1, 1)
 
 
@@ -70,7 +70,7 @@ def test_counters_tell_what_became_of_messages() -> None:
     again.leave()
     world.connect("e", expiry=1).leave()
     world.later(2)
-    counters = views_of(world).counters()
+    counters = inspection_of(world).counters()
     assert set(counters) == set(COUNTERS)
     told = {
         "messages_acknowledged": 1, "messages_refused": 1, "messages_expired": 1, "messages_redelivered": 2,

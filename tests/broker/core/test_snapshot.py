@@ -1,8 +1,8 @@
 """A snapshot of the subscriptions: each that stays is told once, with all that decides what it gets."""
 
 from fanlight_broker.core.client import Client
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.router import Router
-from fanlight_broker.core.views import Views
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import World
 
@@ -12,7 +12,7 @@ def test_a_row_says_who_wants_what_and_how() -> None:
     world.connect("ann's", user="ann", expiry=60).subscribe("a", 1, group="g")
     client, _ = connect(world.broker)
     subscribe(world.broker, client, 9, b"b.\xff", no_echo=True)
-    rows, following = Views(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=10)
+    rows, following = BrokerInspection(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=10)
     assert (rows, following) == (
         [
             {"id": 0, "client": "ann's", "user": "ann", "filter": "a", "syntax": "mqtt", "group": "g", "qos": 1,

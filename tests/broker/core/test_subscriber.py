@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core.inspection import session_view, subscription_view
 from fanlight_broker.core.session import Session, SessionOptions
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscription import number_of
-from fanlight_broker.core.views import session_view, subscription_view
 from fanlight_broker.wire.subscriptions import Subscriptions
 from tests.broker.core.sessions import World
 

@@ -7,9 +7,9 @@ import msgpack  # type: ignore[import-untyped]
 import pytest
 
 from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.inspection import COUNTERS, BrokerInspection
 from fanlight_broker.core.system_topics import DROPPED, LOADS, ROOT, SystemTopics
 from fanlight_broker.core.topics import SYNTAXES
-from fanlight_broker.core.views import COUNTERS, Views
 from fanlight_broker.wire.message import Message
 from tests.broker.core import parts
 from tests.broker.core.sessions import Peer, World
@@ -40,10 +40,11 @@ class System:
     def __init__(self, **limits: Any) -> None:
         self.world = World(**limits)
         self.net: dict[str, int] = {}
-        views = Views(self.world.broker, lambda: self.world.now, lambda: self.net, lambda: True)
+        inspection = BrokerInspection(self.world.broker, lambda: self.world.now, lambda: self.net, lambda: True)
         broker = self.world.broker
         broker.system_topics = SystemTopics(
-            broker.limits, broker.publishing, broker.clients, broker.sessions, views.counters, START, version="1.2.3"
+            broker.limits, broker.publishing, broker.clients, broker.sessions, inspection.counters, START,
+            version="1.2.3",
         )
 
     def later(self, seconds: float) -> "System":

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fanlight_broker.net.flush import Flusher, Sink
+from fanlight_broker.net.flush import Flusher, SocketSink
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target
@@ -40,7 +40,7 @@ def test_a_fault_costs_its_own_connection_and_the_others_are_flushed_in_the_same
     for transport in transports:
         outbox = Outbox(ledger, 1 << 16, "pause")
         writable: Any = transport
-        outbox.sink = Sink(outbox, writable, lambda outbox: None)
+        outbox.sink = SocketSink(outbox, writable, lambda outbox: None)
         outbox.write(b"frame")
         outboxes.append(outbox)
 
@@ -60,7 +60,7 @@ def test_a_fault_while_a_message_asks_for_room_is_not_its_publishers() -> None:
     for transport in transports:
         outbox = Outbox(ledger, 1_000, "drop_newest")
         writable: Any = transport
-        outbox.sink = Sink(outbox, writable, lambda outbox: None)
+        outbox.sink = SocketSink(outbox, writable, lambda outbox: None)
         outboxes.append(outbox)
     publisher = Publisher(ledger)
     publisher.route(b"t", [native_target(outbox, 1) for outbox in outboxes])

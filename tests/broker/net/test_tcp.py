@@ -126,7 +126,7 @@ async def test_nothing_is_read_while_it_is_paused() -> None:
 async def test_a_reset_is_told_with_its_error_also_while_it_is_paused() -> None:
     async with polling() as world:
         accepted: list[Socket] = []
-        door, listening = world.listen(accepted.append)
+        acceptor, listening = world.listen(accepted.append)
         for paused in (False, True):
             peer = socket.create_connection(listening.getsockname())
             await soon(lambda: bool(accepted))
@@ -141,7 +141,7 @@ async def test_a_reset_is_told_with_its_error_also_while_it_is_paused() -> None:
                 watched.resume_reading()
             await soon(lambda owner=owner: owner.told == ["lost"])
             assert isinstance(owner.error, ConnectionResetError)
-        door.close()
+        acceptor.close()
         listening.close()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from fanlight_archive import Archive as Reader
 from fanlight_archive import Writer
 from fanlight_broker.core.limits import Durability
-from fanlight_broker.storage.archive import Archive, Options
+from fanlight_broker.storage.archive import Archive, ArchiveOptions
 from tests.archive.disks import FailingDisk
 from tests.broker.protocols.mqtt.world import World
 from tests.broker.storage.loops import HandLoop
@@ -25,12 +25,12 @@ class Archived:
         folder.mkdir(exist_ok=True)
         self.folder, self.disk, self.loop, self.world = folder, disk(folder), HandLoop(), world(**limits)
         broker = self.world.broker
-        options = Options(folder, filters, durability, 0.01, receipts)
+        options = ArchiveOptions(folder, filters, durability, 0.01, receipts)
         self.archive = Archive(
             options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.flow,
             lambda: broker.limits,
         )
-        broker.router.recording = self.archive.recording
+        broker.router.archive_selection = self.archive.selection
         broker.publishing.store = broker.replay_source = self.archive
         broker.marks.restore(self.archive.kept)
         self.archive.start()

@@ -207,7 +207,7 @@ def test_a_batch_that_could_not_be_told_is_lost_once_though_a_sync_fails_behind_
     archived.archive.tap.flush()
     archived.loop.run_until(lambda: archived.archive.state.written == 2)
     with monkeypatch.context() as patch:
-        patch.setattr("fanlight_broker.storage.scribe.batch_of", untold)
+        patch.setattr("fanlight_broker.storage.writer_thread.batch_of", untold)
         peer.publish("a", b"2", 0)
         archived.archive.tap.flush()
         archived.loop.run_until(lambda: bool(asked))
@@ -222,7 +222,7 @@ def test_a_batch_that_could_not_be_told_is_lost_once_though_a_sync_fails_behind_
 def test_a_disk_that_stays_rotten_is_tried_again_at_its_time_and_not_with_each_batch(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fanlight_broker.storage.scribe.RETRY_SECONDS", 3_600.0)
+    monkeypatch.setattr("fanlight_broker.storage.writer_thread.RETRY_SECONDS", 3_600.0)
     archived = build(durability=Durability.INTERVAL)
     peer, archive = archived.world.connect("p"), archived.archive
     archived.disk.rotten = True
@@ -253,7 +253,7 @@ def test_an_error_that_nobody_thought_of_makes_the_archive_unwell_and_does_not_e
 
     peer = archived.world.connect("p")
     with monkeypatch.context() as patch:
-        patch.setattr(archived.archive.scribe.writer, "append", broken)
+        patch.setattr(archived.archive.writer_thread.writer, "append", broken)
         peer.publish("a", b"x", 0)
         archived.archive.tap.flush()
         archived.loop.run_until(lambda: archived.archive.trouble is not None)
@@ -265,16 +265,16 @@ def test_an_error_that_nobody_thought_of_makes_the_archive_unwell_and_does_not_e
 def test_retention_goes_on_while_nothing_can_be_written_for_it_may_make_room(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fanlight_broker.storage.scribe.RETENTION_SECONDS", 0.0)
+    monkeypatch.setattr("fanlight_broker.storage.writer_thread.RETENTION_SECONDS", 0.0)
     archived = build()
-    writer, retained = archived.archive.scribe.writer, []
+    writer, retained = archived.archive.writer_thread.writer, []
 
     def full(batch: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(writer, "append", full)
-        patch.setattr(writer, "retain", lambda **_: retained.append(archived.archive.trouble) or [])
+        patch.setattr(writer, "remove_old", lambda **_: retained.append(archived.archive.trouble) or [])
         archived.world.connect("p").publish("a", b"x", 0)
         archived.archive.tap.flush()
         archived.loop.run_until(lambda: any(retained))
@@ -293,7 +293,7 @@ def test_stopping_writes_what_was_taken_and_closes_the_archive(tmp_path: Path) -
 
 
 def test_stopping_does_not_wait_for_a_disk_that_stays_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fanlight_broker.storage.scribe.CLOSE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("fanlight_broker.storage.writer_thread.CLOSE_SECONDS_MAX", 0.0)
     archived = Archived(tmp_path / "archive")
     archived.world.connect("p").publish("a", b"x", 0)
     archived.disk.full = True

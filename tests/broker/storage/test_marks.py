@@ -11,8 +11,8 @@ from fanlight_archive import Archive as Reader
 from fanlight_archive import Writer
 from fanlight_broker.core.limits import Durability
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.storage.noted import Noted, merged, octets_of
-from fanlight_broker.storage.scribe import Load
+from fanlight_broker.storage.pending_marks import PendingMarks, merged, octets_of
+from fanlight_broker.storage.writer_thread import WriteJob
 from tests.archive.crashes import WORLDS, Careless, Recorder, after, left
 from tests.broker.protocols.native.test_marks import marked
 from tests.broker.protocols.native.world import World, publish
@@ -29,21 +29,21 @@ def marks_in(folder: Path) -> list[tuple[Any, ...]]:
 
 
 class Spy:
-    """The scribe's inbox, remembered."""
+    """The writer thread's inbox, remembered."""
 
-    def __init__(self, inner: "queue.SimpleQueue[Load | None]") -> None:
-        self.loads: list[Load] = []
+    def __init__(self, inner: "queue.SimpleQueue[WriteJob | None]") -> None:
+        self.jobs: list[WriteJob] = []
         self.inner, self.get = inner, inner.get
 
-    def put(self, load: Load | None) -> None:
-        if load is not None:
-            self.loads.append(load)
-        self.inner.put(load)
+    def put(self, job: WriteJob | None) -> None:
+        if job is not None:
+            self.jobs.append(job)
+        self.inner.put(job)
 
 
 def test_a_mark_is_in_the_batch_of_its_message_although_the_message_fills_it(build: Any) -> None:
     archived = build(world=World, archive_batch_messages_max=3, filters=((b"a", "amqp"),))
-    spy = archived.archive.scribe.inbox = Spy(archived.archive.scribe.inbox)
+    spy = archived.archive.writer_thread.inbox = Spy(archived.archive.writer_thread.inbox)
     peer = archived.world.connect()
     taken: dict[int, int] = {}  # sequence -> messages of the tap with it
     for sequence in range(40):
@@ -54,14 +54,14 @@ def test_a_mark_is_in_the_batch_of_its_message_although_the_message_fills_it(bui
         taken[sequence] = archived.archive.tap.taken
     archived.settled()
     reached = {0: -1, 1: -1}
-    for load in spy.loads:
-        for mark in load.marks:
-            assert taken[mark.sequence] <= load.columns.end
+    for job in spy.jobs:
+        for mark in job.marks:
+            assert taken[mark.sequence] <= job.columns.end
             reached[mark.sequence % 2] = mark.sequence
         for sequence, end in taken.items():
-            if end <= load.columns.end and sequence % 5 != 4:
+            if end <= job.columns.end and sequence % 5 != 4:
                 assert reached[sequence % 2] >= sequence, "its message is there, and would be taken again"
-    assert len(spy.loads) > 10
+    assert len(spy.jobs) > 10
 
 
 @pytest.mark.parametrize("durability", [Durability.NONE, Durability.BATCH])
@@ -189,13 +189,13 @@ def test_more_producers_than_the_metadata_of_a_batch_holds_make_several_batches(
 ) -> None:
     monkeypatch.setattr("fanlight_broker.storage.archive.MARKS_BYTES_MAX", 1_000)
     archived = build(world=World, filters=((b"a", "amqp"),))
-    spy = archived.archive.scribe.inbox = Spy(archived.archive.scribe.inbox)
+    spy = archived.archive.writer_thread.inbox = Spy(archived.archive.writer_thread.inbox)
     peer = archived.world.connect()
     peer.send(*(marked("a" if number < 50 else "b", b"", f"p{number}", 0, 0) for number in range(100)))
     archived.archive.stop()
-    assert [mark.producer for load in spy.loads for mark in load.marks] == [f"p{number}" for number in range(100)]
-    assert all(sum(octets_of(mark) for mark in load.marks) < 1_200 for load in spy.loads)
-    assert {load.columns is None for load in spy.loads} == {True, False}
+    assert [mark.producer for job in spy.jobs for mark in job.marks] == [f"p{number}" for number in range(100)]
+    assert all(sum(octets_of(mark) for mark in job.marks) < 1_200 for job in spy.jobs)
+    assert {job.columns is None for job in spy.jobs} == {True, False}
     assert len(marks_in(archived.folder)) == 100
 
 
@@ -206,26 +206,27 @@ def test_marks_that_wait_for_a_disk_are_bounded_by_their_producers(build: Any) -
     for number in range(20):
         peer.send(marked("b", b"", f"p{number % 2}", 0, number))
         archived.loop.time_passes()
-    archived.loop.run_until(lambda: not archived.archive.scribe.inbox.qsize() and archived.archive.trouble is not None)
+    thread = archived.archive.writer_thread
+    archived.loop.run_until(lambda: not thread.inbox.qsize() and archived.archive.trouble is not None)
     archived.disk.full = False
     archived.loop.run_until(lambda: archived.archive.tap.bytes == 0)
     assert marks_in(archived.folder) == [("", "p0", 0, 18), ("", "p1", 0, 19)]
 
 
 def test_a_mark_that_was_taken_back_goes_nowhere() -> None:
-    noted = Noted()
-    noted.note(Mark("", "p", 0, 0), 1)
-    noted.take_back()
-    assert noted.take(1) == noted.take_all() == ()
+    pending = PendingMarks()
+    pending.note(Mark("", "p", 0, 0), 1)
+    pending.undo_note()
+    assert pending.pop(1) == pending.pop_all() == ()
 
 
 def test_a_mark_waits_for_the_batch_that_its_message_is_in() -> None:
-    noted = Noted()
-    noted.note(Mark("", "p", 0, 0), 1)
-    noted.note(Mark("", "p", 0, 1), 2)
-    assert noted.take(1) == (Mark("", "p", 0, 0),)
-    assert noted.take(2) == (Mark("", "p", 0, 1),)
-    assert noted.octets == 0
+    pending = PendingMarks()
+    pending.note(Mark("", "p", 0, 0), 1)
+    pending.note(Mark("", "p", 0, 1), 2)
+    assert pending.pop(1) == (Mark("", "p", 0, 0),)
+    assert pending.pop(2) == (Mark("", "p", 0, 1),)
+    assert pending.octets == 0
 
 
 def test_merged_marks_are_the_highest_and_those_that_moved_up_last() -> None:
@@ -235,7 +236,7 @@ def test_merged_marks_are_the_highest_and_those_that_moved_up_last() -> None:
 
 def test_the_archive_forgets_the_idlest_producer_too(build: Any) -> None:
     archived = build(world=World, marks_max=2)
-    archived.archive.scribe.writer.marks_max = 2
+    archived.archive.writer_thread.writer.marks_max = 2
     peer = archived.world.connect()
     peer.send(*(marked("a", b"", name, 0, 0) for name in "pqr"))
     archived.archive.stop()

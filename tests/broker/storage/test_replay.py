@@ -281,7 +281,7 @@ def test_an_error_that_nobody_thought_of_is_answered_and_lets_go(
         raise RuntimeError("unheard of")
 
     fill(archived, 0, 1)
-    monkeypatch.setattr(reading.Reading, "_mask", broken)
+    monkeypatch.setattr(reading.ArchiveReading, "_mask", broken)
     peer = archived.world.connect()
     peer.say(REPLAY, 1, 7, "#", {})
     answer = until(archived, peer, ERROR)[0]
@@ -297,14 +297,14 @@ def test_a_filter_that_matches_nothing_holds_up_no_other_replay(
     for number in range(5):
         fill(archived, number, number + 1)  # a batch each
     turns: list[int] = []
-    gather = reading.Reading._gather
+    gather = reading.ArchiveReading._gather
 
-    def counted(self: reading.Reading, end: int | None) -> replays.Part:
+    def counted(self: reading.ArchiveReading, end: int | None) -> replays.Part:
         part = gather(self, end)
         turns.append(part.offset)
         return part
 
-    monkeypatch.setattr(reading.Reading, "_gather", counted)
+    monkeypatch.setattr(reading.ArchiveReading, "_gather", counted)
     peer = archived.world.connect()
     peer.say(REPLAY, 1, 7, "forex.#", {})
     frames = until(archived, peer, REPLAY_END)
@@ -324,7 +324,7 @@ def test_a_replay_of_what_a_failed_sync_took_back_is_broken_off(build: Build, mo
     archived.world.turn()
     assert payloads(peer.frames()) == [0, 1, 2, 3, 4]
     monkeypatch.undo()
-    writer = archived.archive.scribe.writer
+    writer = archived.archive.writer_thread.writer
     archived.disk.rotten = True
     with pytest.raises(OSError, match="Input/output error"):
         writer.sync()

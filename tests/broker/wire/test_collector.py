@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanlight_broker.net.flush import Sink
+from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.lane import Lane as MqttLane
 from fanlight_broker.protocols.mqtt.version import V3, V5
@@ -41,7 +41,7 @@ class Socket:
         self.credit = credit
         self.got = b""
         self.waiting = b""
-        self.sink = outbox.sink = Sink(outbox, self, lambda outbox: outbox.drained())  # type: ignore[arg-type]
+        self.sink = outbox.sink = SocketSink(outbox, self, lambda outbox: outbox.drained())  # type: ignore[arg-type]
 
     def write(self, octets: bytes) -> None:
         taken = octets[: self.credit]

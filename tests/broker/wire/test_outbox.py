@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fanlight_broker.net.flush import Sink
+from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import POLICIES, Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
@@ -250,7 +250,7 @@ class Pipe:
     def __init__(self, plain: socket.socket) -> None:
         self.socket = plain
         self.waiting = b""
-        self.sink: Sink | None = None
+        self.sink: SocketSink | None = None
 
     def write(self, octets: bytes) -> None:
         assert not self.waiting, "written to before it was through with the last"
@@ -290,7 +290,9 @@ class SinkMachine(RuleBasedStateMachine):
         near.setblocking(False)
         self.far.setblocking(False)
         self.pipe = Pipe(near)
-        self.sink = self.pipe.sink = Sink(self.outbox, self.pipe, lambda outbox: None, near.fileno() if direct else -1)  # type: ignore[arg-type]
+        fd = near.fileno() if direct else -1
+        self.sink = SocketSink(self.outbox, self.pipe, lambda outbox: None, fd)  # type: ignore[arg-type]
+        self.pipe.sink = self.sink
         self.put = bytearray()
         self.got = bytearray()
 
@@ -421,7 +423,7 @@ def test_a_sleeping_socket_keeps_frames_where_the_policy_reaches_them() -> None:
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
     near.setblocking(False)
     pipe = Pipe(near)
-    pipe.sink = outbox.sink = Sink(outbox, pipe, lambda outbox: None, near.fileno())  # type: ignore[arg-type]
+    pipe.sink = outbox.sink = SocketSink(outbox, pipe, lambda outbox: None, near.fileno())  # type: ignore[arg-type]
     for n in range(500):
         publisher.publish(b"t", n.to_bytes(2, "big") + bytes(998))
     pipe.sink.flush_now()

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import structlog
 
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.shares import Pot
-from fanlight_broker.core.views import Views
 from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Publish, PubRec, Will
 from fanlight_broker.protocols.mqtt.packets import Subscription as Wanted
 from fanlight_broker.protocols.mqtt.properties import NONE, Properties
@@ -55,7 +55,7 @@ def fill(world: World, version: Version, will: int, most: int = 1_000) -> tuple[
 
 def refusals(world: World, pot: Pot) -> int:
     """As /metrics counts them."""
-    counters = Views(world.broker, lambda: world.now, dict, lambda: True).counters()
+    counters = BrokerInspection(world.broker, lambda: world.now, dict, lambda: True).counters()
     return counters[f"share_refused_{pot}"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fanlight_broker.core.recording import Recording
+from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -43,7 +43,7 @@ def storing() -> tuple[World, SlowStore]:
     tap = Tap(
         rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
     )
-    world.broker.router.recording = Recording(tap, [(b"a", "mqtt")])
+    world.broker.router.archive_selection = ArchiveSelection(tap, [(b"a", "mqtt")])
     world.broker.publishing.store = store
     return world, store
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import structlog
 
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.shares import Pot
-from fanlight_broker.core.views import Views
 from tests.broker.protocols.native.world import Peer, World, frame, messages, publish
 
 MIB = 1024 * 1024
@@ -34,7 +34,7 @@ def subscribe(peer: Peer, filters: list[str], first: int = 1) -> list[dict[str, 
 
 
 def refusals(world: World, pot: Pot) -> int:
-    return Views(world.broker, lambda: world.now, dict, lambda: True).counters()[f"share_refused_{pot}"]
+    return BrokerInspection(world.broker, lambda: world.now, dict, lambda: True).counters()[f"share_refused_{pot}"]
 
 
 def served(world: World, filter: str) -> None:

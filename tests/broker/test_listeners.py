@@ -2,10 +2,10 @@
 
 import pytest
 
-from fanlight_broker import doors
+from fanlight_broker import listeners
 from fanlight_broker.config import Settings
 from fanlight_broker.config.settings import Tcp
-from fanlight_broker.doors import PluginError, methods_of, mqtt_options, new_poller
+from fanlight_broker.listeners import PluginError, methods_of, mqtt_options, new_poller
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.wire.ledger import Ledger
 
@@ -66,7 +66,7 @@ async def test_the_poller_is_there_unless_the_settings_say_otherwise() -> None:
 
 
 async def test_without_epoll_there_is_uvloop_unless_epoll_is_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "Poller", None)
+    monkeypatch.setattr(listeners, "Poller", None)
     flusher = Flusher(Ledger(1 << 20, lambda: None), lambda outbox, error: None)
     assert new_poller(Tcp.AUTO, flusher) is None
     with pytest.raises(PluginError, match="set tcp to auto or uvloop"):

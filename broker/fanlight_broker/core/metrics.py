@@ -1,4 +1,4 @@
-"""What figures are made of when a number and a name are not enough: families with labels, and histograms."""
+"""What metrics are made of when a number and a name are not enough: families with labels, and histograms."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """Numbers of one kind that differ in their labels; or one histogram, without labels.
 
-    replaces  the plain figures that these are instead of
+    replaces  the plain metrics that these are instead of
     """
 
     name: str
@@ -42,12 +42,12 @@ class Histogram:
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-    def family(self, name: str, help: str) -> Family:
+    def family(self, name: str, help: str) -> MetricFamily:
         return histogram(name, help, zip(self.bounds, self._counts, strict=True), self.sum)
 
 
-def histogram(name: str, help: str, counts: Iterable[tuple[float, int]], total: float) -> Family:
+def histogram(name: str, help: str, counts: Iterable[tuple[float, int]], total: float) -> MetricFamily:
     """A family of (upper bound, how many are between the bound before and it)."""
     rows = list(counts)
     buckets = list(zip((bound for bound, _ in rows), accumulate(count for _, count in rows), strict=True))
-    return Family(name, help, "histogram", buckets=buckets, sum=total)
+    return MetricFamily(name, help, "histogram", buckets=buckets, sum=total)

@@ -1,6 +1,6 @@
-"""The scribe: the thread that writes the archive. Batches come in by a queue, word of them goes back to the loop.
+"""The archive writer thread. It gets batches by a queue, writes them, and reports its progress to the loop.
 
-    Load --inbox--> append --> (sync) --> Progress --> the loop: memory is free, receipts may go
+    WriteJob --inbox--> append --> (sync) --> WriteProgress --> the loop: memory is free, receipts may go
 
 No error is an end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and meanwhile the
 archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
@@ -20,8 +20,8 @@ import structlog
 from fanlight_archive import ArchiveError, Writer
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.core.measures import Histogram
-from fanlight_broker.storage.noted import merged, octets_of
+from fanlight_broker.core.metrics import Histogram
+from fanlight_broker.storage.pending_marks import merged, octets_of
 from fanlight_broker.storage.tables import batch_of
 from fanlight_broker.wire.tap import Columns
 
@@ -33,7 +33,7 @@ CLOSE_SECONDS_MAX: Final = 5.0  # that a full disk may take to become less full 
 
 
 @dataclass(slots=True)
-class Load:
+class WriteJob:
     """Messages with the marks that move up with them; or marks alone, which are synced at once."""
 
     columns: Columns | None
@@ -44,7 +44,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WriteProgress:
     """What the archive is like after something was done to it."""
 
     sequence: int = 0  # messages of the tap that are dealt with
@@ -69,13 +69,13 @@ class Unwritten:
     octets: int = 0
 
 
-class Scribe(threading.Thread):
+class ArchiveWriterThread(threading.Thread):
     """tell is called in this thread, after everything that is done."""
 
     def __init__(
         self,
         writer: Writer,
-        tell: Callable[[Progress], None],
+        tell: Callable[[WriteProgress], None],
         *,
         durability: Durability,
         sync_seconds: float,
@@ -83,12 +83,12 @@ class Scribe(threading.Thread):
     ) -> None:
         super().__init__(name="archive", daemon=True)
         self.writer = writer
-        self.inbox: queue.SimpleQueue[Load | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._tell = tell
         self.syncs = Histogram()  # how long syncs took
         self._durability, self._sync_seconds, self._limits = durability, sync_seconds, limits
-        self._waiting: deque[Load] = deque()  # to be appended
-        self._unsynced: deque[Load] = deque()  # appended
+        self._waiting: deque[WriteJob] = deque()  # to be appended
+        self._unsynced: deque[WriteJob] = deque()  # appended
         self._unsynced_octets = 0
         self._free = 0
         self._sequence = self._written = 0
@@ -99,10 +99,10 @@ class Scribe(threading.Thread):
         self._trouble: str | None = None
         self.unwritten = Unwritten()
 
-    def progress(self) -> Progress:
+    def progress(self) -> WriteProgress:
         writer = self.writer
         free, self._free = self._free, 0
-        return Progress(
+        return WriteProgress(
             sequence=self._sequence, octets=free, epoch=writer.epoch, start=writer.start, end=writer.end,
             written=self._written, size=writer.size, segments=writer.segments, messages=self._messages,
             lost=self._lost + writer.lost, removed=self._removed, trouble=self._trouble,
@@ -110,17 +110,17 @@ class Scribe(threading.Thread):
 
     def run(self) -> None:
         while True:
-            load, came = None, False
+            job, came = None, False
             try:
-                load = self.inbox.get(timeout=self._patience())
+                job = self.inbox.get(timeout=self._patience())
                 came = True
             except queue.Empty:
                 pass  # something is due
-            if came and load is None:
+            if came and job is None:
                 self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
                 self._retry_at = None
-            if load is not None:
-                self._take(load)
+            if job is not None:
+                self._take(job)
             done = self._may_work() and self._work()
             self._tell(self.progress())
             if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
@@ -145,26 +145,26 @@ class Scribe(threading.Thread):
         """After an error all things wait, whatever comes: each attempt may sync, and begin an epoch."""
         return self._retry_at is None or time.monotonic() >= self._retry_at
 
-    def _take(self, load: Load) -> None:
-        columns = load.columns
+    def _take(self, job: WriteJob) -> None:
+        columns = job.columns
         if columns is None:
-            self._take_marks(load)
+            self._take_marks(job)
             return
         try:
-            load.batch = batch_of(columns)
+            job.batch = batch_of(columns)
         except Exception as error:  # one batch that cannot be told is no reason to keep none of the others
             self._lost += columns.rows
             log.error("archive_batch_lost", messages=columns.rows, exc_info=error)
-        self._waiting.append(load)
+        self._waiting.append(job)
 
-    def _take_marks(self, load: Load) -> None:
+    def _take_marks(self, job: WriteJob) -> None:
         if self._waiting and self._waiting[-1].columns is None:  # the disk is not well; so there is a bound
             before = self._waiting.pop()
-            load.marks = merged(before.marks, load.marks, self._limits().marks_max)
-            octets = sum(octets_of(mark) for mark in load.marks)
-            self._free += before.octets + load.octets - octets
-            load.octets = octets
-        self._waiting.append(load)
+            job.marks = merged(before.marks, job.marks, self._limits().marks_max)
+            octets = sum(octets_of(mark) for mark in job.marks)
+            self._free += before.octets + job.octets - octets
+            job.octets = octets
+        self._waiting.append(job)
 
     def _work(self) -> bool:
         """Do what there is to do. True if nothing is left of it."""
@@ -192,22 +192,22 @@ class Scribe(threading.Thread):
 
     def _append(self) -> None:
         while self._waiting:
-            load = self._waiting[0]
-            if load.batch is None and load.marks:
+            job = self._waiting[0]
+            if job.batch is None and job.marks:
                 self._sync()
-                self.writer.mark(load.marks)
-            elif load.batch is not None:
-                self.writer.append(load.batch, load.marks)
+                self.writer.append_marks(job.marks)
+            elif job.batch is not None:
+                self.writer.append(job.batch, job.marks)
             self._waiting.popleft()
-            if load.columns is not None:
-                self._messages += load.columns.rows if load.batch is not None else 0
-                self._written = load.columns.end
-            load.end = self.writer.end
-            if self._durability is Durability.NONE or load.columns is None:
-                self._settle(load)
+            if job.columns is not None:
+                self._messages += job.columns.rows if job.batch is not None else 0
+                self._written = job.columns.end
+            job.end = self.writer.end
+            if self._durability is Durability.NONE or job.columns is None:
+                self._complete(job)
             else:
-                self._unsynced.append(load)
-                self._unsynced_octets += load.octets
+                self._unsynced.append(job)
+                self._unsynced_octets += job.octets
                 if self._durability is Durability.BATCH:
                     self._sync()
             if self._waiting:
@@ -229,13 +229,13 @@ class Scribe(threading.Thread):
         self.syncs.observe(time.monotonic() - began)
         self._sync_at = time.monotonic() + self._sync_seconds
         while self._unsynced:
-            self._settle(self._unsynced.popleft())
+            self._complete(self._unsynced.popleft())
         self._unsynced_octets = 0
 
-    def _settle(self, load: Load) -> None:
-        if load.columns is not None:
-            self._sequence = load.columns.end
-        self._free += load.octets
+    def _complete(self, job: WriteJob) -> None:
+        if job.columns is not None:
+            self._sequence = job.columns.end
+        self._free += job.octets
 
     def _reopen(self) -> None:
         """Open the archive again after an error, and have written again what is not in it any more."""
@@ -243,14 +243,14 @@ class Scribe(threading.Thread):
         for sentence in found.sentences():
             log.warning("archive_recovered", what=sentence)
         while self._unsynced and self._unsynced[-1].end > found.whole:
-            load = self._unsynced.pop()
-            assert load.columns is not None  # marks alone are on the disk when they are written
-            self._unsynced_octets -= load.octets
-            self._written = load.columns.first
-            self._waiting.appendleft(load)
-            if load.batch is not None:  # one that could not be told was never written
-                self._messages -= load.columns.rows
-                self.writer.lost -= load.columns.rows
+            job = self._unsynced.pop()
+            assert job.columns is not None  # marks alone are on the disk when they are written
+            self._unsynced_octets -= job.octets
+            self._written = job.columns.first
+            self._waiting.appendleft(job)
+            if job.batch is not None:  # one that could not be told was never written
+                self._messages -= job.columns.rows
+                self.writer.lost -= job.columns.rows
 
     def _keep_up(self) -> None:
         """Close a segment that is old enough, and remove what is too old."""
@@ -266,7 +266,7 @@ class Scribe(threading.Thread):
         since = None
         if limits.archive_seconds_max:
             since = int((time.time() - limits.archive_seconds_max) * 1e6)
-        self._removed += len(self.writer.retain(size=limits.archive_bytes_max or None, since=since))
+        self._removed += len(self.writer.remove_old(size=limits.archive_bytes_max or None, since=since))
         self.writer.roll_if_due()
 
     def _close(self) -> None:
@@ -280,9 +280,9 @@ class Scribe(threading.Thread):
             left += self._unsynced
             # With durability none, what was written is not kept to be written again.
             unsure = 0 if self._unsynced else self.writer.lost - lost
-        rows = sum(load.columns.rows for load in left if load.columns is not None)
-        self._lost += sum(load.columns.rows for load in self._waiting if load.columns is not None)
-        self.unwritten = Unwritten(rows + unsure, sum(load.octets for load in left))
+        rows = sum(job.columns.rows for job in left if job.columns is not None)
+        self._lost += sum(job.columns.rows for job in self._waiting if job.columns is not None)
+        self.unwritten = Unwritten(rows + unsure, sum(job.octets for job in left))
         if self.unwritten.messages:
             log.error(
                 "archive_unwritten", messages=self.unwritten.messages, bytes=self.unwritten.octets,

@@ -14,7 +14,7 @@ ROOM: Final = 48  # bytes of a mark beside its names: two numbers of 20 digits, 
 ESCAPED: Final = 6  # bytes that one of a name may become in JSON
 
 
-class Noted:
+class PendingMarks:
     def __init__(self) -> None:
         self.octets = 0  # that they may take when they are written, at most
         self._marks: dict[tuple[str, str], Mark] = {}  # the highest of each producer, the last that moved up last
@@ -25,20 +25,20 @@ class Noted:
         self._keep()
         self._last = (mark, end)
 
-    def take_back(self) -> None:
+    def undo_note(self) -> None:
         """The message of the last `note` was held back."""
         self._last = None
 
-    def take(self, end: int) -> tuple[Mark, ...]:
+    def pop(self, end: int) -> tuple[Mark, ...]:
         """Those whose messages are among so many that the tap has taken, or are not to be archived at all."""
         if self._last is not None and self._last[1] <= end:
             self._keep()
-        return self._take()
+        return self._pop()
 
-    def take_all(self) -> tuple[Mark, ...]:
+    def pop_all(self) -> tuple[Mark, ...]:
         """All of them. Not to be called while a message is being sent."""
         self._keep()
-        return self._take()
+        return self._pop()
 
     def _keep(self) -> None:
         if self._last is not None:
@@ -47,7 +47,7 @@ class Noted:
                 self.octets += octets_of(mark)
             self._marks[mark[:2]] = mark
 
-    def _take(self) -> tuple[Mark, ...]:
+    def _pop(self) -> tuple[Mark, ...]:
         marks, self._marks, self.octets = tuple(self._marks.values()), {}, 0
         return marks
 

@@ -1,4 +1,4 @@
-"""The listeners of a broker, and the doors that the settings open in each: plain, TLS, WebSocket.
+"""The listeners of a broker, and the ports that the settings open in each: plain, TLS, WebSocket.
 
     native   native_port                  native_tls_port
     MQTT     mqtt_port                    mqtt_tls_port
@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final
 
 from fanlight_broker import logs
-from fanlight_broker.admin.figures import Figures
+from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Settings
 from fanlight_broker.config.settings import Tcp
 from fanlight_broker.core.broker import Broker
@@ -47,7 +47,7 @@ except ImportError:  # it needs epoll, which only Linux has: see `tcp` in config
 log: Final = logs.get("app")
 
 
-class Doors:
+class Listeners:
     """All that clients come in by; the HTTP listener is not among them."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Doors:
         return all(listener.accepting for listener in self.listeners)
 
     async def open(self, credentials: str) -> None:
-        """Open every door. Raises CannotListen. `credentials` stands before the host in the URLs to try."""
+        """Open every port. Raises CannotListen. `credentials` stands before the host in the URLs to try."""
         settings, tls = self.settings, self._tls
         with opening("native_port", settings.native_host, settings.native_port):
             host, port = await self.native.start(settings.native_host, settings.native_port)
@@ -126,7 +126,7 @@ class Doors:
             listener.recheck()
 
     def listening(self, listener: str, host: str, port: int, try_it: str) -> None:
-        """A door is open: write it to the log, and advise clients that connect to the wrong port."""
+        """A port is open: write it to the log, and advise clients that connect to the wrong port."""
         self.port_guide.opened(listener, port)
         log.info("listening", listener=listener, host=host, port=port, try_it=try_it)
 
@@ -147,11 +147,11 @@ class Doors:
             found.update(listener.counters())
         return found
 
-    def figures(self) -> list[Figures]:
+    def metrics(self) -> list[MetricSource]:
         """What a protocol counts for itself, and what is counted for each protocol or listener."""
-        found = [Figures({}, families=lambda: families_of(self.listeners))]
+        found = [MetricSource({}, families=lambda: families_of(self.listeners))]
         if self.settings.mqtt:
-            found.append(Figures(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons))
+            found.append(MetricSource(MQTT_COUNTERS, self.mqtt_counts.counters, reasons=self.mqtt_counts.reasons))
         return found
 
 

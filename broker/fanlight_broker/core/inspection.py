@@ -13,7 +13,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
-from fanlight_broker.core.measures import Family, histogram
+from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.ports import Recorded, View
 from fanlight_broker.core.rates import Readings, reading
 from fanlight_broker.core.session import Session
@@ -107,7 +107,7 @@ GAUGES: Final[Mapping[str, str]] = {
 }
 
 
-class Views:
+class BrokerInspection:
     """`ports.Inspection` over a broker.
 
     clock  seconds, the same that `now` is from everywhere
@@ -220,7 +220,7 @@ class Views:
             "uptime_seconds": self._clock() - self._started,
         }
 
-    def families(self) -> Sequence[Family]:
+    def families(self) -> Sequence[MetricFamily]:
         ledger = self._broker.ledger
         return [histogram(
             "message_recipients", "Subscriptions that each message from a publisher went to",

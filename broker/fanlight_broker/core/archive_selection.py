@@ -1,4 +1,4 @@
-"""Recording: which topics are kept as they pass, and where they go (`wire.Tap`).
+"""Archive selection: which topics are kept as they pass, and where they go (`wire.Tap`).
 
 Asked once a topic, when its route is built. The filters are those of the settings and do not change while the broker
 runs, so no route has to be forgotten for them.
@@ -13,7 +13,7 @@ from fanlight_broker.core.topics import reserved, sees_reserved
 from fanlight_broker.wire.tap import Tap
 
 
-class Selection:
+class TopicSelection:
     """Some topics, by filters: (text, syntax). Raises InvalidFilter."""
 
     def __init__(self, filters: Iterable[tuple[bytes, str]]) -> None:
@@ -33,7 +33,7 @@ class Selection:
         return bool(found)
 
 
-class Recording(Selection):
+class ArchiveSelection(TopicSelection):
     """The topics that are kept, and the tap that takes their messages."""
 
     def __init__(self, tap: Tap, filters: Iterable[tuple[bytes, str]]) -> None:

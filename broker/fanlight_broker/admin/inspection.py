@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fanlight_broker.admin.figures import Figures
+from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.ports import Inspection
 
@@ -29,17 +29,17 @@ class Path:
     """One path: what it shows, which parameters it takes, and the function that answers."""
 
     summary: str
-    answer: Callable[["Views", Query], Answer]
+    answer: Callable[["InspectionApi", Query], Answer]
     parameters: tuple[str, ...] = ()
     streams: bool = False  # there is all of it with format=jsonl, see `place_asked`
 
 
-class Views:
+class InspectionApi:
     """Answers queries about one broker."""
 
-    def __init__(self, inspection: Inspection, figures: Sequence[Figures], version: str) -> None:
+    def __init__(self, inspection: Inspection, sources: Sequence[MetricSource], version: str) -> None:
         self._inspection = inspection
-        self._figures = tuple(figures)
+        self._sources = tuple(sources)
         self._version = version
 
     def index(self, _: Query) -> Answer:
@@ -60,7 +60,7 @@ class Views:
 
     def stats(self, _: Query) -> Answer:
         stats: dict[str, Any] = {"version": self._version}
-        for part in self._figures:
+        for part in self._sources:
             stats |= part.counters()
             stats |= part.gauges()
             stats |= part.reasons()
@@ -142,33 +142,34 @@ PAGE: Final = ("limit", "offset")
 METRICS: Final = "/metrics"  # the one answer that is not JSON: see http.py
 
 PATHS: Final[Mapping[str, Path]] = {
-    "/": Path("this list", Views.index),
-    "/healthz": Path("the process is alive; needs no credentials", Views.healthz),
+    "/": Path("this list", InspectionApi.index),
+    "/healthz": Path("the process is alive; needs no credentials", InspectionApi.healthz),
     "/readyz": Path(
-        "200 while the broker accepts clients, 503 while it starts or drains; needs no credentials", Views.readyz
+        "200 while the broker accepts clients, 503 while it starts or drains; needs no credentials",
+        InspectionApi.readyz,
     ),
-    METRICS: Path("all figures, for Prometheus; has a token of its own: metrics_token_file", Views.stats),
-    "/stats": Path("all figures, as JSON", Views.stats),
-    "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", Views.connections, PAGE),
+    METRICS: Path("all metrics, for Prometheus; has a token of its own: metrics_token_file", InspectionApi.stats),
+    "/stats": Path("all metrics, as JSON", InspectionApi.stats),
+    "/connections": Path(f"connections; limit (to {ROWS_MAX}), offset", InspectionApi.connections, PAGE),
     "/subscriptions": Path(
         f"subscriptions; limit (to {ROWS_MAX}), offset; or all of them with format=jsonl, from (an id)",
-        Views.subscriptions,
+        InspectionApi.subscriptions,
         (*PAGE, "format", "from"),
         streams=True,
     ),
-    "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", Views.sessions, PAGE),
-    "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", Views.marks, PAGE),
-    "/shares": Path("what users and addresses hold of each pot, most first; limit", Views.shares, ("limit",)),
+    "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", InspectionApi.sessions, PAGE),
+    "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", InspectionApi.marks, PAGE),
+    "/shares": Path("what users and addresses hold of each pot, most first; limit", InspectionApi.shares, ("limit",)),
     "/topics": Path(
         "topics with the most messages; limit, by (messages: in all; rate: a second, since the reading before)",
-        Views.topics,
+        InspectionApi.topics,
         ("limit", "by"),
     ),
-    "/slow-consumers": Path("clients that fall behind; limit", Views.slow_consumers, ("limit",)),
-    "/archive": Path("the archive: offsets, sizes, and what is wrong with it", Views.archive),
+    "/slow-consumers": Path("clients that fall behind; limit", InspectionApi.slow_consumers, ("limit",)),
+    "/archive": Path("the archive: offsets, sizes, and what is wrong with it", InspectionApi.archive),
     "/explain": Path(
         "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), client, limit",
-        Views.explain,
+        InspectionApi.explain,
         ("topic", "syntax", "client", "limit"),
     ),
 }
