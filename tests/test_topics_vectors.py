@@ -14,7 +14,7 @@ import matchcore
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.subscription import Options, Subscription
+from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.core.topics import Unspellable, respell
 from fanlight_broker.protocols.native.format import FORMAT
 from matchcore import reference
@@ -87,7 +87,7 @@ def test_in_the_broker_reserved_topics_reach_only_filters_that_spell_the_first_w
     client = broker.clients.connect(
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
-    broker.subscribing.subscribe(client, 7, octets(filter), filter_syntax, Options())
+    broker.subscribing.subscribe(client, 7, octets(filter), filter_syntax, SubscriptionOptions())
     found = broker.router.matching(octets(topic), topic_syntax)
     assert [subscription.number for subscription in found] == ([7] if reached else []), why
     assert len(broker.router.route(octets(topic), topic_syntax)) == reached, why
@@ -100,7 +100,7 @@ def test_in_the_broker_an_inbox_is_open_to_its_own_client_alone(filter: Any, syn
         broker.new_outbox(), Nobody(), 0.0, name=None, user="", agent="", address="", protocol="", format=FORMAT,
     )
     with pytest.raises(NotPermitted):
-        broker.subscribing.subscribe(client, 7, octets(filter), syntax, Options())
+        broker.subscribing.subscribe(client, 7, octets(filter), syntax, SubscriptionOptions())
     assert len(broker.router) == 0, why
 
 

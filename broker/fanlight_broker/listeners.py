@@ -34,7 +34,7 @@ from fanlight_broker.net.traffic import families_of
 from fanlight_broker.net.websocket import WebSocket
 from fanlight_broker.protocols.mqtt.connection import MqttConnection
 from fanlight_broker.protocols.mqtt.options import COUNTERS as MQTT_COUNTERS
-from fanlight_broker.protocols.mqtt.options import AuthenticationMethod, Counts, Options
+from fanlight_broker.protocols.mqtt.options import AuthenticationMethod, Counts, MqttOptions
 from fanlight_broker.protocols.native.connection import NativeConnection
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wrong_port import PortGuide
@@ -188,9 +188,9 @@ def opening(setting: str, host: str, port: int) -> Iterator[None]:
         raise CannotListen(f"cannot listen on {host}:{port} ({setting}): {reason}. {advice}") from error
 
 
-def mqtt_options(settings: Settings) -> Options:
+def mqtt_options(settings: Settings) -> MqttOptions:
     """Raises PluginError."""
-    return Options(
+    return MqttOptions(
         methods=methods_of(settings.mqtt_authentication_methods or ""),
         keep_alive_max=settings.mqtt_keep_alive_max, topic_alias_max=settings.mqtt_topic_alias_max,
         topic_alias_bytes_max=settings.mqtt_topic_alias_bytes_max,

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from fanlight_broker.protocols.mqtt import lane
-from fanlight_broker.protocols.mqtt.lane import Lane
+from fanlight_broker.protocols.mqtt.lane import MqttLane
 
 
-def plain_lane(*arguments: Any, **options: Any) -> Lane:
+def plain_lane(*arguments: Any, **options: Any) -> MqttLane:
     """One that leaves every PUBLISH to Python."""
-    made = Lane(*arguments, **options)
+    made = MqttLane(*arguments, **options)
     made.plain = True
     return made
 
@@ -19,4 +19,4 @@ def plain_lane(*arguments: Any, **options: Any) -> Lane:
 def either_lane(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test is run both ways: a client must not see which."""
     if request.param == "plain":
-        monkeypatch.setattr(lane, "Lane", plain_lane)
+        monkeypatch.setattr(lane, "MqttLane", plain_lane)

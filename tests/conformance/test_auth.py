@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fanlight_broker.core import errors
-from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
     Auth,
     ConnAck,
@@ -41,7 +41,7 @@ class Riddle:
 
 
 def riddles() -> World:
-    return World(options=Options(methods={METHOD: Riddle, "OTHER": Riddle}))
+    return World(options=MqttOptions(methods={METHOD: Riddle, "OTHER": Riddle}))
 
 
 def auth(reason: ReasonCode, data: bytes | None = None, method: str | None = METHOD) -> Auth:

@@ -8,7 +8,7 @@ import pytest
 from fanlight_broker.core import errors
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.protocols.mqtt.codec import encode
-from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Disconnect,
@@ -18,7 +18,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     Publish,
     Subscribe,
     Subscription,
-    Will,
+    WillFields,
 )  # fmt: skip
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -314,11 +314,11 @@ def test_a_refusal_says_why_as_far_as_there_is_room(maximum: int | None, has_rea
 @pytest.mark.parametrize("size", [50_000, 64 * 1024 - 100, 64 * 1024])
 def test_a_connect_may_hold_a_large_will_or_password_up_to_its_limit(version: Version, size: int) -> None:
     for packet in (
-        connect("a", version, will=Will("will", b"x" * size)),
+        connect("a", version, will=WillFields("will", b"x" * size)),
         connect("a", version, user_name="u", password=b"x" * size),
     ):
         if size > 0xFFFF:  # no field is so long (1.5.6): a will and a password together
-            packet = replace(packet, will=Will("will", b"x" * 40_000), user_name="u", password=b"x" * 40_000)
+            packet = replace(packet, will=WillFields("will", b"x" * 40_000), user_name="u", password=b"x" * 40_000)
         world = World()
         peer = world.open(version)
         peer.say(packet)
@@ -364,7 +364,7 @@ def test_connack_comes_before_what_waits_in_the_session(version: Version) -> Non
 @pytest.mark.mqtt("MQTT-3.2.2-22", version=5)
 @pytest.mark.parametrize(("asked", "told"), [(20, None), (30, None), (31, 30), (0, 30)])
 def test_a_server_keep_alive_is_told_where_it_is_not_the_clients_own(asked: int, told: int | None) -> None:
-    world = World(options=Options(keep_alive_max=30))
+    world = World(options=MqttOptions(keep_alive_max=30))
     peer = world.connect("a", keep_alive=asked)
     assert peer.connack is not None
     assert peer.connack.properties.server_keep_alive == told

@@ -3,7 +3,7 @@
 import pytest
 
 from fanlight_broker.protocols.mqtt.codec import encode
-from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PingReq, Publish
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
@@ -117,7 +117,7 @@ def test_the_brokers_disconnect_is_its_last_packet_and_says_nothing_of_the_sessi
 
 
 def test_clients_are_sent_to_another_server_where_one_is_known() -> None:
-    world = World(options=Options(server_reference="other.example.com:1883"))
+    world = World(options=MqttOptions(server_reference="other.example.com:1883"))
     here, waiting = world.connect("a"), world.open()
     waiting.log_in = False
     waiting.say(connect("b"))

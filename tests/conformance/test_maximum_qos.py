@@ -2,8 +2,8 @@
 
 import pytest
 
-from fanlight_broker.protocols.mqtt.options import Options
-from fanlight_broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, Will
+from fanlight_broker.protocols.mqtt.options import MqttOptions
+from fanlight_broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, WillFields
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
@@ -16,7 +16,7 @@ maxima = pytest.mark.parametrize("maximum", [0, 1])
 without = pytest.mark.parametrize("limits", [{"retained_messages_max": 0}, {"retained_bytes_max": 0}], ids=str)
 
 
-def refused(world: World, version: Version, will: Will, reason: ReasonCode) -> None:
+def refused(world: World, version: Version, will: WillFields, reason: ReasonCode) -> None:
     """A CONNECT with this will is refused; 3.1.1 has no code for it, and closes."""
     peer: Peer = world.open(version)
     peer.say(connect("mortal", version, will=will))
@@ -34,7 +34,7 @@ def refused(world: World, version: Version, will: Will, reason: ReasonCode) -> N
 @pytest.mark.mqtt("MQTT-3.2.2-9", version=5)
 @maxima
 def test_a_broker_without_qos_1_or_2_says_its_maximum_qos(maximum: int) -> None:
-    peer = World(options=Options(maximum_qos=maximum)).connect("s")
+    peer = World(options=MqttOptions(maximum_qos=maximum)).connect("s")
     assert peer.connack is not None
     assert peer.connack.properties.maximum_qos == maximum
 
@@ -43,7 +43,7 @@ def test_a_broker_without_qos_1_or_2_says_its_maximum_qos(maximum: int) -> None:
 @pytest.mark.mqtt("MQTT-3.2.2-10", version=5)
 @maxima
 def test_a_subscription_is_granted_the_maximum_qos_at_most(version: Version, maximum: int) -> None:
-    world = World(options=Options(maximum_qos=maximum))
+    world = World(options=MqttOptions(maximum_qos=maximum))
     peer, publisher = world.connect("s", version), world.connect("p", version)
     assert peer.subscribe("a/0", qos=0) + peer.subscribe("a/1", qos=1) + peer.subscribe("a/2", "b", qos=2) == (
         0, min(1, maximum), maximum, maximum,
@@ -57,7 +57,7 @@ def test_a_subscription_is_granted_the_maximum_qos_at_most(version: Version, max
 @pytest.mark.mqtt("MQTT-3.2.2-11", version=5)
 @maxima
 def test_a_publish_above_the_maximum_qos_closes_the_connection(version: Version, maximum: int) -> None:
-    world = World(options=Options(maximum_qos=maximum))
+    world = World(options=MqttOptions(maximum_qos=maximum))
     listener, peer = world.connect("l", version), world.connect("p", version)
     listener.subscribe("a")
     peer.say(Publish("a", b"in order", maximum, packet_id=1 if maximum else None))
@@ -71,9 +71,9 @@ def test_a_publish_above_the_maximum_qos_closes_the_connection(version: Version,
 @pytest.mark.mqtt("MQTT-3.2.2-12", version=5)
 @maxima
 def test_a_will_above_the_maximum_qos_is_refused_with_its_connect(version: Version, maximum: int) -> None:
-    world = World(options=Options(maximum_qos=maximum))
-    refused(world, version, Will("a", b"gone", maximum + 1), R.QOS_NOT_SUPPORTED)
-    world.connect("mortal", version, will=Will("a", b"gone", maximum))
+    world = World(options=MqttOptions(maximum_qos=maximum))
+    refused(world, version, WillFields("a", b"gone", maximum + 1), R.QOS_NOT_SUPPORTED)
+    world.connect("mortal", version, will=WillFields("a", b"gone", maximum))
 
 
 @without
@@ -97,7 +97,7 @@ def test_retain_closes_the_connection_of_a_client_that_was_told(limits: dict[str
 @without
 def test_a_3_1_1_client_cannot_be_told_so_its_message_is_delivered_and_not_retained(limits: dict[str, int]) -> None:
     world = World(**limits)
-    listener, peer = world.connect("l", V3), world.connect("p", V3, will=Will("a", b"gone", 1, retain=True))
+    listener, peer = world.connect("l", V3), world.connect("p", V3, will=WillFields("a", b"gone", 1, retain=True))
     listener.subscribe("a")
     assert peer.publish("a", b"x", 1, retain=True) == [PubAck(1)]
     peer.vanish()
@@ -112,8 +112,8 @@ def test_a_3_1_1_client_cannot_be_told_so_its_message_is_delivered_and_not_retai
 @without
 def test_a_retained_will_is_refused_by_a_broker_that_retains_nothing(limits: dict[str, int]) -> None:
     world = World(**limits)
-    refused(world, V5, Will("a", b"gone", retain=True), R.RETAIN_NOT_SUPPORTED)
-    world.connect("mortal", will=Will("a", b"gone"))
+    refused(world, V5, WillFields("a", b"gone", retain=True), R.RETAIN_NOT_SUPPORTED)
+    world.connect("mortal", will=WillFields("a", b"gone"))
 
 
 @versions
@@ -125,7 +125,7 @@ def test_a_retained_will_is_refused_by_a_broker_that_retains_nothing(limits: dic
 def test_a_will_on_a_topic_beyond_the_limits_is_refused_with_its_connect(
     version: Version, topic: str, limits: dict[str, int]
 ) -> None:
-    refused(World(**limits), version, Will(topic, b"gone"), R.TOPIC_NAME_INVALID)
+    refused(World(**limits), version, WillFields(topic, b"gone"), R.TOPIC_NAME_INVALID)
 
 
 def test_a_will_with_a_wildcard_in_its_topic_is_refused_with_its_connect() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from fanlight_broker.protocols.mqtt.codec import encode
-from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import Publish
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("either_lane")
 @pytest.mark.mqtt("MQTT-3.3.2-12", version=5)
 @qualities
 def test_every_alias_up_to_the_maximum_is_accepted(qos: int) -> None:
-    world = World(options=Options(topic_alias_max=10))
+    world = World(options=MqttOptions(topic_alias_max=10))
     subscriber, publisher = world.connect("s"), world.connect("p")
     assert publisher.connack is not None
     assert publisher.connack.properties.topic_alias_maximum == 10
@@ -44,7 +44,7 @@ def test_an_alias_may_be_given_to_another_topic() -> None:
 @pytest.mark.mqtt("MQTT-3.3.2-8", version=5)
 @pytest.mark.parametrize("alias", [0, 11, 65_535])
 def test_an_alias_out_of_range_is_refused_with_0x94(alias: int) -> None:
-    world = World(options=Options(topic_alias_max=10))
+    world = World(options=MqttOptions(topic_alias_max=10))
     peer = world.connect("p")
     peer.send(b"\x30\x08\x00\x01a\x03\x23" + alias.to_bytes(2, "big") + b"x")
     assert_closed(peer, ReasonCode.TOPIC_ALIAS_INVALID)
@@ -52,7 +52,7 @@ def test_an_alias_out_of_range_is_refused_with_0x94(alias: int) -> None:
 
 @pytest.mark.mqtt("MQTT-3.2.2-18", version=5)
 def test_without_a_maximum_no_alias_is_accepted() -> None:
-    world = World(options=Options(topic_alias_max=0))
+    world = World(options=MqttOptions(topic_alias_max=0))
     peer = world.connect("p")
     assert peer.connack is not None
     assert peer.connack.properties.topic_alias_maximum is None

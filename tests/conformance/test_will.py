@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Will
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -12,8 +12,8 @@ from tests.broker.protocols.mqtt.world import Peer, World, connect
 from tests.conformance.clients import back, lasting, versions
 
 
-def will(qos: int = 0, *, retain: bool = False, topic: str = "will", **properties: Any) -> Will:
-    return Will(topic, b"gone", qos, retain, Properties(**properties))
+def will(qos: int = 0, *, retain: bool = False, topic: str = "will", **properties: Any) -> WillFields:
+    return WillFields(topic, b"gone", qos, retain, Properties(**properties))
 
 
 def listening(world: World, version: Version) -> Peer:

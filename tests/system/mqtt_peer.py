@@ -22,7 +22,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     SubAck,
     Subscribe,
     Subscription,
-    Will,
+    WillFields,
 )
 from fanlight_broker.protocols.mqtt.version import V5, Version
 from tests.broker.protocols.mqtt.world import connect
@@ -43,7 +43,8 @@ class MqttPeer:
 
     @classmethod
     async def connect(
-        cls, port: int, client_id: str = "", *, version: Version = V5, keep_alive: int = 0, will: Will | None = None
+        cls, port: int, client_id: str = "", *, version: Version = V5, keep_alive: int = 0,
+        will: WillFields | None = None,
     ) -> Self:
         """A connection that is through its handshake."""
         peer = cls(*await asyncio.open_connection("127.0.0.1", port), version)

@@ -8,7 +8,7 @@ import os
 import signal
 from contextlib import AsyncExitStack
 
-from fanlight_broker.protocols.mqtt.packets import PingResp, Publish, Will
+from fanlight_broker.protocols.mqtt.packets import PingResp, Publish, WillFields
 from fanlight_broker.protocols.mqtt.version import V3, V5
 from tests.conftest import StartBroker, TestBroker
 from tests.system.mqtt_peer import MqttPeer
@@ -42,7 +42,7 @@ async def test_clients_that_pinged_all_along_are_not_cut_off_behind_a_standstill
         mqtt = [
             await stack.enter_async_context(await MqttPeer.connect(
                 broker.mqtt_port, f"c{n}", version=V5 if n % 2 else V3, keep_alive=KEEP_ALIVE,
-                will=Will(f"died/{n}", b"it is down"),
+                will=WillFields(f"died/{n}", b"it is down"),
             ))
             for n in range(CLIENTS)
         ]  # fmt: skip

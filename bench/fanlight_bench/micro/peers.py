@@ -9,10 +9,10 @@ from collections.abc import Callable
 import msgpack  # type: ignore[import-untyped]
 
 from fanlight_broker.protocols.mqtt.format import FORMATS
-from fanlight_broker.protocols.mqtt.lane import Lane as MqttLane
+from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.version import V5, Version
 from fanlight_broker.protocols.native.format import FORMAT as NATIVE
-from fanlight_broker.protocols.native.lane import Lane as NativeLane
+from fanlight_broker.protocols.native.lane import NativeLane
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import NEED_MORE
 from fanlight_broker.wire.ledger import Ledger

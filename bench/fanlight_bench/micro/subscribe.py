@@ -29,7 +29,7 @@ from fanlight_broker.core.identity import ANONYMOUS
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.connection import MqttConnection
-from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import Connect, Packet, Subscribe, Subscription, Unsubscribe
 from fanlight_broker.protocols.mqtt.version import V3
 from fanlight_broker.protocols.native.connection import NativeConnection
@@ -115,7 +115,7 @@ class Connected:
 class Mqtt(Connected):
     def __init__(self, made: list[bytes], removed: list[bytes]) -> None:
         super().__init__(made, removed)
-        self.connection = MqttConnection(Options(), Counts(), self.broker, NoSocket(), ReceiveBuffer(), 0.0)
+        self.connection = MqttConnection(MqttOptions(), Counts(), self.broker, NoSocket(), ReceiveBuffer(), 0.0)
         self.connection.inbox.feed(encode(Connect("bench", V3), V3))
         self.connection.receive(0.0)
         self.connection.authenticated(ANONYMOUS, 0.0)

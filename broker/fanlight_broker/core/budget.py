@@ -15,7 +15,7 @@ from math import inf
 
 
 @dataclass(slots=True)
-class Account:
+class HoldTime:
     """Seconds in which publishers were held on account of one consumer, or in which one publisher was held."""
 
     spent: float = 0.0  # since it was last forgotten; without the hold that goes on

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.core.budget import Account
+from fanlight_broker.core.budget import HoldTime
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.wire.message import Format
@@ -41,7 +41,7 @@ class Client:
     format: Format  # how messages are written on this connection; its subscriber's is that of the latest one
     connected_at: float  # seconds, of the clock that `now` is from everywhere
     slow: bool = False  # its outbox or its session's queue was full at least once
-    accounts: dict[int, Account] = field(default_factory=dict)  # of holds, by whose time they take: core.flow
+    accounts: dict[int, HoldTime] = field(default_factory=dict)  # of holds, by whose time they take: core.flow
 
     @property
     def name(self) -> str:
@@ -79,10 +79,10 @@ class Client:
     def session(self) -> "Session | None":
         return self.subscriber.session
 
-    def account(self, kind: int) -> Account:
+    def account(self, kind: int) -> HoldTime:
         found = self.accounts.get(kind)
         if found is None:
-            found = self.accounts[kind] = Account()
+            found = self.accounts[kind] = HoldTime()
         return found
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ FIRST_BYTES: Final = 24  # of a connection: they tell its protocol, and the vers
 ENOUGH_BYTES: Final = 8  # to tell the protocol; the first frame of each protocol here is at least as long
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Which frames are legal in each is the protocol's (protocols/*/state.py)."""
 
     AWAITING = auto()  # the client's first frame
@@ -59,7 +59,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.lane = lane
         self.inbox = lane.inbox
         self.outbox = lane.outbox
-        self.state = State.AWAITING
+        self.state = ConnectionState.AWAITING
         self.client: Client | None = None
         self.blocked = False
         self.turn_over = False  # the rest of the inbox is for the next turn
@@ -243,16 +243,16 @@ class ProtocolConnection(ClientConnection, ABC):
     @property
     def closed(self) -> bool:
         """Is it over? What still comes is thrown away."""
-        return self.state is State.CLOSED
+        return self.state is ConnectionState.CLOSED
 
     @property
     def waiting(self) -> bool:
         """Are its credentials being checked? What comes meanwhile is kept."""
-        return self.state is State.VERIFYING
+        return self.state is ConnectionState.VERIFYING
 
     def verify(self, user: str | None, password: str | None) -> None:
         """Have the client's credentials checked. Nothing is read until that is done."""
-        self.state = State.VERIFYING
+        self.state = ConnectionState.VERIFYING
         self.inbox.pause()
         self.transport.pause_reading()
         self.transport.authenticate(user, password)
@@ -284,18 +284,18 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def idle(self, now: float) -> None:
         """Called now and then: has nothing been heard of the peer, though we listen?"""
-        if self.state is State.CONNECTED and not (self.blocked or self.turn_over):
+        if self.state is ConnectionState.CONNECTED and not (self.blocked or self.turn_over):
             self.check_silence(self.lane.silence(now), now)
 
     def leave(self, reason: str) -> None:
         """Close; what is in the outbox is still sent. `reason` is for the log."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.end()
         self.transport.close(reason)
 
     def lost(self, reason: str) -> list["Client"]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.inbox.clear()
         self.end()
         if self.client is None:
@@ -325,7 +325,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def unblocked(self) -> None:
         """Go on where a full outbox stopped this publisher, or where its own, empty now, has room for more."""
-        if self.state is not State.CONNECTED:
+        if self.state is not ConnectionState.CONNECTED:
             return
         now = self.transport.now()
         self.refill(now)

@@ -12,7 +12,7 @@ class FanlightError(Exception):
         self.details = details
 
 
-class ProtocolError(FanlightError):
+class ProtocolViolation(FanlightError):
     """A peer broke its protocol; its connection is closed."""
 
 

@@ -17,7 +17,7 @@ from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.ports import Recorded, View
 from fanlight_broker.core.rates import Readings, reading
 from fanlight_broker.core.session import Session
-from fanlight_broker.core.shares import Pot, Share, Shares
+from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, masked
 from fanlight_broker.wire.routes import RouteCache
@@ -74,7 +74,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "marks_refused": "Messages refused because another client that is connected uses their producer",
     **{
         f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
-        for pot in Pot
+        for pot in SharedPot
     },
     "subscribes": "Subscriptions made",
     "unsubscribes": "Subscriptions ended",
@@ -185,7 +185,7 @@ class BrokerInspection:
             "handshakes_refused": ledger.handshakes.refused,
             "marks_forgotten": broker.marks.forgotten,
             "marks_refused": broker.marks.refused,
-            **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in Pot},
+            **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in SharedPot},
             "subscribes": broker.subscribing.begun,
             "unsubscribes": broker.subscribing.ended,
             **self._net(),
@@ -251,7 +251,7 @@ class BrokerInspection:
         shares = self._broker.shares
         pots = {
             pot.value: {"used": shares.total(pot), "limit": shares.limit(pot), "refused": shares.refusals(pot)}
-            for pot in Pot
+            for pot in SharedPot
         }
         principals = [share_view(shares, share) for share in shares.largest(limit)]
         return {"pots": pots, "principals": principals, "total": len(shares)}
@@ -348,7 +348,7 @@ def session_view(session: Session) -> View:
 def share_view(shares: Shares, share: Share) -> View:
     pots = {
         pot.value: {"held": share.holds(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
-        for pot in Pot
+        for pot in SharedPot
     }
     return {"principal": share.principal, "clients": share.clients, "away": len(share.away), "pots": pots}
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.shares import Pot, Share, Shares, principal_of
+from fanlight_broker.core.shares import Share, SharedPot, Shares, principal_of
 from fanlight_broker.wire.hidden import hide
 
 
@@ -31,7 +31,7 @@ class Mark(NamedTuple):
     sequence: int
 
 
-class Progress(NamedTuple):
+class ProducerProgress(NamedTuple):
     """How far a producer has got."""
 
     place: tuple[int, int]  # batch and sequence
@@ -49,7 +49,7 @@ class Marks:
         self.refused = 0  # messages of a producer that another client uses
         self.forgotten = 0  # producers
         self._connected = connected
-        self._known: dict[tuple[str, str], Progress] = {}
+        self._known: dict[tuple[str, str], ProducerProgress] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -106,17 +106,17 @@ class Marks:
                 self._take_out(key)
         if key not in share.producers:
             self._make_room(share)
-            self.shares.take(share, Pot.MARKS)
+            self.shares.take(share, SharedPot.MARKS)
         for order in (self._known, share.producers):
             order.pop(key, None)
-        self._known[key] = progress = Progress(place, share, connection)
+        self._known[key] = progress = ProducerProgress(place, share, connection)
         share.producers[key] = None
         hide(key, place, progress, self._known, share.producers)
 
     def _make_room(self, share: Share) -> None:
         """Forget the principal's own idlest producers; those of the one with most, if it has none."""
-        if not self.shares.admits(share, Pot.MARKS) or len(self) >= self.limits.marks_max:
-            while self._known and (not self.shares.fits(share, Pot.MARKS) or len(self) >= self.limits.marks_max):
+        if not self.shares.admits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max:
+            while self._known and (not self.shares.fits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max):
                 loser = share if share.producers else max(self.shares, key=lambda each: len(each.producers))
                 self._take_out(next(iter(loser.producers)))
                 self.forgotten += 1
@@ -124,4 +124,4 @@ class Marks:
     def _take_out(self, key: tuple[str, str]) -> None:
         share = self._known.pop(key).share
         del share.producers[key]
-        self.shares.give_back(share, Pot.MARKS)
+        self.shares.give_back(share, SharedPot.MARKS)

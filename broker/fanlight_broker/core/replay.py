@@ -55,7 +55,7 @@ class Kept(NamedTuple):
     offset: int  # where it begins
 
 
-class Part(NamedTuple):
+class ReplayPart(NamedTuple):
     """Some of what is kept."""
 
     octets: bytes = b""  # whole frames
@@ -67,10 +67,10 @@ class Part(NamedTuple):
     kept: Kept | None = None  # of the first part
 
 
-class Reading(Protocol):
+class ReplayReader(Protocol):
     """Reads for one replay; one part at a time."""
 
-    def ask(self, end: int | None, then: Callable[[Part], None]) -> None:
+    def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         """Call `then`, in the loop, with the next part; of what is before the offset `end`."""
         ...
 
@@ -80,7 +80,7 @@ class Reading(Protocol):
 class ReplaySource(Protocol):
     """Keeps messages by offset."""
 
-    def read(self, wanted: Wanted, encode: Encode) -> Reading:
+    def read(self, wanted: Wanted, encode: Encode) -> ReplayReader:
         """Raises LimitExceeded if there are too many readings already."""
         ...
 
@@ -89,14 +89,14 @@ class ReplaySource(Protocol):
         ...
 
 
-class Listener(Protocol):
+class ReplayObserver(Protocol):
     """The protocol's side of a replay."""
 
-    def replay_begun(self, replay: "Replay", part: Part) -> None:
+    def replay_begun(self, replay: "Replay", part: ReplayPart) -> None:
         """What is asked for is there; `part` is the first of it."""
         ...
 
-    def replay_ended(self, replay: "Replay", part: Part) -> None:
+    def replay_ended(self, replay: "Replay", part: ReplayPart) -> None:
         """All that was kept is sent; what follows is live, or nothing follows."""
         ...
 
@@ -105,7 +105,7 @@ class Listener(Protocol):
         ...
 
 
-class State(Enum):
+class ReplayState(Enum):
     READING = auto()
     JOINING = auto()
     CLOSING = auto()
@@ -117,19 +117,19 @@ class Replay:
     """One replay of one client, under a number of its own. Raises InvalidFilter, LimitExceeded."""
 
     def __init__(
-        self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: Listener,
+        self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: ReplayObserver,
         number: int, wanted: Wanted, encode: Encode,
     ) -> None:
         subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
         self.source, self.client, self.listener = source, client, listener
         self._subscribing, self._flow = subscribing, flow
         self.number, self.wanted = number, wanted
-        self.state = State.READING
+        self.state = ReplayState.READING
         self.delivered = 0
         self.begun = False
         self.joins = 0  # times it tried to
         self._end: int | None = None
-        self._part = Part()
+        self._part = ReplayPart()
         self._asked = False
         self._subscription: Subscription | None = None
         self._reading = source.read(wanted, encode)
@@ -142,12 +142,12 @@ class Replay:
 
     def drained(self) -> None:
         """The outbox is empty: there is room for the next part."""
-        if self.state in (State.READING, State.CLOSING) and not self._asked:
+        if self.state in (ReplayState.READING, ReplayState.CLOSING) and not self._asked:
             self._ask()
 
     def cancel(self) -> None:
         """It is over, whatever is still to come."""
-        self._close(State.OVER)
+        self._close(ReplayState.OVER)
         self._leave()
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ class Replay:
         self._asked = True
         self._reading.ask(self._end, self._came)
 
-    def _came(self, part: Part) -> None:
+    def _came(self, part: ReplayPart) -> None:
         self._asked = False
-        if self.state is State.OVER:
+        if self.state is ReplayState.OVER:
             return
         if self.client.outbox.closed:
             self.cancel()
@@ -185,7 +185,7 @@ class Replay:
             self._join()
 
     def _join(self) -> None:
-        self.state = State.JOINING
+        self.state = ReplayState.JOINING
         self.joins += 1
         wanted, client = self.wanted, self.client
         try:
@@ -203,9 +203,9 @@ class Replay:
         self.source.mark(self._marked)
 
     def _marked(self, offset: int) -> None:
-        if self.state is State.OVER:
+        if self.state is ReplayState.OVER:
             return
-        self.state = State.CLOSING
+        self.state = ReplayState.CLOSING
         self._end = offset if self.wanted.end is None else min(offset, self.wanted.end)
         self._ask()
 
@@ -215,10 +215,10 @@ class Replay:
             # The rest is kept as well: read on, and join again.
             self._leave()
             self._end = None
-            self.state = State.READING
+            self.state = ReplayState.READING
             self._ask()
             return
-        self._close(State.LIVE if subscription is not None else State.OVER)
+        self._close(ReplayState.LIVE if subscription is not None else ReplayState.OVER)
         self.listener.replay_ended(self, self._part)
         if subscription is not None:
             self._subscription = None
@@ -229,6 +229,6 @@ class Replay:
             self._subscribing.end(self._subscription)
             self._subscription = None
 
-    def _close(self, state: State) -> None:
+    def _close(self, state: ReplayState) -> None:
         self.state = state
         self._reading.close()

@@ -22,7 +22,7 @@ import numpy as np
 import matchcore
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
-from fanlight_broker.core.shares import Pot, Share, Shares
+from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import (
@@ -144,7 +144,11 @@ class Retained:
     def _fits_share(self, new: Message, old: Entry | None, share: Share) -> bool:
         mine = old if old is not None and old.share is share else None
         more = nbytes_of(new) - (nbytes_of(mine.message) if mine is not None else 0)
-        wanted = {Pot.RETAINED_MESSAGES: mine is None, Pot.RETAINED_BYTES: more, Pot.STORED_BYTES: more}
+        wanted = {
+            SharedPot.RETAINED_MESSAGES: mine is None,
+            SharedPot.RETAINED_BYTES: more,
+            SharedPot.STORED_BYTES: more,
+        }
         return all(count <= 0 or self.shares.admits(share, pot, count) for pot, count in wanted.items())
 
     def _fits(self, new: Message, old: Entry | None) -> bool:
@@ -160,8 +164,8 @@ class Retained:
             self._keep(entry, place_bytes(entry.message.topic))
             entry.message.held(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
-                self.shares.take(entry.share, Pot.RETAINED_MESSAGES)
-                self.shares.take(entry.share, Pot.RETAINED_BYTES, nbytes_of(entry.message))
+                self.shares.take(entry.share, SharedPot.RETAINED_MESSAGES)
+                self.shares.take(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
 
     def _uncount(self, entry: Entry) -> None:
         if entry.own:
@@ -171,8 +175,8 @@ class Retained:
             self._keep(entry, -place_bytes(entry.message.topic))
             entry.message.released(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
-                self.shares.give_back(entry.share, Pot.RETAINED_BYTES, nbytes_of(entry.message))
-                self.shares.give_back(entry.share, Pot.RETAINED_MESSAGES)
+                self.shares.give_back(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
+                self.shares.give_back(entry.share, SharedPot.RETAINED_MESSAGES)
 
     def _keep(self, entry: Entry, octets: int) -> None:
         """Count the bytes of its place in the index."""

@@ -14,15 +14,17 @@ from typing import Final
 import structlog
 
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.session import Connect, Session
-from fanlight_broker.core.shares import Pot, Share, Shares
+from fanlight_broker.core.session import ConnectRequest, Session
+from fanlight_broker.core.shares import Share, SharedPot, Shares
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
 ENDED_AT_ONCE: Final = 32  # sessions, at some 50 µs each: a turn's time
 
 
-def room_for(shares: Shares, share: Share, wanted: Connect, old: Session | None, present: int) -> Sequence[Session]:
+def room_for(
+    shares: Shares, share: Share, wanted: ConnectRequest, old: Session | None, present: int
+) -> Sequence[Session]:
     """The sessions that must end before a share has room for a new one. Raises LimitExceeded if there is none.
 
     old      the session of the same client identifier, which will end in any case
@@ -38,8 +40,8 @@ def room_for(shares: Shares, share: Share, wanted: Connect, old: Session | None,
     away = iter(share.away)
     while True:
         full = present - count - others >= shares.limits.sessions_max
-        many = full or not shares.fits(share, Pot.SESSIONS, 1 - count, others)
-        large = not shares.fits(share, Pot.SESSIONS_BYTES, nbytes - freed, others_bytes) \
+        many = full or not shares.fits(share, SharedPot.SESSIONS, 1 - count, others)
+        large = not shares.fits(share, SharedPot.SESSIONS_BYTES, nbytes - freed, others_bytes) \
             or _too_large(shares, nbytes - freed - others_bytes)
         if not (many or large):
             break
@@ -55,21 +57,21 @@ def room_for(shares: Shares, share: Share, wanted: Connect, old: Session | None,
     return ending
 
 
-def check_growth(shares: Shares, session: Session, wanted: Connect) -> None:
+def check_growth(shares: Shares, session: Session, wanted: ConnectRequest) -> None:
     """May a session that goes on become as large as this? Raises LimitExceeded."""
     more = wanted.nbytes - session.nbytes
     if more > 0:
         _check_whole(shares, more)
-        shares.check(session.share, Pot.SESSIONS_BYTES, more)
+        shares.check(session.share, SharedPot.SESSIONS_BYTES, more)
 
 
 def _refusal(shares: Shares, share: Share, nbytes: int, *, full: bool, many: bool) -> LimitExceeded:
     if full:
         return LimitExceeded("too many sessions", "sessions_max", shares.limits.sessions_max)
     if many:
-        return shares.refusal(share, Pot.SESSIONS)
+        return shares.refusal(share, SharedPot.SESSIONS)
     _check_whole(shares, nbytes)
-    return shares.refusal(share, Pot.SESSIONS_BYTES)
+    return shares.refusal(share, SharedPot.SESSIONS_BYTES)
 
 
 def _too_large(shares: Shares, more: int) -> bool:
@@ -87,11 +89,12 @@ def _check_whole(shares: Shares, more: int) -> None:
         )
 
 
-def _log(shares: Shares, share: Share, wanted: Connect, ending: Sequence[Session]) -> None:
+def _log(shares: Shares, share: Share, wanted: ConnectRequest, ending: Sequence[Session]) -> None:
     """One line for those that end."""
     if ending:
         log.warning(
             "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,
-            for_client=wanted.client_id, held=share.holds(Pot.SESSIONS), most=shares.most(share, Pot.SESSIONS),
-            held_bytes=share.holds(Pot.SESSIONS_BYTES), most_bytes=shares.most(share, Pot.SESSIONS_BYTES),
+            for_client=wanted.client_id,
+            held=share.holds(SharedPot.SESSIONS), most=shares.most(share, SharedPot.SESSIONS),
+            held_bytes=share.holds(SharedPot.SESSIONS_BYTES), most_bytes=shares.most(share, SharedPot.SESSIONS_BYTES),
         )

@@ -28,7 +28,7 @@ SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what
 
 
 @dataclass(frozen=True, slots=True)
-class Connect:
+class ConnectRequest:
     """What a client says of itself and of its session."""
 
     client_id: str

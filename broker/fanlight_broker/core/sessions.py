@@ -27,8 +27,8 @@ from fanlight_broker.core.publishing import Direct, Publishing, Refused
 from fanlight_broker.core.queues import new_queue
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
-from fanlight_broker.core.session import Connect, Session, SessionOptions
-from fanlight_broker.core.shares import Pot, principal_of
+from fanlight_broker.core.session import ConnectRequest, Session, SessionOptions
+from fanlight_broker.core.shares import SharedPot, principal_of
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription, group_name_of
@@ -89,7 +89,7 @@ class Sessions:
     # -- a connection's life ----------------------------------------------------------------------------------------
 
     def connect(
-        self, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
+        self, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest
     ) -> tuple[Client, Session, bool]:
         """A client is through its handshake. Returns it, its session, and whether the session was there before.
 
@@ -143,14 +143,14 @@ class Sessions:
         session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions)
         self._by_name[session.name] = session
         hide(*session.things, self._by_name)
-        self._shares.take(share, Pot.SESSIONS)
+        self._shares.take(share, SharedPot.SESSIONS)
         session.expiry = self._bounded(expiry)
         if now is not None:
             self._wait(session, now)
         return session
 
     def _attach(
-        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: Connect
+        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest
     ) -> Client:
         """A connection for a session."""
         client = self.clients.connect(
@@ -171,7 +171,7 @@ class Sessions:
         self.wills.cancel(session)
         return client
 
-    def _rejoin(self, session: Session, wanted: Connect) -> None:
+    def _rejoin(self, session: Session, wanted: ConnectRequest) -> None:
         self.resumed += 1
         subscriber = session.subscriber
         before, subscriber.format = subscriber.format, wanted.format
@@ -254,7 +254,7 @@ class Sessions:
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
         show(*session.things)
-        self._shares.give_back(session.share, Pot.SESSIONS)
+        self._shares.give_back(session.share, SharedPot.SESSIONS)
         log.info("session_ended", client=session.name, lost=lost)
 
     def _bounded(self, expiry: float) -> float:

@@ -41,7 +41,7 @@ log: Final = structlog.stdlib.get_logger("shares")
 IPV6_NETWORK: Final = 64  # bits that a provider gives to one customer: all its addresses are one principal
 
 
-class Pot(StrEnum):
+class SharedPot(StrEnum):
     """What principals share."""
 
     SESSIONS = "sessions"
@@ -62,7 +62,7 @@ class Pot(StrEnum):
     @property
     def setting(self) -> str:
         """The setting that bounds it for one principal, if it is not 0."""
-        kind = "subscriptions" if self is Pot.SEARCHING_FILTERS else self.split("_")[0]
+        kind = "subscriptions" if self is SharedPot.SEARCHING_FILTERS else self.split("_")[0]
         return f"{kind}_share_percent"
 
 
@@ -79,7 +79,7 @@ def principal_of(user: str, address: str, *, verified: bool) -> str:
     return f"address {found}"
 
 
-def percent_of(limits: Limits, pot: Pot) -> int:
+def percent_of(limits: Limits, pot: SharedPot) -> int:
     own: int = getattr(limits, pot.setting)
     return own or limits.share_percent
 
@@ -94,21 +94,21 @@ class Share:
         self.account = Account()
         self.sessions = Part(ledger.sessions)
         self.clients = 0  # connected
-        self.held = dict.fromkeys(Pot, 0)  # stored bytes are the account's, bytes of sessions the part's
-        self.refused = dict.fromkeys(Pot, 0)
+        self.held = dict.fromkeys(SharedPot, 0)  # stored bytes are the account's, bytes of sessions the part's
+        self.refused = dict.fromkeys(SharedPot, 0)
         self.away: dict[Session, None] = {}  # sessions whose client is away, for the longest time first
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
 
-    def holds(self, pot: Pot) -> int:
-        if pot is Pot.STORED_BYTES:
+    def holds(self, pot: SharedPot) -> int:
+        if pot is SharedPot.STORED_BYTES:
             return self.account.stored
-        return self.sessions.used if pot is Pot.SESSIONS_BYTES else self.held[pot]
+        return self.sessions.used if pot is SharedPot.SESSIONS_BYTES else self.held[pot]
 
-    def refusals(self, pot: Pot) -> int:
+    def refusals(self, pot: SharedPot) -> int:
         """How often its share had no room."""
-        if pot is Pot.STORED_BYTES:
+        if pot is SharedPot.STORED_BYTES:
             return self.account.refused
-        return self.refused[pot] + (self.sessions.refused if pot is Pot.SESSIONS_BYTES else 0)
+        return self.refused[pot] + (self.sessions.refused if pot is SharedPot.SESSIONS_BYTES else 0)
 
     @property
     def empty(self) -> bool:
@@ -120,16 +120,16 @@ class Shares:
 
     def __init__(self, ledger: Ledger, limits: Limits) -> None:
         self.ledger = ledger
-        self.totals = dict.fromkeys(Pot, 0)
-        self.refused = dict.fromkeys(Pot, 0)
+        self.totals = dict.fromkeys(SharedPot, 0)
+        self.refused = dict.fromkeys(SharedPot, 0)
         self._known: dict[str, Share] = {}
         self.use(limits)
 
     def use(self, limits: Limits) -> None:
         """Apply new limits. What is held stays."""
         self.limits = limits
-        self.ledger.stored_share = percent_of(limits, Pot.STORED_BYTES) / 100
-        self.ledger.sessions.share = percent_of(limits, Pot.SESSIONS_BYTES) / 100
+        self.ledger.stored_share = percent_of(limits, SharedPot.STORED_BYTES) / 100
+        self.ledger.sessions.share = percent_of(limits, SharedPot.SESSIONS_BYTES) / 100
 
     def __len__(self) -> int:
         return len(self._known)
@@ -141,34 +141,34 @@ class Shares:
         """A principal's share; a new one is kept once something is counted in it."""
         return self._known.get(principal) or Share(principal, self.ledger)
 
-    def total(self, pot: Pot) -> int:
-        if pot is Pot.STORED_BYTES:
+    def total(self, pot: SharedPot) -> int:
+        if pot is SharedPot.STORED_BYTES:
             return self.ledger.stored
-        if pot is Pot.SESSIONS_BYTES:
+        if pot is SharedPot.SESSIONS_BYTES:
             return self.ledger.sessions.used
-        return self.ledger.subscriptions.used if pot is Pot.SUBSCRIPTIONS_BYTES else self.totals[pot]
+        return self.ledger.subscriptions.used if pot is SharedPot.SUBSCRIPTIONS_BYTES else self.totals[pot]
 
-    def refusals(self, pot: Pot) -> int:
+    def refusals(self, pot: SharedPot) -> int:
         """How often any principal's share had no room."""
-        if pot is Pot.STORED_BYTES:
+        if pot is SharedPot.STORED_BYTES:
             return self.ledger.dropped_share
-        return self.refused[pot] + (self.ledger.sessions.refused_parts if pot is Pot.SESSIONS_BYTES else 0)
+        return self.refused[pot] + (self.ledger.sessions.refused_parts if pot is SharedPot.SESSIONS_BYTES else 0)
 
-    def limit(self, pot: Pot) -> int:
+    def limit(self, pot: SharedPot) -> int:
         """What all principals may hold together."""
         limit: int = getattr(self.limits, pot.limit)
         return limit
 
     def largest(self, count: int) -> list[Share]:
         """Those that hold the largest part of any pot, the largest first."""
-        weights = [(pot, 1 / max(1, self.limit(pot))) for pot in Pot]
+        weights = [(pot, 1 / max(1, self.limit(pot))) for pot in SharedPot]
 
         def part(share: Share) -> float:
             return max(share.holds(pot) * weight for pot, weight in weights)
 
         return nlargest(count, self, key=part)
 
-    def most(self, share: Share, pot: Pot, leaving: int = 0) -> int:
+    def most(self, share: Share, pot: SharedPot, leaving: int = 0) -> int:
         """What a principal may hold of a pot now: a part of what the others leave, or will have left.
 
         leaving  what others are about to give back
@@ -176,41 +176,41 @@ class Shares:
         left = self.limit(pot) - (self.total(pot) - share.holds(pot) - leaving)
         return max(0, ceil(percent_of(self.limits, pot) * left / 100))
 
-    def fits(self, share: Share, pot: Pot, more: int = 1, leaving: int = 0) -> bool:
+    def fits(self, share: Share, pot: SharedPot, more: int = 1, leaving: int = 0) -> bool:
         """Has a principal's share room for more?"""
         return share.holds(pot) + more <= self.most(share, pot, leaving)
 
-    def admits(self, share: Share, pot: Pot, more: int = 1) -> bool:
+    def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
         """The same, and counted if not: something is refused for it."""
         if self.fits(share, pot, more):
             return True
         self._count_refusal(share, pot)
         return False
 
-    def check(self, share: Share, pot: Pot, more: int = 1) -> None:
+    def check(self, share: Share, pot: SharedPot, more: int = 1) -> None:
         """Raises LimitExceeded if a principal's share has no room for more."""
         if not self.fits(share, pot, more):
             raise self.refusal(share, pot)
 
-    def refusal(self, share: Share, pot: Pot) -> LimitExceeded:
+    def refusal(self, share: Share, pot: SharedPot) -> LimitExceeded:
         """The error for a principal whose share has no room, which is counted."""
         self._count_refusal(share, pot)
         text = f"{share.principal} has used up its share of {pot.limit}"
         return LimitExceeded(text, pot.setting, self.most(share, pot))
 
-    def _count_refusal(self, share: Share, pot: Pot) -> None:
+    def _count_refusal(self, share: Share, pot: SharedPot) -> None:
         self.refused[pot] += 1
         share.refused[pot] += 1
         if share.refused[pot] == 1:
             self._tell(share, pot)
 
-    def take(self, share: Share, pot: Pot, count: int = 1) -> None:
+    def take(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal holds in addition."""
         self._keep(share)
         share.held[pot] += count
         self.totals[pot] += count
 
-    def give_back(self, share: Share, pot: Pot, count: int = 1) -> None:
+    def give_back(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal holds no longer."""
         share.held[pot] -= count
         self.totals[pot] -= count
@@ -241,9 +241,9 @@ class Shares:
         for account in self.ledger.take_short():
             for share in self._known.values():
                 if share.account is account:
-                    self._tell(share, Pot.STORED_BYTES)
+                    self._tell(share, SharedPot.STORED_BYTES)
 
-    def _tell(self, share: Share, pot: Pot) -> None:
+    def _tell(self, share: Share, pot: SharedPot) -> None:
         log.warning(
             "share_used_up", principal=share.principal, pot=pot.value, held=share.holds(pot),
             most=self.most(share, pot), setting=pot.setting,

@@ -14,9 +14,9 @@ from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, Subsc
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.router import Router
-from fanlight_broker.core.shares import Pot, Shares
+from fanlight_broker.core.shares import SharedPot, Shares
 from fanlight_broker.core.subscriber import Subscriber
-from fanlight_broker.core.subscription import Options, Subscription, group_name_of, nbytes_of, share_bytes
+from fanlight_broker.core.subscription import Subscription, SubscriptionOptions, group_name_of, nbytes_of, share_bytes
 from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class Subscribing:
         self.begun = 0
         self.ended = 0
 
-    def subscribe(self, client: "Client", number: int, text: bytes, syntax: str, options: Options) -> Subscription:
+    def subscribe(
+        self, client: "Client", number: int, text: bytes, syntax: str, options: SubscriptionOptions
+    ) -> Subscription:
         """Put a subscription of a client without a session in force.
 
         Raises InvalidFilter, NotPermitted, SubscriptionInUse, LimitExceeded.
@@ -81,7 +83,7 @@ class Subscribing:
             )
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
-        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS)
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
         check_filter(text, syntax, limits)
         check_inbox(text, syntax, subscriber.inbox)
         self.permissions.check_subscribe(subscriber, text, syntax)
@@ -92,7 +94,7 @@ class Subscribing:
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
             )
-        self.shares.check(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
@@ -110,7 +112,7 @@ class Subscribing:
             raise LimitExceeded(
                 "too many filters with several #", "searching_filters_max", limits.searching_filters_max
             )
-        self.shares.check(subscriber.share, Pot.SEARCHING_FILTERS)
+        self.shares.check(subscriber.share, SharedPot.SEARCHING_FILTERS)
 
     def begin(self, subscriber: Subscriber, subscription: Subscription, group: str | None) -> None:
         """Put a subscription that was checked in force. Raises InvalidFilter, and has changed nothing then."""
@@ -135,6 +137,6 @@ class Subscribing:
         subscriber.searching += sign * searching
         enter = self.shares.take if sign > 0 else self.shares.give_back
         if searching:
-            enter(subscriber.share, Pot.SEARCHING_FILTERS)
-        enter(subscriber.share, Pot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
-        enter(subscriber.share, Pot.SUBSCRIPTIONS)
+            enter(subscriber.share, SharedPot.SEARCHING_FILTERS)
+        enter(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
+        enter(subscriber.share, SharedPot.SUBSCRIPTIONS)

@@ -18,7 +18,7 @@ INDEX_BYTES: Final = 120  # of a filter of few words in the index, without its t
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SubscriptionOptions:
     """What a subscriber may ask for beside its filter."""
 
     group: str | None = None  # queue group
@@ -28,7 +28,7 @@ class Options:
     after: int = UNLIMITED  # end by itself after so many messages
 
 
-PLAIN = Options()
+PLAIN = SubscriptionOptions()
 
 
 def nbytes_of(filter: bytes) -> int:

@@ -59,7 +59,7 @@ FORMAT: Final = SystemFormat("core")
 
 
 @dataclass(slots=True)
-class Load:
+class LoadAverage:
     """A total per minute, averaged over each of WINDOWS."""
 
     total: int = 0
@@ -91,7 +91,7 @@ class SystemTopics:
         self._counters = counters
         self._version = version
         self._started = self._loads_at = now
-        self._loads = {name: Load() for name in LOADS}
+        self._loads = {name: LoadAverage() for name in LOADS}
         self._published_at: float | None = None
         self._published: dict[str, str] = {}
 

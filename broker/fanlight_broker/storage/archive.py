@@ -26,7 +26,7 @@ from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
-from fanlight_broker.core.replay import Encode, Reading, Wanted
+from fanlight_broker.core.replay import Encode, ReplayReader, Wanted
 from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
@@ -180,7 +180,7 @@ class Archive:
 
     # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
 
-    def read(self, wanted: Wanted, encode: Encode) -> Reading:
+    def read(self, wanted: Wanted, encode: Encode) -> ReplayReader:
         most = self._limits().archive_replays_max
         if self.replays.running >= most:
             raise LimitExceeded("too many replays at once", "archive_replays_max", most)

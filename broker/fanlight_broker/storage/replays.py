@@ -20,7 +20,7 @@ from fanlight_archive.arrow import pa, pc
 from fanlight_broker.core.archive_selection import TopicSelection
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
-from fanlight_broker.core.replay import Encode, Kept, Part, Wanted
+from fanlight_broker.core.replay import Encode, Kept, ReplayPart, Wanted
 from fanlight_broker.core.topics import SYNTAXES
 
 log: Final = structlog.stdlib.get_logger("archive")
@@ -52,7 +52,7 @@ class ArchiveReplays:
 
 
 class ArchiveReading:
-    """`core.replay.Reading`."""
+    """`core.replay.ReplayReader`."""
 
     def __init__(self, replays: ArchiveReplays, wanted: Wanted, encode: Encode) -> None:
         self._replays, self._wanted, self._encode = replays, wanted, encode
@@ -68,7 +68,7 @@ class ArchiveReading:
         self._closed = False
         replays.running += 1
 
-    def ask(self, end: int | None, then: Callable[[Part], None]) -> None:
+    def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         self._replays.threads.submit(self._part, end, then)
 
     def close(self) -> None:
@@ -85,25 +85,25 @@ class ArchiveReading:
             self._reader.close()
             self._reader = None
 
-    def _part(self, end: int | None, then: Callable[[Part], None]) -> None:
+    def _part(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         if self._closed:
             return
         try:
             part = self._gather(end)
         except Gone as error:
-            part = Part(error=MessagesGone(str(error), first=error.first, end=error.end))
+            part = ReplayPart(error=MessagesGone(str(error), first=error.first, end=error.end))
         except FanlightError as error:
-            part = Part(error=error)
+            part = ReplayPart(error=error)
         except (ArchiveError, OSError) as error:
-            part = Part(error=ReplayFailed(f"the archive cannot be read: {error}"))
+            part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error}"))
         except Exception as error:  # whatever it is, somebody waits for an answer
             log.exception("replay_failed", wanted=self._wanted)
-            part = Part(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
+            part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
         part, self._kept = part._replace(kept=self._kept), None
         self._replays.messages += part.messages
         self._replays.loop.call_soon_threadsafe(then, part)
 
-    def _gather(self, end: int | None) -> Part:
+    def _gather(self, end: int | None) -> ReplayPart:
         reader = self._reader
         if reader is None:
             reader = self._reader = Reader(self._replays.folder)
@@ -118,9 +118,9 @@ class ArchiveReading:
             if not octets:
                 raise
             self._gone = error  # first what is before it
-            return Part(b"".join(octets), len(octets), self._next, self._epoch)
+            return ReplayPart(b"".join(octets), len(octets), self._next, self._epoch)
 
-    def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> Part:
+    def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> ReplayPart:
         size = looked_at = 0
         while True:
             if self._frames is None and self._batches is None:
@@ -130,7 +130,7 @@ class ArchiveReading:
                     self._epoch = reader.epoch
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
-                    return Part(b"".join(octets), len(octets), self._next, reader.epoch, True)
+                    return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch, True)
                 self._batches, self._until = reader.read(self._next, until, lost=self._lost), until
             if self._frames is None:
                 assert self._batches is not None
@@ -145,10 +145,10 @@ class ArchiveReading:
                 octets.append(frame)
                 size += len(frame)
                 if size >= PART_BYTES:
-                    return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+                    return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch)
             self._frames = None
             if looked_at >= BATCHES_MAX:
-                return Part(b"".join(octets), len(octets), self._next, reader.epoch)
+                return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch)
 
     def _lost(self, loss: Loss) -> None:
         """Messages in the middle are missing: an error to whoever keeps positions, passed over for all others."""

@@ -6,7 +6,7 @@ from typing import Any
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.subscription import Options, Subscription
+from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
 
 
@@ -55,4 +55,4 @@ def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener
 def subscribe(
     broker: Broker, client: Client, number: int, text: bytes, syntax: str = "amqp", **options: Any
 ) -> Subscription:
-    return broker.subscribing.subscribe(client, number, text, syntax, Options(**options))
+    return broker.subscribing.subscribe(client, number, text, syntax, SubscriptionOptions(**options))

@@ -8,7 +8,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Accepted, Direct, Refused
-from fanlight_broker.core.session import Connect, SessionOptions
+from fanlight_broker.core.session import ConnectRequest, SessionOptions
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will
@@ -26,7 +26,7 @@ LINE = re.compile(
 class Peer:
     """One connection of a client."""
 
-    def __init__(self, world: "World", connect: Connect, policy: str) -> None:
+    def __init__(self, world: "World", connect: ConnectRequest, policy: str) -> None:
         self.world = world
         self.connection = Listener()
         self.outbox = world.broker.new_outbox(policy)
@@ -83,7 +83,7 @@ class World:
         self.now = 1_000.0
 
     def connect(self, name: str, *, policy: str = "drop_newest", **wanted: Any) -> Peer:
-        defaults = Connect(name, self.format, "lines", "192.0.2.1")
+        defaults = ConnectRequest(name, self.format, "lines", "192.0.2.1")
         return Peer(self, replace(defaults, **wanted), policy)
 
     def message(self, topic: str, payload: str = "x", qos: int = 0, **options: Any) -> Message:

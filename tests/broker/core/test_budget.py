@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.core.budget import Account
+from fanlight_broker.core.budget import HoldTime
 
 BUDGET, WINDOW = 0.1, 10.0
 
 
 def test_what_was_spent_is_forgotten_when_nobody_was_held_for_a_whole_window() -> None:
-    account = Account()
+    account = HoldTime()
     account.begin(0.0, WINDOW)
     assert account.left(0.04, BUDGET) == BUDGET - 0.04
     assert account.end(0.04) == 0.04
@@ -24,7 +24,7 @@ def test_what_was_spent_is_forgotten_when_nobody_was_held_for_a_whole_window() -
 
 
 def test_a_hold_that_goes_on_is_counted_once_however_often_it_is_begun() -> None:
-    account = Account()
+    account = HoldTime()
     for now in (0.0, 1.0, 2.0):
         account.begin(now, WINDOW)
     assert account.end(3.0) == 3.0
@@ -34,7 +34,7 @@ def test_a_hold_that_goes_on_is_counted_once_however_often_it_is_begun() -> None
 
 @given(st.lists(st.tuples(st.floats(0, 12), st.floats(0.001, 0.06)), max_size=60))
 def test_no_span_as_long_as_the_window_has_more_than_the_budget(pauses: list[tuple[float, float]]) -> None:
-    account, now, holds = Account(), 0.0, []
+    account, now, holds = HoldTime(), 0.0, []
     for gap, length in pauses:
         now += gap
         if not account.restored(now, WINDOW) and account.left(now, BUDGET) <= 0:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.budget import Account
+from fanlight_broker.core.budget import HoldTime
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.limits import Limits, SlowPolicy
@@ -280,7 +280,7 @@ def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and
     assert not broker.flow.holds(publisher)
 
 
-class Counting(dict[int, Account]):
+class Counting(dict[int, HoldTime]):
     """The accounts of one client: it counts who looks at them."""
 
     looks = 0

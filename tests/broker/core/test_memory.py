@@ -7,7 +7,7 @@ import pytest
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.session import SESSION_BYTES, Connect
+from fanlight_broker.core.session import SESSION_BYTES, ConnectRequest
 from fanlight_broker.core.subscription import nbytes_of
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Message
@@ -15,7 +15,7 @@ from tests.broker.core import parts
 from tests.broker.core.sessions import SYNTAX, Peer, World
 from tests.broker.wire.formats import LineFormat
 
-WANTED = Connect(client_id="c", format=LineFormat("lines"), protocol="test", address="192.0.2.1", expiry=100.0)
+WANTED = ConnectRequest(client_id="c", format=LineFormat("lines"), protocol="test", address="192.0.2.1", expiry=100.0)
 
 
 def will(world: World, size: int) -> Will:
@@ -26,7 +26,7 @@ def of(world: World) -> int:
     return world.broker.ledger.sessions.used
 
 
-def peer(world: World, wanted: Connect) -> Peer:
+def peer(world: World, wanted: ConnectRequest) -> Peer:
     return Peer(world, wanted, "drop_newest")
 
 

@@ -7,7 +7,7 @@ import structlog
 
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.room import ENDED_AT_ONCE
-from fanlight_broker.core.shares import Pot
+from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.wire.window import Window
 from tests.broker.core.sessions import World
 
@@ -42,7 +42,7 @@ def test_a_will_that_can_never_fit_ends_no_session() -> None:
     before = names(world)
     assert refused(world, "new", **large(world, 800 * KIB)).details["limit"] == "sessions_share_percent"
     assert (names(world), world.broker.sessions.made_room) == (before, 0)
-    assert world.broker.shares.of("address 192.0.2.66").refusals(Pot.SESSIONS_BYTES) == 1
+    assert world.broker.shares.of("address 192.0.2.66").refusals(SharedPot.SESSIONS_BYTES) == 1
 
 
 def test_no_more_sessions_end_than_a_new_one_needs() -> None:
@@ -93,14 +93,14 @@ def test_a_share_that_others_have_made_small_shrinks_a_little_with_each_new_sess
     away(world, *(f"a{number}" for number in range(1_500)))
     away(world, *(f"b{number}" for number in range(400)), **B)
     share = world.broker.shares.of("address 192.0.2.66")
-    excess = share.holds(Pot.SESSIONS) - world.broker.shares.most(share, Pot.SESSIONS)
+    excess = share.holds(SharedPot.SESSIONS) - world.broker.shares.most(share, SharedPot.SESSIONS)
     assert excess > 8 * ENDED_AT_ONCE
-    before, rounds = share.holds(Pot.SESSIONS), 0
-    while share.holds(Pot.SESSIONS) > world.broker.shares.most(share, Pot.SESSIONS):
+    before, rounds = share.holds(SharedPot.SESSIONS), 0
+    while share.holds(SharedPot.SESSIONS) > world.broker.shares.most(share, SharedPot.SESSIONS):
         away(world, f"new-{rounds}")
         rounds += 1
-        assert 0 < before - share.holds(Pot.SESSIONS) < ENDED_AT_ONCE
-        before = share.holds(Pot.SESSIONS)
+        assert 0 < before - share.holds(SharedPot.SESSIONS) < ENDED_AT_ONCE
+        before = share.holds(SharedPot.SESSIONS)
     assert rounds <= excess // (ENDED_AT_ONCE - 1) + 1
 
 
@@ -109,8 +109,8 @@ def test_a_share_in_bytes_that_others_have_made_small_shrinks_too() -> None:
     away(world, *(f"a{number}" for number in range(950)))
     away(world, *(f"b{number}" for number in range(10)), **B, **large(world, 60 * KIB))
     share = world.broker.shares.of("address 192.0.2.66")
-    before = share.holds(Pot.SESSIONS_BYTES)
-    assert before > world.broker.shares.most(share, Pot.SESSIONS_BYTES)
+    before = share.holds(SharedPot.SESSIONS_BYTES)
+    assert before > world.broker.shares.most(share, SharedPot.SESSIONS_BYTES)
     world.connect("new", **A, **large(world, 60 * KIB))
-    assert share.holds(Pot.SESSIONS_BYTES) < before
+    assert share.holds(SharedPot.SESSIONS_BYTES) < before
     assert world.broker.sessions.made_room <= ENDED_AT_ONCE

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.retained import Entry, nbytes_of, place_bytes
-from fanlight_broker.core.shares import Pot, principal_of
+from fanlight_broker.core.shares import SharedPot, principal_of
 from fanlight_broker.core.subscription import group_name_of, share_bytes
 from fanlight_broker.wire.message import HOLDER_BYTES, Message
 from tests.broker.core.parts import broker_with, connect, subscribe
@@ -21,7 +21,7 @@ from tests.broker.core.sessions import Peer, World
 ATTACKER, VICTIM = {"address": "192.0.2.66"}, {"address": "192.0.2.1"}
 KIB, MIB = 1024, 1024 * 1024
 FOR_EVER = 1e9
-COUNTED = [pot for pot in Pot if pot is not Pot.STORED_BYTES]
+COUNTED = [pot for pot in SharedPot if pot is not SharedPot.STORED_BYTES]
 
 
 def away(world: World, name: str, filter: str = "", **wanted: Any) -> Peer:
@@ -82,7 +82,7 @@ def test_a_principal_that_takes_all_the_sessions_it_can_leaves_room_for_others()
     world = World(sessions_max=100)
     for number in range(200):
         away(world, f"a{number}", **ATTACKER)
-    assert world.broker.shares.of("address 192.0.2.66").holds(Pot.SESSIONS) == 75
+    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SESSIONS) == 75
     for number in range(15):
         assert world.connect(f"v{number}", **VICTIM).session.connected
 
@@ -115,7 +115,7 @@ def test_sessions_that_are_in_use_make_no_room_and_the_new_one_is_refused() -> N
     with pytest.raises(LimitExceeded) as raised:
         world.connect("d", **ATTACKER)
     assert raised.value.details == {"limit": "sessions_share_percent", "value": 3}
-    assert world.broker.shares.refusals(Pot.SESSIONS) == 1
+    assert world.broker.shares.refusals(SharedPot.SESSIONS) == 1
     assert world.connect("a", clean_start=False, **ATTACKER).session.connected  # a known one gets in
 
 
@@ -153,8 +153,8 @@ def test_the_identifiers_of_a_principal_count_in_its_share() -> None:
     refused = until_refused(lambda number: peers[number // 32].session.receive(1 + number % 32 * 2_048), 300 * 32)
     assert "sessions_share_percent" in refused.text
     share = world.broker.shares.of("address 192.0.2.66")
-    assert share.holds(Pot.SESSIONS_BYTES) == world.broker.ledger.sessions.used <= 1.5 * MIB
-    assert share.refusals(Pot.SESSIONS_BYTES) == world.broker.shares.refusals(Pot.SESSIONS_BYTES) == 1
+    assert share.holds(SharedPot.SESSIONS_BYTES) == world.broker.ledger.sessions.used <= 1.5 * MIB
+    assert share.refusals(SharedPot.SESSIONS_BYTES) == world.broker.shares.refusals(SharedPot.SESSIONS_BYTES) == 1
     world.connect("v", will=world.will("will", "w" * 60_000), **VICTIM).session.receive(7)
 
 
@@ -195,7 +195,7 @@ def test_subscriptions_are_shared_over_all_clients_of_a_principal() -> None:
         victim.subscribe(f"v/{filter}")
     mine = len(peer.session.subscriptions)
     peer.leave(expiry=0)
-    assert world.broker.shares.of("address 192.0.2.66").holds(Pot.SUBSCRIPTIONS) == 75 - mine < 75
+    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SUBSCRIPTIONS) == 75 - mine < 75
 
 
 def test_large_filters_of_one_principal_leave_room_for_those_of_another() -> None:
@@ -210,7 +210,7 @@ def test_large_filters_of_one_principal_leave_room_for_those_of_another() -> Non
     world.connect("v", **VICTIM).subscribe("v" * 10_000)
     for peer in peers:
         peer.leave(expiry=0)
-    assert world.broker.shares.of("address 192.0.2.66").holds(Pot.SUBSCRIPTIONS_BYTES) == 0
+    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SUBSCRIPTIONS_BYTES) == 0
 
 
 def test_filters_of_many_words_leave_room_although_the_index_takes_more_for_them() -> None:
@@ -237,7 +237,7 @@ def test_filters_with_several_hashes_are_shared() -> None:
     subscribe(broker, attackers[0], 99, b"more.#")
     subscribe(broker, victim, 1, b"#.x.#")
     broker.clients.disconnect(attackers[0], "test", 0.0)
-    assert broker.shares.of("address 192.0.2.66").holds(Pot.SEARCHING_FILTERS) == 60
+    assert broker.shares.of("address 192.0.2.66").holds(SharedPot.SEARCHING_FILTERS) == 60
 
 
 # -- stored bytes ----------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_what_one_principal_stores_does_not_fill_the_queues_of_another() -> None
             world.publish(f"a/{number}", "x" * KIB, 1)
     attacker = world.broker.shares.of("address 192.0.2.66")
     assert 0.74 * MIB < attacker.account.stored < 0.76 * MIB
-    assert attacker.refusals(Pot.STORED_BYTES) == world.broker.ledger.dropped_share > 0
+    assert attacker.refusals(SharedPot.STORED_BYTES) == world.broker.ledger.dropped_share > 0
     for _ in range(100):
         world.publish("v/1", "y" * KIB, 1)
     assert len(victim.session.window.queue) == 100
@@ -302,7 +302,7 @@ def test_retained_messages_of_one_principal_leave_room_for_those_of_another() ->
         victim.publish(f"v/{number}", retain=True)
     assert len(world.broker.retained) == 93
     victim.publish("a/1", "mine", retain=True)  # another's topic: it counts as the victim's from now on
-    assert world.broker.shares.of("address 192.0.2.66").holds(Pot.RETAINED_MESSAGES) == 74
+    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.RETAINED_MESSAGES) == 74
 
 
 # -- what the operator sees ------------------------------------------------------------------------------------------
@@ -434,7 +434,8 @@ def test_what_is_counted_in_the_shares_is_what_is_there_and_in_the_end_nothing(
         assert {principal: +Counter({"clients": share.clients} | {pot.value: share.holds(pot) for pot in COUNTED})
                 for principal, share in counted.items()} == held(world)
         assert {p: s.account.stored for p, s in counted.items() if s.account.stored} == stored(world)
-        assert {pot: sum(share.held[pot] for share in counted.values()) for pot in Pot} == world.broker.shares.totals
+        totals = {pot: sum(share.held[pot] for share in counted.values()) for pot in SharedPot}
+        assert totals == world.broker.shares.totals
         assert world.broker.ledger.sessions.used == sum(share.sessions.used for share in counted.values())
     for peer in peers.values():
         peer.leave()

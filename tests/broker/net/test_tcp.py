@@ -12,7 +12,7 @@ import pytest
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.poller import Poller
 from fanlight_broker.net.tcp import ListeningSocket, Socket
-from fanlight_broker.protocols.native.lane import Lane
+from fanlight_broker.protocols.native.lane import NativeLane
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
@@ -28,7 +28,7 @@ class Owner:
     def __init__(self, ledger: Ledger) -> None:
         outbox = Outbox(ledger, MIB, "drop_newest")
         self.inbox = Inbox(ReceiveBuffer(), ledger)
-        self.lane = Lane(self.inbox, outbox, RouteCache(10), ledger, frame_max=MIB, control_max=MIB)
+        self.lane = NativeLane(self.inbox, outbox, RouteCache(10), ledger, frame_max=MIB, control_max=MIB)
         self.read = b""
         self.told: list[str] = []
         self.error: Exception | None = None

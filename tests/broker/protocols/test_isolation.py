@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fanlight_broker.core.content import Content
-from fanlight_broker.protocols.mqtt.packets import Disconnect, PubAck, Publish, Subscribe, Subscription, Will
+from fanlight_broker.protocols.mqtt.packets import Disconnect, PubAck, Publish, Subscribe, Subscription, WillFields
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.message import Message
@@ -77,7 +77,7 @@ def test_a_will_reaches_the_others_though_one_cannot_be_given_it() -> None:
     world = mqtt.World()
     victim, other = victim_of(world, V5), world.connect("other")
     other.subscribe("#")
-    dying = world.connect("dying", will=Will("last/words", POISON))
+    dying = world.connect("dying", will=WillFields("last/words", POISON))
     dying.vanish()
     assert [each.payload for each in other.messages()] == [POISON]
     assert victim.gone
@@ -86,7 +86,7 @@ def test_a_will_reaches_the_others_though_one_cannot_be_given_it() -> None:
 
 def test_the_will_of_who_is_closed_for_a_fault_may_be_another_ones_fault() -> None:
     world = mqtt.World()
-    first = world.connect("first", will=Will("last/words", POISON))
+    first = world.connect("first", will=WillFields("last/words", POISON))
     assert first.protocol.client is not None
     first.protocol.client.subscriber.format = Faulty("lines")
     first.subscribe("a")

@@ -1,6 +1,6 @@
 """Keep alive and idle time do not count the time in which the broker stood still."""
 
-from fanlight_broker.protocols.mqtt.packets import PingReq, Will
+from fanlight_broker.protocols.mqtt.packets import PingReq, WillFields
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 
@@ -26,7 +26,7 @@ def test_a_client_that_is_silent_is_cut_off_after_a_standstill_all_the_same() ->
     world = mqtt.World()
     watcher = world.connect("watcher")
     watcher.subscribe("died/#")
-    peer = world.connect("silent", keep_alive=1, will=Will("died/silent", b""))
+    peer = world.connect("silent", keep_alive=1, will=WillFields("died/silent", b""))
     stand_still(world, 2)
     assert (peer.gone, watcher.messages()) == (False, [])
     world.pass_time(2)

@@ -188,7 +188,7 @@ def test_when_more_comes_than_may_wait_reading_goes_on_and_nothing_is_missing(
     def over() -> bool:
         nonlocal number
         running = [replay for replay, _ in peer.protocol.replays._running.values()]
-        if running and running[0].state is replays.State.JOINING and running[0].joins < 3:
+        if running and running[0].state is replays.ReplayState.JOINING and running[0].joins < 3:
             for _ in range(10):
                 other.send(publish("stock.A", b"%d" % number))
                 number += 1
@@ -262,7 +262,7 @@ def test_a_replay_goes_live_where_it_should_when_the_disk_had_been_full(archived
 
     def joining() -> bool:
         archived.world.turn()
-        return replay.state is replays.State.JOINING and archived.archive.trouble is not None
+        return replay.state is replays.ReplayState.JOINING and archived.archive.trouble is not None
 
     archived.loop.run_until(joining)
     for number in (4, 5):
@@ -299,7 +299,7 @@ def test_a_filter_that_matches_nothing_holds_up_no_other_replay(
     turns: list[int] = []
     gather = reading.ArchiveReading._gather
 
-    def counted(self: reading.ArchiveReading, end: int | None) -> replays.Part:
+    def counted(self: reading.ArchiveReading, end: int | None) -> replays.ReplayPart:
         part = gather(self, end)
         turns.append(part.offset)
         return part

@@ -30,7 +30,7 @@ class Publisher:
         self.outbox = Outbox(ledger, 1 << 30, "drop_newest")
         self.routes = RouteCache(1_000) if routes is None else routes
         self.inbox = Inbox(ReceiveBuffer(), ledger)
-        self.lane = lane.Lane(
+        self.lane = lane.NativeLane(
             self.inbox, self.outbox, self.routes, ledger, frame_max=1 << 24, control_max=1 << 24
         )
         self.lane.open = True

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
-from fanlight_broker.protocols.mqtt.lane import Lane as MqttLane
+from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.version import V3, V5
-from fanlight_broker.protocols.native.lane import Lane as NativeLane
+from fanlight_broker.protocols.native.lane import NativeLane
 from fanlight_broker.wire.fanout import Group, Target
 from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
 from fanlight_broker.wire.ledger import Ledger

@@ -26,7 +26,7 @@ class Reader:
     def __init__(self, shared: ReceiveBuffer, ledger: Ledger) -> None:
         self.inbox = Inbox(shared, ledger)
         outbox = Outbox(ledger, 1 << 30, "pause")
-        self.lane = lane.Lane(self.inbox, outbox, RouteCache(1), ledger, frame_max=1 << 20, control_max=1 << 20)
+        self.lane = lane.NativeLane(self.inbox, outbox, RouteCache(1), ledger, frame_max=1 << 20, control_max=1 << 20)
         self.frames: list[bytes] = []
         self.wire: deque[bytes] = deque()
 

@@ -12,7 +12,7 @@ import structlog
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
-from fanlight_broker.core.connection import ProtocolConnection, State
+from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.session import Session
@@ -28,8 +28,8 @@ from fanlight_broker.protocols.mqtt.fixed_header import PacketType
 from fanlight_broker.protocols.mqtt.format import FORMATS
 from fanlight_broker.protocols.mqtt.from_client import check_from_client
 from fanlight_broker.protocols.mqtt.on_auth import Authentication
-from fanlight_broker.protocols.mqtt.on_connect import Accepted
-from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.on_connect import AcceptedConnect
+from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
     Auth,
     Connect,
@@ -60,16 +60,17 @@ class MqttConnection(ProtocolConnection):
 
     protocol: Final = "mqtt"
     log = structlog.stdlib.get_logger("mqtt")
-    lane: lane.Lane
+    lane: lane.MqttLane
 
     def __init__(
-        self, options: Options, counts: Counts, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float
+        self, options: MqttOptions, counts: Counts, broker: Broker, transport: Transport, shared: ReceiveBuffer,
+        now: float,
     ) -> None:
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         first_max = min(options.connect_bytes_max, limits.frame_bytes_max)  # a stranger gets no big buffer
         inbox.read_max = FIXED_HEADER + first_max
         inbox.stranger(limits.handshake_frame_bytes_max)
-        super().__init__(broker, transport, now, lane.Lane(
+        super().__init__(broker, transport, now, lane.MqttLane(
             inbox, outbox, broker.routes, broker.ledger,
             frame_max=first_max, control_max=limits.control_bytes_max,
         ))
@@ -78,7 +79,7 @@ class MqttConnection(ProtocolConnection):
         self.version: Version | None = None  # told by CONNECT
         self.keep_alive = 0  # seconds; 0: none
         self.auth: Authentication | None = None
-        self._accepted: Accepted | None = None  # CONNECT, until it is answered
+        self._accepted: AcceptedConnect | None = None  # CONNECT, until it is answered
         self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
@@ -110,7 +111,7 @@ class MqttConnection(ProtocolConnection):
         raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
 
     def settle(self, now: float) -> bool:
-        if self.state is not State.CONNECTED:
+        if self.state is not ConnectionState.CONNECTED:
             return False
         # Acknowledgements make room for retained messages that wait: they are looked after in Python.
         return not (self.session.cursors and self.broker.sessions.advance(self.session, now))
@@ -155,7 +156,7 @@ class MqttConnection(ProtocolConnection):
         return super().lost(reason)
 
     def idle(self, now: float) -> None:
-        if self._unkept is not None and self.state is State.CONNECTED:
+        if self._unkept is not None and self.state is ConnectionState.CONNECTED:
             self._look_for_room(*self._unkept, now)
         else:
             super().idle(now)
@@ -213,7 +214,7 @@ class MqttConnection(ProtocolConnection):
                 raise
             self._keep_connect(len(body))
         else:
-            if self.state is State.CONNECTED:
+            if self.state is ConnectionState.CONNECTED:
                 self._at_work = on_subscribe.begin(self, first, body)
                 if self._at_work is not None:
                     return
@@ -259,7 +260,7 @@ class MqttConnection(ProtocolConnection):
             self.verify(user, password)
             return
         self.auth = Authentication.begin(method, packet, self.options.methods, self.transport.address)
-        self.state = State.AUTHENTICATING
+        self.state = ConnectionState.AUTHENTICATING
         self._authenticate(packet.properties.authentication_data, now)
 
     def _keep_connect(self, octets: int) -> None:
@@ -272,7 +273,7 @@ class MqttConnection(ProtocolConnection):
     def _on_auth(self, packet: Auth, now: float) -> None:
         if self.auth is None:
             raise ProtocolError("AUTH: this connection began without an Authentication Method")  # 4.12
-        self.auth.check(packet, again=self.state is State.CONNECTED)
+        self.auth.check(packet, again=self.state is ConnectionState.CONNECTED)
         self._authenticate(packet.properties.authentication_data, now)
 
     def _authenticate(self, data: bytes | None, now: float) -> None:
@@ -280,7 +281,7 @@ class MqttConnection(ProtocolConnection):
         answer, user = self.auth.step(data)
         if user is None:
             self.send(self.auth.packet(ReasonCode.CONTINUE_AUTHENTICATION, answer))
-        elif self.state is State.AUTHENTICATING:
+        elif self.state is ConnectionState.AUTHENTICATING:
             self.auth.last_data = answer
             self.welcome(Identity(user, verified=True), now)
         elif self.client is not None and user != self.client.user:
@@ -296,7 +297,7 @@ class MqttConnection(ProtocolConnection):
         wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes)
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
-        self.state = State.CONNECTED
+        self.state = ConnectionState.CONNECTED
         self.lane.hear(now)
         self.keep_alive = accepted.keep_alive
         inbox = on_connect.inbox_of(client.inbox)
@@ -335,13 +336,13 @@ class MqttConnection(ProtocolConnection):
 
     def send(self, packet: Packet) -> None:
         """Put a packet into the outbox. If the client takes none so large, it would wait for ever: close."""
-        if not self._put(packet) and self.state is not State.CLOSED:
+        if not self._put(packet) and self.state is not ConnectionState.CLOSED:
             self.fail(too_large_for_client(packet, self._packet_max))
 
     def _put(self, packet: Packet) -> bool:
         """False if the packet is larger than what the client takes, and so must not be sent [MQTT-3.1.2-24]."""
         octets = self._octets(packet)
-        if octets is not None and self.state is not State.CLOSED:
+        if octets is not None and self.state is not ConnectionState.CLOSED:
             self.outbox.write(octets)
         return octets is not None
 
@@ -361,7 +362,7 @@ class MqttConnection(ProtocolConnection):
 
     def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
         """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return
         reason = reason_of(error)
         self.note_failure(reason.name, error.text, **_shown(error))

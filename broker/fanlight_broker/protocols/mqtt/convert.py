@@ -14,7 +14,13 @@ from fanlight_broker.core.content import Content, Header
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
 from fanlight_broker.protocols.mqtt.data_types import TWO_BYTES_MAX, Reader, encode_variable
 from fanlight_broker.protocols.mqtt.errors import Unencodable
-from fanlight_broker.protocols.mqtt.properties import NONE, Place, Properties, decode_properties, encode_properties
+from fanlight_broker.protocols.mqtt.properties import (
+    NONE,
+    Properties,
+    PropertyPlace,
+    decode_properties,
+    encode_properties,
+)
 from fanlight_broker.wire.message import Format, Message
 
 SYNTAX = 1  # of topics on the wire, by its number in the core
@@ -25,7 +31,7 @@ def read(message: Message) -> Content:
     fields = message.fields
     properties = NONE
     if fields:
-        properties = decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), Place.PUBLISH)
+        properties = decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), PropertyPlace.PUBLISH)
     indicator = properties.payload_format_indicator
     reply = properties.response_topic
     return Content(
@@ -63,7 +69,7 @@ def write(format: Format, content: Content) -> tuple[Message | None, int]:
         user_properties=tuple(one for one in pairs if one is not None),
     )
     try:
-        octets = encode_properties(properties, Place.PUBLISH)
+        octets = encode_properties(properties, PropertyPlace.PUBLISH)
     except Unencodable:  # so many headers that no length could be written
         return None, 0
     reader = Reader(octets, "PUBLISH")

@@ -29,9 +29,9 @@ from fanlight_broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
-    Will,
+    WillFields,
 )
-from fanlight_broker.protocols.mqtt.properties import NONE, Place, Properties, decode_properties
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties, PropertyPlace, decode_properties
 from fanlight_broker.protocols.mqtt.reason_codes import (
     CARRIED_BY,
     REASONS_OF_RETURN_CODES,
@@ -73,7 +73,7 @@ def decode_connect(reader: Reader, first: int, version: Version | None) -> Conne
     if version == V3 and flags & _PASSWORD and not flags & _USER_NAME:  # [MQTT-3.1.2-22]; 5.0 allows it
         raise MalformedPacket(f"CONNECT: Password Flag without User Name Flag: {flags:08b}")
     keep_alive = reader.two_byte_integer("Keep Alive")
-    properties = _properties(reader, version, Place.CONNECT)
+    properties = _properties(reader, version, PropertyPlace.CONNECT)
     if properties.authentication_data is not None and properties.authentication_method is None:
         raise ProtocolError("CONNECT: Authentication Data without Authentication Method")  # 3.1.2.11.10
     client_id = reader.string("Client Identifier")
@@ -113,18 +113,18 @@ def maximum_packet_size_of(body: bytes) -> int | None:
         version = _decode_protocol(reader)
         reader.byte("Connect Flags")
         reader.two_byte_integer("Keep Alive")
-        return _properties(reader, version, Place.CONNECT).maximum_packet_size
+        return _properties(reader, version, PropertyPlace.CONNECT).maximum_packet_size
     except PacketError:
         return None
 
 
-def _decode_will(reader: Reader, version: Version, qos: int, retain: bool) -> Will:
-    properties = _properties(reader, version, Place.WILL)
+def _decode_will(reader: Reader, version: Version, qos: int, retain: bool) -> WillFields:
+    properties = _properties(reader, version, PropertyPlace.WILL)
     if properties.response_topic is not None:
         check_topic_name(properties.response_topic, "CONNECT: the will's Response Topic")
     topic = reader.string("Will Topic")
     check_topic_name(topic, "CONNECT: Will Topic")
-    return Will(topic, reader.binary_data("Will Payload"), qos, retain, properties)
+    return WillFields(topic, reader.binary_data("Will Payload"), qos, retain, properties)
 
 
 def decode_connack(reader: Reader, first: int, version: Version) -> ConnAck:
@@ -134,7 +134,7 @@ def decode_connack(reader: Reader, first: int, version: Version) -> ConnAck:
         raise MalformedPacket(f"CONNACK: reserved Connect Acknowledge Flags are set: {flags:08b}")  # [MQTT-3.2.2-1]
     code = reader.byte("reason code")
     if version == V5:
-        reason, properties = _reason(code, PacketType.CONNACK), decode_properties(reader, Place.CONNACK)
+        reason, properties = _reason(code, PacketType.CONNACK), decode_properties(reader, PropertyPlace.CONNACK)
     elif code in REASONS_OF_RETURN_CODES:
         reason, properties = REASONS_OF_RETURN_CODES[code], NONE
     else:
@@ -152,7 +152,7 @@ def decode_publish(reader: Reader, first: int, version: Version) -> Publish:
     packet_id = _packet_id(reader) if qos else None
     properties = NONE
     if version == V5:
-        properties = decode_properties(reader, Place.PUBLISH)
+        properties = decode_properties(reader, PropertyPlace.PUBLISH)
         if properties.response_topic is not None:
             check_topic_name(properties.response_topic, "PUBLISH: Response Topic")  # [MQTT-3.3.2-14]
     if not topic and properties.topic_alias is not None:
@@ -167,7 +167,7 @@ def decode_publish(reader: Reader, first: int, version: Version) -> Publish:
 def _acknowledgement(packet: type[Acknowledgement]) -> Callable[[Reader, int, Version], Acknowledgement]:
     """The decoder of one of the four that are alike (3.4 to 3.7)."""
     kind: PacketType = packet.type
-    place = Place(kind)
+    place = PropertyPlace(kind)
 
     def decode(reader: Reader, first: int, version: Version) -> Acknowledgement:
         packet_id = _packet_id(reader)
@@ -186,7 +186,7 @@ def _acknowledgement(packet: type[Acknowledgement]) -> Callable[[Reader, int, Ve
 def decode_subscribe(reader: Reader, first: int, version: Version) -> Subscribe:
     """3.8."""
     packet_id = _packet_id(reader)
-    properties = _properties(reader, version, Place.SUBSCRIBE)
+    properties = _properties(reader, version, PropertyPlace.SUBSCRIBE)
     subscriptions = []
     while reader:
         filter = reader.string("Topic Filter")
@@ -218,7 +218,7 @@ def _subscription(filter: str, options: int, version: Version) -> Subscription:
 def decode_suback(reader: Reader, first: int, version: Version) -> SubAck:
     """3.9."""
     packet_id = _packet_id(reader)
-    properties = _properties(reader, version, Place.SUBACK)
+    properties = _properties(reader, version, PropertyPlace.SUBACK)
     codes = tuple(_reason(code, PacketType.SUBACK) for code in reader.rest())
     if not codes:
         raise ProtocolError("SUBACK: no reason code")
@@ -232,7 +232,7 @@ def decode_suback(reader: Reader, first: int, version: Version) -> SubAck:
 def decode_unsubscribe(reader: Reader, first: int, version: Version) -> Unsubscribe:
     """3.10."""
     packet_id = _packet_id(reader)
-    properties = _properties(reader, version, Place.UNSUBSCRIBE)
+    properties = _properties(reader, version, PropertyPlace.UNSUBSCRIBE)
     filters = []
     while reader:
         filter = reader.string("Topic Filter")
@@ -249,7 +249,7 @@ def decode_unsuback(reader: Reader, first: int, version: Version) -> UnsubAck:
     if version == V3:
         reader.finish()
         return UnsubAck(packet_id)
-    properties = decode_properties(reader, Place.UNSUBACK)
+    properties = decode_properties(reader, PropertyPlace.UNSUBACK)
     codes = tuple(_reason(code, PacketType.UNSUBACK) for code in reader.rest())
     if not codes:
         raise ProtocolError("UNSUBACK: no reason code")
@@ -274,7 +274,7 @@ def decode_disconnect(reader: Reader, first: int, version: Version) -> Disconnec
         reader.finish()
         return Disconnect()
     reason = _reason(reader.byte("reason code"), PacketType.DISCONNECT)
-    properties = decode_properties(reader, Place.DISCONNECT) if reader else NONE
+    properties = decode_properties(reader, PropertyPlace.DISCONNECT) if reader else NONE
     reader.finish()
     return Disconnect(reason, properties)
 
@@ -286,14 +286,14 @@ def decode_auth(reader: Reader, first: int, version: Version) -> Auth:
     if not reader:
         return Auth()
     reason = _reason(reader.byte("reason code"), PacketType.AUTH)
-    properties = decode_properties(reader, Place.AUTH)
+    properties = decode_properties(reader, PropertyPlace.AUTH)
     reader.finish()
     if properties.authentication_method is None:
         raise ProtocolError("AUTH: no Authentication Method")  # 3.15.2.2.2
     return Auth(reason, properties)
 
 
-def _properties(reader: Reader, version: Version, place: Place) -> Properties:
+def _properties(reader: Reader, version: Version, place: PropertyPlace) -> Properties:
     return decode_properties(reader, place) if version == V5 else NONE
 
 

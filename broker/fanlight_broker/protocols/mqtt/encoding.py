@@ -35,7 +35,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from fanlight_broker.protocols.mqtt.properties import NONE, Place, Properties, encode_properties
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties, PropertyPlace, encode_properties
 from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, ERROR, ReasonCode, return_code
 from fanlight_broker.protocols.mqtt.version import PROTOCOL_NAME, V3, V5, Version
 
@@ -68,11 +68,11 @@ def encode_connect(packet: Connect, version: Version) -> bytes:
         flags |= 1 << 2 | _qos(will.qos) << 3 | will.retain << 5
     octets = [
         encode_string(PROTOCOL_NAME), bytes((version, flags)), encode_two_byte_integer(packet.keep_alive),
-        _properties(packet.properties, version, Place.CONNECT), encode_string(packet.client_id),
+        _properties(packet.properties, version, PropertyPlace.CONNECT), encode_string(packet.client_id),
     ]  # fmt: skip
     if will is not None:
         octets += [
-            _properties(will.properties, version, Place.WILL), encode_string(will.topic),
+            _properties(will.properties, version, PropertyPlace.WILL), encode_string(will.topic),
             encode_binary_data(will.payload),
         ]  # fmt: skip
     if packet.user_name is not None:
@@ -88,7 +88,7 @@ def encode_connack(packet: ConnAck, version: Version) -> bytes:
         raise Unencodable(f"CONNACK: a session is present, and the reason is {packet.reason_code.name}")
     if version == V5:
         code: int = _reason(packet, packet.reason_code)
-        return bytes((packet.session_present, code)) + encode_properties(packet.properties, Place.CONNACK)
+        return bytes((packet.session_present, code)) + encode_properties(packet.properties, PropertyPlace.CONNACK)
     said = return_code(packet.reason_code)
     if said is None:
         raise Unencodable(f"CONNACK: 3.1.1 has no return code for {packet.reason_code.name}")  # [MQTT-3.2.2-6]
@@ -104,7 +104,7 @@ def encode_publish(packet: Publish, version: Version) -> bytes:
         raise Unencodable("PUBLISH: a Topic Alias in 3.1.1")
     topic = encode_string(packet.topic)
     identifier = b"" if packet.packet_id is None else _packet_id(packet.packet_id)
-    return topic + identifier + _properties(packet.properties, version, Place.PUBLISH) + packet.payload
+    return topic + identifier + _properties(packet.properties, version, PropertyPlace.PUBLISH) + packet.payload
 
 
 def encode_acknowledgement(packet: Acknowledgement, version: Version) -> bytes:
@@ -113,7 +113,7 @@ def encode_acknowledgement(packet: Acknowledgement, version: Version) -> bytes:
 
 
 def encode_subscribe(packet: Subscribe, version: Version) -> bytes:
-    octets = [_packet_id(packet.packet_id), _properties(packet.properties, version, Place.SUBSCRIBE)]
+    octets = [_packet_id(packet.packet_id), _properties(packet.properties, version, PropertyPlace.SUBSCRIBE)]
     for one in _some(packet.subscriptions):
         octets += [encode_string(one.filter), encode_byte(options_byte(one, version))]
     return b"".join(octets)
@@ -135,11 +135,11 @@ def encode_suback(packet: SubAck, version: Version) -> bytes:
     codes = _reasons(packet)
     if version == V3:
         codes = codes.translate(_V3_CODES)
-    return _packet_id(packet.packet_id) + _properties(packet.properties, version, Place.SUBACK) + codes
+    return _packet_id(packet.packet_id) + _properties(packet.properties, version, PropertyPlace.SUBACK) + codes
 
 
 def encode_unsubscribe(packet: Unsubscribe, version: Version) -> bytes:
-    octets = [_packet_id(packet.packet_id), _properties(packet.properties, version, Place.UNSUBSCRIBE)]
+    octets = [_packet_id(packet.packet_id), _properties(packet.properties, version, PropertyPlace.UNSUBSCRIBE)]
     octets += [encode_string(filter) for filter in _some(packet.filters)]
     return b"".join(octets)
 
@@ -149,7 +149,7 @@ def encode_unsuback(packet: UnsubAck, version: Version) -> bytes:
     if version == V3:
         return identifier
     codes = _reasons(packet)
-    return identifier + encode_properties(packet.properties, Place.UNSUBACK) + codes
+    return identifier + encode_properties(packet.properties, PropertyPlace.UNSUBACK) + codes
 
 
 def encode_nothing(packet: PingReq | PingResp, version: Version) -> bytes:
@@ -176,10 +176,10 @@ def _reason_and_properties(packet: Acknowledgement | Disconnect | Auth) -> bytes
             return b""
         if not isinstance(packet, Auth):  # 3.15.2.1 lets an AUTH leave out both, and not one
             return bytes((code,))
-    return bytes((code,)) + encode_properties(packet.properties, Place(packet.type))
+    return bytes((code,)) + encode_properties(packet.properties, PropertyPlace(packet.type))
 
 
-def _properties(properties: Properties, version: Version, place: Place) -> bytes:
+def _properties(properties: Properties, version: Version, place: PropertyPlace) -> bytes:
     return encode_properties(properties, place) if version == V5 else b""
 
 

@@ -10,7 +10,7 @@ from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import Version
 
 
-class PacketError(errors.ProtocolError):
+class PacketError(errors.ProtocolViolation):
     """A packet that is refused; the connection it came on is closed (4.13)."""
 
     reason_code: ReasonCode = ReasonCode.UNSPECIFIED_ERROR

@@ -6,7 +6,7 @@ What belongs to one connection is not among them: Topic Alias, Subscription Iden
 from dataclasses import replace
 
 from fanlight_broker.protocols.mqtt.data_types import Reader
-from fanlight_broker.protocols.mqtt.properties import NONE, Place, Properties, encode_properties
+from fanlight_broker.protocols.mqtt.properties import NONE, Properties, PropertyPlace, encode_properties
 
 
 def fields_of(properties: Properties) -> tuple[bytes, int]:
@@ -14,7 +14,7 @@ def fields_of(properties: Properties) -> tuple[bytes, int]:
     if properties is NONE:
         return b"", -1
     kept = replace(properties, topic_alias=None, subscription_identifiers=(), will_delay_interval=None)
-    octets = encode_properties(kept, Place.PUBLISH)
+    octets = encode_properties(kept, PropertyPlace.PUBLISH)
     reader = Reader(octets, "fields")
     reader.variable_byte_integer("Property Length")
     rest = reader.rest()

@@ -12,7 +12,7 @@
 cimport cython
 
 from fanlight_broker.wire.fanout cimport Route
-from fanlight_broker.wire.lane cimport Lane as AnyLane
+from fanlight_broker.wire.lane cimport Lane
 from fanlight_broker.wire.ledger cimport Pot
 from fanlight_broker.wire.message cimport Format
 from fanlight_broker.wire.window cimport Window
@@ -20,7 +20,7 @@ from fanlight_broker.wire.window cimport Window
 from fanlight_broker.protocols.mqtt.publish_body cimport PublishBody
 
 @cython.final
-cdef class Lane(AnyLane):
+cdef class MqttLane(Lane):
     cdef:
         public Py_ssize_t user_properties_max    # of a PUBLISH
         public bint check_text            # a payload that is said to be UTF-8 and is not, is for Python

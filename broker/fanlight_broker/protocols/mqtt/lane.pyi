@@ -1,8 +1,8 @@
 from fanlight_broker.protocols.mqtt.format import PublishFormat
-from fanlight_broker.wire.lane import Lane as AnyLane
+from fanlight_broker.wire.lane import Lane
 from fanlight_broker.wire.window import Window
 
-class Lane(AnyLane):
+class MqttLane(Lane):
     check_text: bool
     user_properties_max: int
     fault_reason: int

@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from fanlight_broker.wire.fanout cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
-    BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane as AnyLane,
+    BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
 )
 from fanlight_broker.wire.message cimport Format, Message, borrowed
 from fanlight_broker.wire.msgpack cimport is_utf8
@@ -51,7 +51,7 @@ for octet in range(256):
 
 # It counts bytes in a pot until it is freed, and the collector must not take the pot from it before.
 @cython.no_gc_clear
-cdef class Lane(AnyLane):
+cdef class MqttLane(Lane):
     """The packets of one connection. Their sizes include the fixed header, as a Maximum Packet Size does (3.1.2.11.4)."""
 
     def __cinit__(self):

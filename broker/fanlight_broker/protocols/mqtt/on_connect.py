@@ -10,14 +10,14 @@ from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
-from fanlight_broker.core.will import Will as CoreWill
+from fanlight_broker.core.will import Will
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.error_codes import REASON_STRING_MAX
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.fields import fields_of
 from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
-from fanlight_broker.protocols.mqtt.options import Options
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, Will
+from fanlight_broker.protocols.mqtt.options import MqttOptions
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -30,20 +30,22 @@ RECEIVE_MAXIMUM: Final = 65_535  # where none is given (3.1.2.11.3)
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedConnect:
     """A CONNECT that is in order, the user not yet known."""
 
     packet: Connect
     client_id: str
     assigned: bool
     keep_alive: int  # seconds, as it is in force; 0: none
-    will: CoreWill | None
+    will: Will | None
 
     @property
     def properties(self) -> Properties:
         return self.packet.properties
 
-    def wanted(self, identity: Identity, transport: Transport, options: Options, aliases: Pot) -> session.Connect:
+    def wanted(
+        self, identity: Identity, transport: Transport, options: MqttOptions, aliases: Pot
+    ) -> session.ConnectRequest:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -51,7 +53,7 @@ class Accepted:
         else:
             seconds = properties.session_expiry_interval or 0
             expiry = seconds_of(seconds)
-        return session.Connect(
+        return session.ConnectRequest(
             client_id=self.client_id, format=self.format(options, aliases),
             protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1",
             address=transport.address, port=transport.port,
@@ -61,14 +63,14 @@ class Accepted:
             will=self.will,
         )
 
-    def format(self, options: Options, aliases: Pot) -> PublishFormat:
+    def format(self, options: MqttOptions, aliases: Pot) -> PublishFormat:
         """Its own one for a client that takes Topic Aliases."""
         taken = min(self.properties.topic_alias_maximum or 0, options.topic_alias_max)
         if taken:
             return AliasFormat(taken, self.properties.maximum_packet_size, aliases)
         return FORMATS[self.packet.protocol_version]
 
-    def connack(self, present: bool, expiry: float, limits: Limits, options: Options, inbox: str) -> ConnAck:
+    def connack(self, present: bool, expiry: float, limits: Limits, options: MqttOptions, inbox: str) -> ConnAck:
         """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's response topics."""
         packet = self.packet
         if packet.protocol_version is V3:
@@ -102,7 +104,7 @@ def _told(asked: int | None, expiry: float) -> int | None:
     return given if given != (asked or 0) else None
 
 
-def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
+def accept(packet: Connect, options: MqttOptions, limits: Limits) -> AcceptedConnect:
     """Raises ProtocolError with the reason for the CONNACK."""
     client_id = packet.client_id
     if len(client_id.encode()) > limits.name_bytes_max:
@@ -125,10 +127,10 @@ def accept(packet: Connect, options: Options, limits: Limits) -> Accepted:
             check_text(packet.will.payload, "CONNECT: the Will Payload")
         check_will(packet.will, packet.protocol_version, options, limits)
         will = _will(packet.will, FORMATS[packet.protocol_version])
-    return Accepted(packet, client_id, not packet.client_id, keep_alive, will)
+    return AcceptedConnect(packet, client_id, not packet.client_id, keep_alive, will)
 
 
-def check_will(will: Will, version: Version, options: Options, limits: Limits) -> None:
+def check_will(will: WillFields, version: Version, options: MqttOptions, limits: Limits) -> None:
     """Could the will be published, as far as that is known now? Raises ProtocolError, InvalidTopic."""
     topic = will.topic.encode()
     try:
@@ -148,7 +150,7 @@ def check_will(will: Will, version: Version, options: Options, limits: Limits) -
         )
 
 
-def _will(will: Will, format: Format) -> CoreWill:
+def _will(will: WillFields, format: Format) -> Will:
     topic = will.topic.encode()
     properties = will.properties
     fields, expiry_hole = fields_of(properties)
@@ -157,7 +159,7 @@ def _will(will: Will, format: Format) -> CoreWill:
         expiry_hole=expiry_hole,
     )
     lifetime = properties.message_expiry_interval
-    return CoreWill(message, None if lifetime is None else float(lifetime), float(properties.will_delay_interval or 0))
+    return Will(message, None if lifetime is None else float(lifetime), float(properties.will_delay_interval or 0))
 
 
 def check_text(payload: bytes, what: str) -> None:
@@ -170,7 +172,7 @@ def check_text(payload: bytes, what: str) -> None:
         ) from None
 
 
-def refusal(reason: ReasonCode, text: str, version: Version, options: Options) -> ConnAck:
+def refusal(reason: ReasonCode, text: str, version: Version, options: MqttOptions) -> ConnAck:
     """A CONNACK that says no. A client is told where to go instead, if the broker knows (4.11)."""
     if version is V3:
         return ConnAck(False, reason)

@@ -37,7 +37,7 @@ class AuthenticationMethod(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MqttOptions:
     keep_alive_max: int = 0  # seconds; told to clients that want more, or none, as Server Keep Alive; 0: their choice
     maximum_qos: int = 2  # of what clients publish and are granted
     topic_alias_max: int = 64  # topics that each side may give a number to, on one connection

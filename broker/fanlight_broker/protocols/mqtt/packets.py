@@ -14,7 +14,7 @@ from fanlight_broker.protocols.mqtt.version import Version
 
 
 @dataclass(frozen=True, slots=True)
-class Will:
+class WillFields:
     """The message a CONNECT leaves behind, to be published when its connection ends (3.1.2.5)."""
 
     topic: str
@@ -31,7 +31,7 @@ class Connect:
     protocol_version: Version
     clean_start: bool = True  # Clean Session in 3.1.1
     keep_alive: int = 0  # seconds; 0: none
-    will: Will | None = None
+    will: WillFields | None = None
     user_name: str | None = None
     password: bytes | None = field(default=None, repr=False)
     properties: Properties = NONE

@@ -6,8 +6,8 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.session import Session
 from fanlight_broker.core.subscriber import Subscriber
-from fanlight_broker.protocols.mqtt.lane import Lane
-from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.lane import MqttLane
+from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import Packet
 from fanlight_broker.protocols.mqtt.version import Version
 
@@ -16,9 +16,9 @@ class Peer(Protocol):
     """The client at the other end, once it is connected."""
 
     broker: Broker
-    lane: Lane
+    lane: MqttLane
     version: Version | None
-    options: Options
+    options: MqttOptions
     counts: Counts
 
     @property

@@ -16,7 +16,7 @@ from fanlight_broker.protocols.mqtt.fixed_header import PacketType
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
 
-class Place(Enum):
+class PropertyPlace(Enum):
     """Where properties stand: in a packet that has any, or with the Will Message in a CONNECT (3.1.3.2)."""
 
     CONNECT = PacketType.CONNECT
@@ -98,8 +98,8 @@ class Property(NamedTuple):
     identifier: int
     name: str  # of the attribute in Properties
     type: DataType
-    places: frozenset[Place]
-    repeatable: frozenset[Place] = frozenset()  # where it may come more than once: its attribute is a tuple
+    places: frozenset[PropertyPlace]
+    repeatable: frozenset[PropertyPlace] = frozenset()  # where it may come more than once: its attribute is a tuple
     least: int = 0
     most: int | None = None
     reason_code: ReasonCode = ReasonCode.PROTOCOL_ERROR  # of a value outside least..most
@@ -117,7 +117,7 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-P = Place
+P = PropertyPlace
 _MESSAGE: Final = frozenset({P.PUBLISH, P.WILL})
 _SIDES: Final = frozenset({P.CONNECT, P.CONNACK})
 _CONNACK: Final = frozenset({P.CONNACK})
@@ -150,7 +150,7 @@ PROPERTIES: Final = (
              reason_code=ReasonCode.TOPIC_ALIAS_INVALID),
     Property(0x24, "maximum_qos", BYTE, _CONNACK, most=1),
     Property(0x25, "retain_available", FLAG, _CONNACK),
-    Property(0x26, "user_properties", PAIR, frozenset(Place), frozenset(Place)),
+    Property(0x26, "user_properties", PAIR, frozenset(PropertyPlace), frozenset(PropertyPlace)),
     Property(0x27, "maximum_packet_size", FOUR_BYTES, _SIDES, least=1),
     Property(0x28, "wildcard_subscription_available", FLAG, _CONNACK),
     Property(0x29, "subscription_identifiers_available", FLAG, _CONNACK),
@@ -158,14 +158,14 @@ PROPERTIES: Final = (
 )  # fmt: skip
 
 # The table by place and identifier: what a decoder asks.
-LEGAL: Final[dict[Place, dict[int, Property]]] = {
-    place: {row.identifier: row for row in PROPERTIES if place in row.places} for place in Place
+LEGAL: Final[dict[PropertyPlace, dict[int, Property]]] = {
+    place: {row.identifier: row for row in PROPERTIES if place in row.places} for place in PropertyPlace
 }
 _BY_IDENTIFIER: Final = {row.identifier: row for row in PROPERTIES}
 _LISTS: Final = frozenset({"subscription_identifiers", "user_properties"})
 
 
-def decode_properties(reader: Reader, place: Place) -> Properties:
+def decode_properties(reader: Reader, place: PropertyPlace) -> Properties:
     """The Property Length and the properties behind it. Raises MalformedPacket, ProtocolError."""
     length = reader.variable_byte_integer("Property Length")
     if not length:
@@ -199,7 +199,7 @@ def decode_properties(reader: Reader, place: Place) -> Properties:
     return Properties(**found)
 
 
-def _illegal(identifier: int, place: Place, packet: str) -> str:
+def _illegal(identifier: int, place: PropertyPlace, packet: str) -> str:
     row = _BY_IDENTIFIER.get(identifier)
     what = f"{identifier:#04x}" + (f" ({words(row.name)})" if row else ", which is none")
     return f"{packet}: property {what}; legal {'in a Will' if place is P.WILL else 'here'}: " + ", ".join(
@@ -207,7 +207,7 @@ def _illegal(identifier: int, place: Place, packet: str) -> str:
     )
 
 
-def encode_properties(properties: Properties, place: Place) -> bytes:
+def encode_properties(properties: Properties, place: PropertyPlace) -> bytes:
     """The Property Length and the properties, in the order of the table. Raises Unencodable."""
     if properties is NONE:
         return b"\0"

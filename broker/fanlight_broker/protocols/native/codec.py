@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgpack  # type: ignore[import-untyped]
 
-from fanlight_broker.core.errors import ProtocolError
+from fanlight_broker.core.errors import ProtocolViolation
 
 LENGTH: Final = struct.Struct(">I")
 PACKER: Final = msgpack.Packer(use_bin_type=True)  # kept: to make one takes longer than a frame does
@@ -21,7 +21,7 @@ def encode(*fields: Any) -> bytes:
 
 
 def decode(body: bytes) -> list[Any]:
-    """Type and fields of a frame's body. Raises ProtocolError.
+    """Type and fields of a frame's body. Raises ProtocolViolation.
 
     The one thing that the lane lets pass and this does not: map keys that are no text. They are refused wherever they
     stand, in fields to be ignored too: integers could be chosen so that they collide, and arrays cannot be keys at all.
@@ -29,5 +29,5 @@ def decode(body: bytes) -> list[Any]:
     try:
         fields: list[Any] = msgpack.unpackb(body, raw=False, use_list=True, strict_map_key=True)
     except ValueError as error:
-        raise ProtocolError(f"a frame that cannot be decoded: {error}; the keys of maps must be str") from error
+        raise ProtocolViolation(f"a frame that cannot be decoded: {error}; the keys of maps must be str") from error
     return fields

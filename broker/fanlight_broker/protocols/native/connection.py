@@ -12,32 +12,32 @@ from fanlight_broker import __version__
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
-from fanlight_broker.core.connection import ProtocolConnection, State
+from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
-from fanlight_broker.core.subscription import PLAIN, Options, Subscription
+from fanlight_broker.core.subscription import PLAIN, Subscription, SubscriptionOptions
 from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of
 from fanlight_broker.protocols.native import frames, lane
 from fanlight_broker.protocols.native.codec import LENGTH, decode
 from fanlight_broker.protocols.native.error_codes import CODES
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.protocols.native.frames import (
-    Credit,
-    Goodbye,
-    Hello,
+    CreditFrame,
+    GoodbyeFrame,
+    HelloFrame,
     Incoming,
-    Ping,
-    Pong,
-    Replay,
-    Subscribe,
-    Unsubscribe,
+    PingFrame,
+    PongFrame,
+    ReplayFrame,
+    SubscribeFrame,
+    UnsubscribeFrame,
 )
 from fanlight_broker.protocols.native.plain_request import plain_request
 from fanlight_broker.protocols.native.refusals import Refusals
-from fanlight_broker.protocols.native.replays import Replays
+from fanlight_broker.protocols.native.replays import ConnectionReplays
 from fanlight_broker.protocols.native.state import LEGAL
 from fanlight_broker.wire.fanout import UNLIMITED
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
@@ -53,21 +53,21 @@ class NativeConnection(ProtocolConnection):
 
     protocol: Final = "native"
     log = structlog.stdlib.get_logger("native")
-    lane: lane.Lane
+    lane: lane.NativeLane
 
     def __init__(self, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> None:
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
         # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
         inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
         inbox.stranger(inbox.read_max)
-        super().__init__(broker, transport, now, lane.Lane(
+        super().__init__(broker, transport, now, lane.NativeLane(
             inbox, outbox, broker.routes, broker.ledger,
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         ))
-        self.replays = Replays(broker, outbox)
+        self.replays = ConnectionReplays(broker, outbox)
         self.refusals = Refusals()
         self.pinged_at: float | None = None  # by us; an answer is heard later
-        self._hello: Hello | None = None
+        self._hello: HelloFrame | None = None
         self._pings = 0
         self._told_held = False
 
@@ -105,7 +105,7 @@ class NativeConnection(ProtocolConnection):
         return True
 
     def _give_receipt(self, request: int, outcome: Accepted | Repeated) -> None:
-        if self.state is State.CONNECTED:
+        if self.state is ConnectionState.CONNECTED:
             repeated = isinstance(outcome, Repeated)
             routed = outcome.routed if isinstance(outcome, Accepted) else 0
             self.outbox.write(frames.receipt(request, routed, repeated=repeated))
@@ -115,7 +115,7 @@ class NativeConnection(ProtocolConnection):
         if event == TOO_LARGE:
             setting = "frame_bytes_max" if self.client else "handshake_frame_bytes_max"
             raise errors.FrameTooLarge(self.lane.frame_size, self.lane.frame_max, setting)
-        self.fail(errors.ProtocolError(self.lane.fault), self.lane.fault_request)
+        self.fail(errors.ProtocolViolation(self.lane.fault), self.lane.fault_request)
 
     @property
     def refused(self) -> int:
@@ -154,7 +154,8 @@ class NativeConnection(ProtocolConnection):
 
     def held(self, held: bool, seconds: float) -> None:
         # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
-        if self.state is State.CONNECTED and (self._told_held if not held else self.outbox.size < NOTICE_ROOM):
+        wanted = self.outbox.size < NOTICE_ROOM if held else self._told_held
+        if self.state is ConnectionState.CONNECTED and wanted:
             self._told_held = held
             self.outbox.write(frames.held(held, seconds))
 
@@ -163,7 +164,7 @@ class NativeConnection(ProtocolConnection):
     def _handle(self, body: bytes, now: float) -> None:
         if self.broker.ledger.ended:
             self.broker.finish()  # so that ENDED comes before the answers to what was sent later
-        if self.state is State.CONNECTED:
+        if self.state is ConnectionState.CONNECTED:
             plain = plain_request(body)
             if plain is not None:
                 self._act_plainly(*plain)
@@ -172,13 +173,13 @@ class NativeConnection(ProtocolConnection):
         request = request_of(values)
         try:
             if values[0] == frames.Type.PUBLISH:
-                raise errors.ProtocolError("PUBLISH before the handshake is done; send HELLO first")
+                raise errors.ProtocolViolation("PUBLISH before the handshake is done; send HELLO first")
             if values[0] == frames.Type.REPLAY and self.broker.replay_source is None:
                 request = None  # as for any type that is not known
                 raise errors.Unsupported("this broker keeps no archive, so there is nothing to replay", type=values[0])
             frame = frames.parse(values)
             if type(frame) not in LEGAL[self.state]:
-                raise errors.ProtocolError(f"{type(frame).__name__.upper()} is not allowed now")
+                raise errors.ProtocolViolation(f"{frames.Type(values[0]).name} is not allowed now")
             self._act(frame, now)
         except errors.FanlightError as error:
             self._answer(request, error)
@@ -202,24 +203,24 @@ class NativeConnection(ProtocolConnection):
 
     def _act(self, frame: Incoming, now: float) -> None:
         match frame:
-            case Hello():
+            case HelloFrame():
                 self._on_hello(frame)
-            case Subscribe():
+            case SubscribeFrame():
                 self._on_subscribe(frame)
-            case Replay():
+            case ReplayFrame():
                 self.replays.begin(self.client, frame)
-            case Unsubscribe():
+            case UnsubscribeFrame():
                 self._on_unsubscribe(frame)
-            case Credit():
+            case CreditFrame():
                 self._on_credit(frame)
-            case Ping():
+            case PingFrame():
                 self.outbox.write(frames.pong(frame.token))
-            case Pong():
+            case PongFrame():
                 pass  # `receive` has noted that the peer is alive
-            case Goodbye():
+            case GoodbyeFrame():
                 self.leave(f"the client said goodbye: {frames.shown(frame.reason)}")
 
-    def _on_hello(self, hello: Hello) -> None:
+    def _on_hello(self, hello: HelloFrame) -> None:
         if hello.version < frames.VERSION:
             raise errors.UnsupportedVersion(
                 f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
@@ -239,7 +240,7 @@ class NativeConnection(ProtocolConnection):
             agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
             format=FORMAT,
         )
-        self.state = State.CONNECTED
+        self.state = ConnectionState.CONNECTED
         self._hello = None  # a password is kept no longer than needed
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
@@ -269,14 +270,14 @@ class NativeConnection(ProtocolConnection):
             )
         )
 
-    def _on_subscribe(self, frame: Subscribe) -> None:
+    def _on_subscribe(self, frame: SubscribeFrame) -> None:
         assert self.client is not None
         self.replays.check_number(frame.subscription)
         if frame.after == 0:
-            raise errors.ProtocolError("SUBSCRIBE option after must be 1 or more; leave it out for no end")
+            raise errors.ProtocolViolation("SUBSCRIBE option after must be 1 or more; leave it out for no end")
         self.broker.subscribing.subscribe(
             self.client, frame.subscription, frame.filter, syntax_of(frame.syntax),
-            Options(
+            SubscriptionOptions(
                 group=frame.group,
                 no_echo=frame.no_echo,
                 credit=UNLIMITED if frame.credit is None else frame.credit,
@@ -287,7 +288,7 @@ class NativeConnection(ProtocolConnection):
         if frame.request is not None:
             self.outbox.write(frames.ok(frame.request))
 
-    def _on_unsubscribe(self, frame: Unsubscribe) -> None:
+    def _on_unsubscribe(self, frame: UnsubscribeFrame) -> None:
         if frame.subscription in self.replays:
             self.replays.end(frame.request, frame.subscription, frame.after)
         elif frame.after:
@@ -308,7 +309,7 @@ class NativeConnection(ProtocolConnection):
             self.outbox.write(frames.ok(request, result))
         self.outbox.evicted.pop(number, None)
 
-    def _on_credit(self, frame: Credit) -> None:
+    def _on_credit(self, frame: CreditFrame) -> None:
         assert self.client is not None
         if frame.subscription in self.replays:
             raise errors.NoSuchSubscription(frame.subscription)  # not yet
@@ -333,7 +334,7 @@ class NativeConnection(ProtocolConnection):
 
     def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
         """Tell the peer what was wrong and close."""
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return
         code = CODES[type(error)]
         self.note_failure(code.name, error.text)

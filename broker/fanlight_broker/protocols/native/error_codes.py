@@ -11,7 +11,7 @@ class Code(NamedTuple):
 
 
 CODES: Final[dict[type[errors.FanlightError], Code]] = {
-    errors.ProtocolError: Code("protocol_error", closes=True),
+    errors.ProtocolViolation: Code("protocol_error", closes=True),
     errors.FrameTooLarge: Code("frame_too_large", closes=True),
     errors.UnsupportedVersion: Code("unsupported_version", closes=True),
     errors.AuthenticationFailed: Code("authentication_failed", closes=True),

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgpack  # type: ignore[import-untyped]
 
-from fanlight_broker.core.errors import ProtocolError, Unsupported
+from fanlight_broker.core.errors import ProtocolViolation, Unsupported
 from fanlight_broker.core.limits import SlowPolicy
 from fanlight_broker.protocols.native.codec import LENGTH, encode
 from fanlight_broker.wire.message import Message
@@ -54,7 +54,7 @@ RESERVED_OPTIONS: Final = frozenset({"consumer", "durable", "ack", "ack_wait", "
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class HelloFrame:
     version: int
     client: str | None = None
     user: str | None = None
@@ -64,7 +64,7 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class SubscribeFrame:
     request: int | None
     subscription: int
     filter: bytes
@@ -77,7 +77,7 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayFrame:
     request: int | None
     subscription: int
     filter: bytes
@@ -90,34 +90,36 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class UnsubscribeFrame:
     request: int | None
     subscription: int
     after: int
 
 
 @dataclass(frozen=True, slots=True)
-class Credit:
+class CreditFrame:
     subscription: int
     messages: int
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
+class PingFrame:
     token: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Pong:
+class PongFrame:
     token: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye:
+class GoodbyeFrame:
     reason: str
 
 
-Incoming = Hello | Subscribe | Replay | Unsubscribe | Credit | Ping | Pong | Goodbye
+Incoming = (
+    HelloFrame | SubscribeFrame | ReplayFrame | UnsubscribeFrame | CreditFrame | PingFrame | PongFrame | GoodbyeFrame
+)
 
 
 class Fields:
@@ -134,7 +136,7 @@ class Fields:
     def number(self, position: int, what: str, most: int = U32_MAX) -> int:
         value = self.number_or_none(position, what, most)
         if value is None:
-            raise ProtocolError(f"{self.name} without {what}")
+            raise ProtocolViolation(f"{self.name} without {what}")
         return value
 
     def number_or_none(self, position: int, what: str, most: int = U32_MAX) -> int | None:
@@ -146,18 +148,18 @@ class Fields:
             return value.encode()
         if isinstance(value, bytes):
             return value
-        raise ProtocolError(f"{self.name} {what} must be a str, or a bin if it is not UTF-8; got {shown(value)}")
+        raise ProtocolViolation(f"{self.name} {what} must be a str, or a bin if it is not UTF-8; got {shown(value)}")
 
-    def options(self, position: int) -> "Options":
+    def options(self, position: int) -> "OptionMap":
         value = self.at(position)
         if value is None:
-            return Options(self.name, {})
+            return OptionMap(self.name, {})
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise ProtocolError(f"{self.name} options must be a map with str keys; got {shown(value)}")
-        return Options(self.name, value)
+            raise ProtocolViolation(f"{self.name} options must be a map with str keys; got {shown(value)}")
+        return OptionMap(self.name, value)
 
 
-class Options:
+class OptionMap:
     """An option map: keys that are not asked for are ignored."""
 
     def __init__(self, name: str, values: Mapping[str, Any]) -> None:
@@ -173,15 +175,15 @@ class Options:
     def flag(self, key: str) -> bool:
         value = self._values.get(key)
         if value is not None and not isinstance(value, bool):
-            raise ProtocolError(f"{self.name} option {key} must be a boolean; got {shown(value)}")
+            raise ProtocolViolation(f"{self.name} option {key} must be a boolean; got {shown(value)}")
         return bool(value)
 
     def text(self, key: str, most: int | None = None) -> str | None:
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
-            raise ProtocolError(f"{self.name} option {key} must be a str; got {shown(value)}")
+            raise ProtocolViolation(f"{self.name} option {key} must be a str; got {shown(value)}")
         if value is not None and most is not None and len(value.encode()) > most:
-            raise ProtocolError(f"{self.name} option {key} is {len(value.encode())} bytes; at most {most}")
+            raise ProtocolViolation(f"{self.name} option {key} is {len(value.encode())} bytes; at most {most}")
         return value
 
 
@@ -189,7 +191,7 @@ def check_number(what: str, value: Any, most: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ProtocolError(f"{what} must be an integer from 0 to {most}; got {shown(value)}")
+        raise ProtocolViolation(f"{what} must be an integer from 0 to {most}; got {shown(value)}")
     return value
 
 
@@ -200,23 +202,23 @@ def shown(value: Any) -> str:
 
 
 def parse(values: Sequence[Any]) -> Incoming:
-    """A client's frame other than PUBLISH. Raises ProtocolError, or Unsupported for an unknown type or option."""
+    """A client's frame other than PUBLISH. Raises ProtocolViolation, or Unsupported for an unknown type or option."""
     kind = values[0]
     parser = PARSERS.get(kind)
     if kind in BROKERS_OWN:
-        raise ProtocolError(f"{Type(kind).name} is sent by brokers only")
+        raise ProtocolViolation(f"{Type(kind).name} is sent by brokers only")
     if parser is None:
         known = ", ".join(f"{known} ({Type(known).name})" for known in PARSERS)
         raise Unsupported(f"frame type {kind}; this broker takes 3 (PUBLISH), {known}", type=kind)
     return parser(Fields(Type(kind).name, values))
 
 
-def parse_hello(fields: Fields) -> Hello:
+def parse_hello(fields: Fields) -> HelloFrame:
     options = fields.options(1)
     policy = options.text("slow_policy")
     if policy is not None and policy not in set(SlowPolicy):
-        raise ProtocolError(f"HELLO slow_policy {shown(policy)}; it is one of {', '.join(SlowPolicy)}")
-    return Hello(
+        raise ProtocolViolation(f"HELLO slow_policy {shown(policy)}; it is one of {', '.join(SlowPolicy)}")
+    return HelloFrame(
         version=fields.number(0, "version"),
         client=options.text("client", NAME_BYTES_MAX),
         user=options.text("user"),
@@ -226,15 +228,15 @@ def parse_hello(fields: Fields) -> Hello:
     )
 
 
-def parse_subscribe(fields: Fields) -> Subscribe:
+def parse_subscribe(fields: Fields) -> SubscribeFrame:
     options = fields.options(3)
     for key in RESERVED_OPTIONS:
         if key in options:
             raise Unsupported(f"SUBSCRIBE option {key}: acknowledged delivery comes in a later version", option=key)
     group = options.text("group", GROUP_BYTES_MAX)
     if group == "":
-        raise ProtocolError("SUBSCRIBE option group must not be empty; leave it out for no group")
-    return Subscribe(
+        raise ProtocolViolation("SUBSCRIBE option group must not be empty; leave it out for no group")
+    return SubscribeFrame(
         request=fields.number_or_none(0, "request"),
         subscription=fields.number(1, "subscription"),
         filter=fields.topic(2, "filter"),
@@ -247,12 +249,12 @@ def parse_subscribe(fields: Fields) -> Subscribe:
     )
 
 
-def parse_replay(fields: Fields) -> Replay:
+def parse_replay(fields: Fields) -> ReplayFrame:
     options = fields.options(3)
     offset, since = options.number("offset", U64_MAX), options.number("since", U64_MAX)
     if offset is not None and since is not None:
-        raise ProtocolError("REPLAY options offset and since: give one of them, or neither")
-    return Replay(
+        raise ProtocolViolation("REPLAY options offset and since: give one of them, or neither")
+    return ReplayFrame(
         request=fields.number_or_none(0, "request"),
         subscription=fields.number(1, "subscription"),
         filter=fields.topic(2, "filter"),
@@ -265,23 +267,23 @@ def parse_replay(fields: Fields) -> Replay:
     )
 
 
-def parse_unsubscribe(fields: Fields) -> Unsubscribe:
-    return Unsubscribe(
+def parse_unsubscribe(fields: Fields) -> UnsubscribeFrame:
+    return UnsubscribeFrame(
         request=fields.number_or_none(0, "request"),
         subscription=fields.number(1, "subscription"),
         after=fields.number_or_none(2, "after", U64_MAX) or 0,
     )
 
 
-def parse_credit(fields: Fields) -> Credit:
-    return Credit(fields.number(0, "subscription"), fields.number(1, "messages"))
+def parse_credit(fields: Fields) -> CreditFrame:
+    return CreditFrame(fields.number(0, "subscription"), fields.number(1, "messages"))
 
 
-def parse_goodbye(fields: Fields) -> Goodbye:
+def parse_goodbye(fields: Fields) -> GoodbyeFrame:
     reason = fields.at(0)
     if not isinstance(reason, str):
-        raise ProtocolError(f"GOODBYE reason must be a str; got {shown(reason)}")
-    return Goodbye(reason)
+        raise ProtocolViolation(f"GOODBYE reason must be a str; got {shown(reason)}")
+    return GoodbyeFrame(reason)
 
 
 PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
@@ -290,8 +292,8 @@ PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.REPLAY: parse_replay,
     Type.UNSUBSCRIBE: parse_unsubscribe,
     Type.CREDIT: parse_credit,
-    Type.PING: lambda fields: Ping(fields.number_or_none(0, "token")),
-    Type.PONG: lambda fields: Pong(fields.number_or_none(0, "token")),
+    Type.PING: lambda fields: PingFrame(fields.number_or_none(0, "token")),
+    Type.PONG: lambda fields: PongFrame(fields.number_or_none(0, "token")),
     Type.GOODBYE: parse_goodbye,
 }
 BROKERS_OWN: Final = frozenset(Type) - frozenset(PARSERS) - {Type.PUBLISH}

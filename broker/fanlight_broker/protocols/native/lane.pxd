@@ -13,7 +13,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.lane cimport Lane as AnyLane
+from fanlight_broker.wire.lane cimport Lane
 from fanlight_broker.wire.msgpack cimport Cursor, Fault
 
 cdef struct Publish:
@@ -36,7 +36,7 @@ cdef struct Publish:
     uint32_t at                     # the field that is being looked at: the one at fault, if one is
 
 @cython.final
-cdef class Lane(AnyLane):
+cdef class NativeLane(Lane):
     cdef:
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
         Publish publish

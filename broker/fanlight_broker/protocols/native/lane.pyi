@@ -1,6 +1,6 @@
-from fanlight_broker.wire.lane import Lane as AnyLane
+from fanlight_broker.wire.lane import Lane
 
-class Lane(AnyLane):
+class NativeLane(Lane):
     fault_request: int | None
     @property
     def reply(self) -> bytes | None: ...

@@ -13,7 +13,7 @@ from fanlight_broker.wire cimport msgpack
 from fanlight_broker.wire.fanout cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
-    BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane as AnyLane,
+    BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
 )
 from fanlight_broker.wire.message cimport Message, borrowed
 from fanlight_broker.wire.msgpack cimport (
@@ -60,7 +60,7 @@ PUBLISH_FAULTS = {
 }
 
 
-cdef class Lane(AnyLane):
+cdef class NativeLane(Lane):
     """The frames of one connection. A frame is as large as its body, without the 4 bytes of its length."""
 
     def __cinit__(self):

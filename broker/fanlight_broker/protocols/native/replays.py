@@ -7,7 +7,7 @@ from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.content import Content
-from fanlight_broker.core.replay import Part, Replay, Wanted
+from fanlight_broker.core.replay import Replay, ReplayPart, Wanted
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.protocols.native import convert, frames
 from fanlight_broker.protocols.native.error_codes import CODES
@@ -15,8 +15,8 @@ from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.outbox import Outbox
 
 
-class Replays:
-    """`core.replay.Listener`."""
+class ConnectionReplays:
+    """`core.replay.ReplayObserver`."""
 
     def __init__(self, broker: Broker, outbox: Outbox) -> None:
         self.failed = 0  # of those that were asked for
@@ -32,7 +32,7 @@ class Replays:
         if number in self._running:
             raise errors.SubscriptionInUse(number)
 
-    def begin(self, client: Client | None, frame: frames.Replay) -> None:
+    def begin(self, client: Client | None, frame: frames.ReplayFrame) -> None:
         """REPLAY. It is answered when the first of it is there. Raises the errors of SUBSCRIBE."""
         broker, number = self._broker, frame.subscription
         assert client is not None
@@ -79,15 +79,15 @@ class Replays:
             replay.cancel()
         self._running.clear()
 
-    # -- core.replay.Listener ---------------------------------------------------------------------------------------
+    # -- core.replay.ReplayObserver ---------------------------------------------------------------------------------
 
-    def replay_begun(self, replay: Replay, part: Part) -> None:
+    def replay_begun(self, replay: Replay, part: ReplayPart) -> None:
         _, request = self._running[replay.number]
         if request is not None:
             kept = part.kept._asdict() if part.kept is not None else {}
             self._outbox.write(frames.ok(request, {"epoch": part.epoch, **kept}))
 
-    def replay_ended(self, replay: Replay, part: Part) -> None:
+    def replay_ended(self, replay: Replay, part: ReplayPart) -> None:
         outbox = self._outbox
         del self._running[replay.number]
         outbox.write(frames.replay_end(replay.number, part.offset, part.epoch))

@@ -2,24 +2,26 @@
 
 from typing import Final
 
-from fanlight_broker.core.connection import State
+from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.protocols.native.frames import (
-    Credit,
-    Goodbye,
-    Hello,
+    CreditFrame,
+    GoodbyeFrame,
+    HelloFrame,
     Incoming,
-    Ping,
-    Pong,
-    Replay,
-    Subscribe,
-    Unsubscribe,
+    PingFrame,
+    PongFrame,
+    ReplayFrame,
+    SubscribeFrame,
+    UnsubscribeFrame,
 )
 
 # PUBLISH, which does not become a value, is legal in CONNECTED alone.
-LEGAL: Final[dict[State, frozenset[type[Incoming]]]] = {
-    State.AWAITING: frozenset({Hello, Goodbye}),
-    State.VERIFYING: frozenset(),
-    State.AUTHENTICATING: frozenset(),  # never: there is no exchange
-    State.CONNECTED: frozenset({Subscribe, Replay, Unsubscribe, Credit, Ping, Pong, Goodbye}),
-    State.CLOSED: frozenset(),
+LEGAL: Final[dict[ConnectionState, frozenset[type[Incoming]]]] = {
+    ConnectionState.AWAITING: frozenset({HelloFrame, GoodbyeFrame}),
+    ConnectionState.VERIFYING: frozenset(),
+    ConnectionState.AUTHENTICATING: frozenset(),  # never: there is no exchange
+    ConnectionState.CONNECTED: frozenset({
+        SubscribeFrame, ReplayFrame, UnsubscribeFrame, CreditFrame, PingFrame, PongFrame, GoodbyeFrame
+    }),
+    ConnectionState.CLOSED: frozenset(),
 }

@@ -24,7 +24,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
-    Will,
+    WillFields,
 )
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
@@ -56,14 +56,14 @@ CORPUS = (
     # 3.1.1, 3.1.2.11 (figure 3.6): user name, password, a will of QoS 1, clean session, keep alive 10
     entry("CONNECT of figure 3.6", V3,
           "10 1e 0004'MQTT' 04 ce 000a 0003'cid' 0001'w' 0002'by' 0001'u' 0003'pwd'",
-          Connect("cid", V3, True, 10, Will("w", b"by", 1), "u", b"pwd")),
+          Connect("cid", V3, True, 10, WillFields("w", b"by", 1), "u", b"pwd")),
     entry("CONNECT, the least", V3, "10 0c 0004'MQTT' 04 00 0000 0000", Connect("", V3, clean_start=False)),
     entry("CONNECT, a retained will of QoS 2 and no payload", V3, "10 11 0004'MQTT' 04 34 0000 0000 0001'w' 0000",
-          Connect("", V3, clean_start=False, will=Will("w", b"", 2, True))),
+          Connect("", V3, clean_start=False, will=WillFields("w", b"", 2, True))),
     # 5.0, 3.1.2.12 (figure 3-6): as in 3.1.1, and a Session Expiry Interval of 10
     entry("CONNECT of figure 3-6", V5,
           "10 25 0004'MQTT' 05 ce 000a 05 11 0000000a 0003'cid' 00 0001'w' 0002'by' 0001'u' 0003'pwd'",
-          Connect("cid", V5, True, 10, Will("w", b"by", 1), "u", b"pwd", Properties(session_expiry_interval=10))),
+          Connect("cid", V5, True, 10, WillFields("w", b"by", 1), "u", b"pwd", Properties(session_expiry_interval=10))),
     entry("CONNECT, a password without a user name", V5, "10 10 0004'MQTT' 05 42 0000 00 0000 0001'p'",
           Connect("", V5, password=b"p")),
     entry("CONNECT with all properties", V5,
@@ -73,7 +73,7 @@ CORPUS = (
           " 28 01 01 02 00000e10 03 000a'text/plain' 08 0001'r' 09 0001 07 18 0000003c 26 0001'x' 0001'y'"
           " 0001'w' 0000",
           Connect("c", V5, True, 0xFFFF,
-                  Will("w", b"", 1, True,
+                  WillFields("w", b"", 1, True,
                        Properties(payload_format_indicator=1, message_expiry_interval=3600, content_type="text/plain",
                                   response_topic="r", correlation_data=b"\7", will_delay_interval=60,
                                   user_properties=(("x", "y"),))),

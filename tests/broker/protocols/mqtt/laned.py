@@ -35,7 +35,7 @@ class Client:
         self.window = Window(self.outbox, Queue(self.ledger, 1_000, 1 << 20))
         self.window.attach(self.outbox, receive_max)
         self.window.resume(0.0)
-        self.lane = lane.Lane(
+        self.lane = lane.MqttLane(
             self.inbox, self.outbox, self.routes, self.ledger, frame_max=packet_max, control_max=control_max
         )
         self.version = version

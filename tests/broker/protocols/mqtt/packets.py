@@ -22,9 +22,9 @@ from fanlight_broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
-    Will,
+    WillFields,
 )
-from fanlight_broker.protocols.mqtt.properties import NONE, PROPERTIES, Place, Properties
+from fanlight_broker.protocols.mqtt.properties import NONE, PROPERTIES, Properties, PropertyPlace
 from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, REASONS_OF_RETURN_CODES
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -61,15 +61,15 @@ VALUES = {
 }  # fmt: skip
 
 
-def properties(version: Version, place: Place) -> st.SearchStrategy[Properties]:
+def properties(version: Version, place: PropertyPlace) -> st.SearchStrategy[Properties]:
     """Any that are legal in a place; none in 3.1.1."""
     if version is V3:
         return st.just(NONE)
     values = {row.name: VALUES[row.name] for row in PROPERTIES if place in row.places}
-    if place is Place.SUBSCRIBE:
+    if place is PropertyPlace.SUBSCRIBE:
         values["subscription_identifiers"] = st.lists(st.integers(1, 268_435_455), max_size=1).map(tuple)
     found = st.fixed_dictionaries({}, optional=values).map(lambda some: Properties(**some))
-    if place is Place.CONNECT:  # data without a method is an error
+    if place is PropertyPlace.CONNECT:  # data without a method is an error
         return found.filter(lambda one: one.authentication_data is None or one.authentication_method is not None)
     return found
 
@@ -92,7 +92,7 @@ def packets(kind: PacketType, version: Version) -> st.SearchStrategy[Packet]:
     """Any packet of a type."""
     five = version is V5
 
-    def having(place: Place) -> st.SearchStrategy[Properties]:
+    def having(place: PropertyPlace) -> st.SearchStrategy[Properties]:
         return properties(version, place)
 
     def listed(one: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
@@ -100,44 +100,46 @@ def packets(kind: PacketType, version: Version) -> st.SearchStrategy[Packet]:
 
     match kind:
         case PacketType.CONNECT:
-            will = st.builds(Will, names, binary, qos, st.booleans(), having(Place.WILL))
+            will = st.builds(WillFields, names, binary, qos, st.booleans(), having(PropertyPlace.WILL))
             return st.builds(
                 Connect, text, st.just(version), st.booleans(), two_bytes, st.none() | will, st.none() | text,
-                st.none() | binary, having(Place.CONNECT),
+                st.none() | binary, having(PropertyPlace.CONNECT),
             ).filter(lambda one: five or one.password is None or one.user_name is not None)  # fmt: skip
         case PacketType.CONNACK:
             codes = reasons(kind) if five else st.sampled_from(sorted(REASONS_OF_RETURN_CODES.values()))
             return st.one_of(
-                st.builds(ConnAck, st.just(False), codes, having(Place.CONNACK)),
-                st.builds(ConnAck, st.just(True), st.just(R.SUCCESS), having(Place.CONNACK)),
+                st.builds(ConnAck, st.just(False), codes, having(PropertyPlace.CONNACK)),
+                st.builds(ConnAck, st.just(True), st.just(R.SUCCESS), having(PropertyPlace.CONNACK)),
             )
         case PacketType.PUBLISH:
             with_id = st.builds(
                 Publish, names, binary, st.integers(1, 2), st.booleans(), st.booleans(), packet_ids,
-                having(Place.PUBLISH),
+                having(PropertyPlace.PUBLISH),
             )  # fmt: skip
             nothing = st.just(False)
             plain = st.builds(
-                Publish, names, binary, st.just(0), st.booleans(), nothing, st.none(), having(Place.PUBLISH)
+                Publish, names, binary, st.just(0), st.booleans(), nothing, st.none(), having(PropertyPlace.PUBLISH)
             )
             return with_id | plain
         case PacketType.PUBACK | PacketType.PUBREC | PacketType.PUBREL | PacketType.PUBCOMP:
             made = {"PUBACK": PubAck, "PUBREC": PubRec, "PUBREL": PubRel, "PUBCOMP": PubComp}[kind.name]
-            return st.builds(made, packet_ids, reasons(kind) if five else st.just(R.SUCCESS), having(Place(kind)))
+            codes = reasons(kind) if five else st.just(R.SUCCESS)
+            return st.builds(made, packet_ids, codes, having(PropertyPlace(kind)))
         case PacketType.SUBSCRIBE:
-            return st.builds(Subscribe, packet_ids, listed(subscriptions(version)), having(Place.SUBSCRIBE))
+            return st.builds(Subscribe, packet_ids, listed(subscriptions(version)), having(PropertyPlace.SUBSCRIBE))
         case PacketType.SUBACK:
             codes = reasons(kind) if five else st.sampled_from([R(0), R(1), R(2), R.UNSPECIFIED_ERROR])
-            return st.builds(SubAck, packet_ids, listed(codes), having(Place.SUBACK))
+            return st.builds(SubAck, packet_ids, listed(codes), having(PropertyPlace.SUBACK))
         case PacketType.UNSUBSCRIBE:
-            return st.builds(Unsubscribe, packet_ids, listed(filters | shared), having(Place.UNSUBSCRIBE))
+            return st.builds(Unsubscribe, packet_ids, listed(filters | shared), having(PropertyPlace.UNSUBSCRIBE))
         case PacketType.UNSUBACK:
             codes = listed(reasons(kind)) if five else st.just(())
-            return st.builds(UnsubAck, packet_ids, codes, having(Place.UNSUBACK))
+            return st.builds(UnsubAck, packet_ids, codes, having(PropertyPlace.UNSUBACK))
         case PacketType.DISCONNECT:
-            return st.builds(Disconnect, reasons(kind) if five else st.just(R.SUCCESS), having(Place.DISCONNECT))
+            codes = reasons(kind) if five else st.just(R.SUCCESS)
+            return st.builds(Disconnect, codes, having(PropertyPlace.DISCONNECT))
         case PacketType.AUTH:
-            named = having(Place.AUTH).filter(lambda one: one.authentication_method is not None)
+            named = having(PropertyPlace.AUTH).filter(lambda one: one.authentication_method is not None)
             return st.builds(Auth, reasons(kind), named) | st.just(Auth())
         case PacketType.PINGREQ:
             return st.just(PingReq())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.codec import decode, encode
-from fanlight_broker.protocols.mqtt.options import Options
+from fanlight_broker.protocols.mqtt.options import MqttOptions
 from fanlight_broker.protocols.mqtt.packets import Publish
 from fanlight_broker.protocols.mqtt.version import V5
 from fanlight_broker.wire.outbox import POLICIES
@@ -122,7 +122,7 @@ def test_there_are_65535_aliases() -> None:
 @pytest.mark.mqtt("MQTT-3.1.2-27", version=5)
 @pytest.mark.parametrize(("announced", "allowed"), [(None, 64), (0, 64), (3, 0)])
 def test_a_client_that_takes_none_gets_none(announced: int | None, allowed: int) -> None:
-    world = World(options=Options(topic_alias_max=allowed))
+    world = World(options=MqttOptions(topic_alias_max=allowed))
     client = world.connect("c", topic_alias_maximum=announced)
     client.subscribe("#")
     publisher = world.connect("p")

@@ -20,7 +20,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
-    Will,
+    WillFields,
 )  # fmt: skip
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
@@ -135,7 +135,7 @@ def test_a_session_leaves_when_the_broker_closes_however_long_the_peer_takes(ver
     watcher, other, publisher = (world.connect(name, version) for name in ("watcher", "other", "publisher"))
     watcher.subscribe("will")
     expiry = {"session_expiry_interval": 60} if version is V5 else {}
-    peer = world.connect("p", version, clean_start=False, keep_alive=10, will=Will("will", b"gone"), **expiry)
+    peer = world.connect("p", version, clean_start=False, keep_alive=10, will=WillFields("will", b"gone"), **expiry)
     assert peer.subscribe("own", qos=1) == (1,)
     for member in (peer, other):
         assert member.subscribe("$share/g/t", qos=1) == (1,)

@@ -24,7 +24,7 @@ from fanlight_broker.protocols.mqtt.packets import (
     Subscription,
     UnsubAck,
     Unsubscribe,
-    Will,
+    WillFields,
 )
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import CARRIED_BY, ERROR
@@ -146,7 +146,7 @@ UNENCODABLE = [
     pytest.param(Auth(), V3, id="AUTH in 3.1.1"),
     pytest.param(Auth(R.CONTINUE_AUTHENTICATION), V5, id="no authentication method"),
     pytest.param(Connect("c", V5, properties=Properties(authentication_data=b"")), V5, id="data without a method"),
-    pytest.param(Connect("c", V3, will=Will("+", b"")), V3, id="a wildcard in the will topic"),
+    pytest.param(Connect("c", V3, will=WillFields("+", b"")), V3, id="a wildcard in the will topic"),
     pytest.param(Subscribe(1, ()), V5, marks=pytest.mark.mqtt("MQTT-3.8.3-2", version=5)),
     pytest.param(Subscribe(1, (QOS_3,)), V3, id="QoS 3"),
     pytest.param(Subscribe(1, (QOS_3,)), V5, id="QoS 3"),
@@ -157,8 +157,8 @@ UNENCODABLE = [
     pytest.param(Connect("c", V5), V3, id="of another version"),
     pytest.param(Connect("c", V3, password=b"p"), V3, marks=pytest.mark.mqtt("MQTT-3.1.2-22", version=3)),
     pytest.param(Connect("c", V3, keep_alive=65_536), V3, id="keep alive 65536"),
-    pytest.param(Connect("c", V3, will=Will("w", b"", 3)), V3, id="will QoS 3"),
-    pytest.param(Connect("c", V5, will=Will("w", b"x" * 65_536)), V5, id="will of 65536 bytes"),
+    pytest.param(Connect("c", V3, will=WillFields("w", b"", 3)), V3, id="will QoS 3"),
+    pytest.param(Connect("c", V5, will=WillFields("w", b"x" * 65_536)), V5, id="will of 65536 bytes"),
 ]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fanlight_broker.core.content import Content
 from fanlight_broker.protocols.mqtt.format import FORMATS, MQTT_3_1_1, MQTT_5_0
-from fanlight_broker.protocols.mqtt.properties import Place, Properties, encode_properties
+from fanlight_broker.protocols.mqtt.properties import Properties, PropertyPlace, encode_properties
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.protocols.native.format import FORMAT as NATIVE
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
@@ -144,7 +144,7 @@ def test_headers_become_user_properties_in_their_order_and_numbers_text() -> Non
     assert one.topic == b"a/b"
     assert one.syntax == 1
     pairs = (("n", "1"), ("f", "2.5"), ("n", "true"), ("z", ""), ("b", "é"))
-    octets = encode_properties(Properties(user_properties=pairs, response_topic="x/y%2Fz"), Place.PUBLISH)
+    octets = encode_properties(Properties(user_properties=pairs, response_topic="x/y%2Fz"), PropertyPlace.PUBLISH)
     assert one.fields == octets[1:]
 
 

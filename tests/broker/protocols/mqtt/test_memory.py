@@ -6,8 +6,8 @@ import pytest
 
 from fanlight_broker.core.identity import ANONYMOUS
 from fanlight_broker.protocols.mqtt.codec import encode
-from fanlight_broker.protocols.mqtt.options import Options
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PingReq, PubAck, Publish, PubRec, Will
+from fanlight_broker.protocols.mqtt.options import MqttOptions
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PingReq, PubAck, Publish, PubRec, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -112,7 +112,7 @@ def aliased(number: int, size: int) -> bytes:
 
 def test_the_aliases_of_a_connection_are_bounded_in_bytes() -> None:
     """64 of 65 KB were 4 MiB a connection."""
-    world = World(options=Options(topic_alias_bytes_max=10 * KIB))
+    world = World(options=MqttOptions(topic_alias_bytes_max=10 * KIB))
     peer = world.connect("c")
     base = inboxes(world).used
     peer.send(aliased(1, 10 * KIB - 33))  # a bytes object has 33 more
@@ -125,7 +125,7 @@ def test_the_aliases_of_a_connection_are_bounded_in_bytes() -> None:
 
 
 def test_the_aliases_of_all_connections_are_bounded_and_only_who_wants_more_goes() -> None:
-    world = World(options=Options(topic_alias_bytes_max=MIB), inboxes_bytes_max=2 * MIB)
+    world = World(options=MqttOptions(topic_alias_bytes_max=MIB), inboxes_bytes_max=2 * MIB)
     peers = [world.connect(f"c{number}") for number in range(20)]
     for peer in peers:
         for number in range(4):
@@ -241,7 +241,7 @@ def test_a_session_above_the_bound_of_all_is_refused_by_code(version: Version, c
     refused = None
     for number in range(100):
         peer = world.open(version)
-        peer.say(connect(f"c{number}", version, will=Will("w", bytes(30_000)), clean_start=False))
+        peer.say(connect(f"c{number}", version, will=WillFields("w", bytes(30_000)), clean_start=False))
         answer = peer.next()
         assert isinstance(answer, ConnAck)
         if answer.reason_code:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.shares import Pot
+from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import ConnAck, PubAck, Publish, PubRec
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
@@ -50,7 +50,7 @@ def test_a_stranger_who_fills_his_share_of_the_store_costs_the_others_no_message
     attacker, publisher = world.connect("attacker"), world.connect("publisher")
     for number in range(600):
         attacker.publish(f"a/{number % 6}", bytes(4 * KIB), 1)
-    assert world.broker.shares.of("address 192.0.2.66").refusals(Pot.STORED_BYTES) > 0
+    assert world.broker.shares.of("address 192.0.2.66").refusals(SharedPot.STORED_BYTES) > 0
     codes = {code_of(publisher.publish("v", b"%d" % number, 1)) for number in range(100)}
     assert codes == {ReasonCode.SUCCESS}
     assert come_back(world, "victim") == [b"%d" % number for number in range(100)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fanlight_broker.protocols.mqtt.options import Options
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PubAck, PubComp, PubRec, Will
+from fanlight_broker.protocols.mqtt.options import MqttOptions
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, PubAck, PubComp, PubRec, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from tests.broker.protocols.mqtt.world import World, connect
@@ -13,7 +13,7 @@ TEXT = Properties(payload_format_indicator=1)
 
 
 def checking() -> World:
-    return World(options=Options(payload_format_check=True))
+    return World(options=MqttOptions(payload_format_check=True))
 
 
 @pytest.mark.parametrize(("qos", "answer"), [(1, PubAck), (2, PubRec)])
@@ -50,7 +50,7 @@ def test_octets_that_nobody_calls_text_are_not_looked_at() -> None:
 
 def test_a_will_is_looked_at_when_it_is_left() -> None:
     peer = checking().open()
-    peer.say(connect("p", will=Will("a", NO_TEXT, properties=TEXT)))
+    peer.say(connect("p", will=WillFields("a", NO_TEXT, properties=TEXT)))
     refused = peer.next()
     assert isinstance(refused, ConnAck)
     assert refused.reason_code is ReasonCode.PAYLOAD_FORMAT_INVALID
@@ -60,5 +60,5 @@ def test_by_default_nothing_is_looked_at() -> None:
     world = World()
     listener = world.connect("s")
     listener.subscribe("a")
-    world.connect("p", will=Will("a", NO_TEXT, properties=TEXT)).publish("a", NO_TEXT, payload_format_indicator=1)
+    world.connect("p", will=WillFields("a", NO_TEXT, properties=TEXT)).publish("a", NO_TEXT, payload_format_indicator=1)
     assert len(listener.messages()) == 1

@@ -17,9 +17,9 @@ from fanlight_broker.protocols.mqtt.properties import (
     STRING,
     TWO_BYTES,
     VARIABLE,
-    Place,
     Properties,
     Property,
+    PropertyPlace,
     decode_properties,
     encode_properties,
 )
@@ -71,7 +71,7 @@ def one(row: Property) -> bytes:
     return bytes((row.identifier,)) + bytes.fromhex(VALUES[ROWS[row.identifier][0]])
 
 
-def decoded(octets: bytes, place: Place) -> Properties:
+def decoded(octets: bytes, place: PropertyPlace) -> Properties:
     reader = Reader(bytes((len(octets),)) + octets, place.name)
     properties = decode_properties(reader, place)
     reader.finish()
@@ -92,9 +92,9 @@ def test_each_is_an_attribute_and_no_attribute_is_without_one() -> None:
     assert len({row.name for row in PROPERTIES}) == 27
 
 
-@pytest.mark.parametrize("place", Place)
+@pytest.mark.parametrize("place", PropertyPlace)
 @each_row
-def test_it_is_legal_where_the_table_says_and_malformed_elsewhere(row: Property, place: Place) -> None:
+def test_it_is_legal_where_the_table_says_and_malformed_elsewhere(row: Property, place: PropertyPlace) -> None:
     octets = one(row)
     if place.name not in ROWS[row.identifier][1]:
         with pytest.raises(MalformedPacket, match=f"{row.identifier:#04x}"):
@@ -105,22 +105,22 @@ def test_it_is_legal_where_the_table_says_and_malformed_elsewhere(row: Property,
     assert encode_properties(properties, place) == bytes((len(octets),)) + octets
 
 
-@pytest.mark.parametrize("place", Place)
+@pytest.mark.parametrize("place", PropertyPlace)
 @each_row
-def test_it_is_written_only_where_it_is_legal(row: Property, place: Place) -> None:
+def test_it_is_written_only_where_it_is_legal(row: Property, place: PropertyPlace) -> None:
     properties = decoded(one(row), next(iter(row.places)))
     if place not in row.places:
         with pytest.raises(Unencodable):
             encode_properties(properties, place)
 
 
-@pytest.mark.parametrize("place", Place)
+@pytest.mark.parametrize("place", PropertyPlace)
 @each_row
-def test_twice_it_is_a_protocol_error_unless_the_section_allows_it(row: Property, place: Place) -> None:
+def test_twice_it_is_a_protocol_error_unless_the_section_allows_it(row: Property, place: PropertyPlace) -> None:
     if place not in row.places:
         return
     twice = one(row) * 2
-    if row.identifier == 38 or (row.identifier == 11 and place is Place.PUBLISH):
+    if row.identifier == 38 or (row.identifier == 11 and place is PropertyPlace.PUBLISH):
         assert encode_properties(decoded(twice, place), place) == bytes((len(twice),)) + twice
     else:
         with pytest.raises(ProtocolError, match="more than once"):
@@ -130,12 +130,12 @@ def test_twice_it_is_a_protocol_error_unless_the_section_allows_it(row: Property
 @pytest.mark.parametrize("identifier", [0, 4, 10, 27, 30, 43, 127])
 def test_an_unknown_identifier_is_malformed(identifier: int) -> None:
     with pytest.raises(MalformedPacket, match="which is none"):
-        decoded(bytes((identifier, 0)), Place.CONNECT)
+        decoded(bytes((identifier, 0)), PropertyPlace.CONNECT)
 
 
 def test_an_identifier_in_more_bytes_than_it_needs_is_malformed() -> None:
     with pytest.raises(MalformedPacket):
-        decoded(b"\xa1\0\0\x14", Place.CONNECT)  # 0x21, padded
+        decoded(b"\xa1\0\0\x14", PropertyPlace.CONNECT)  # 0x21, padded
 
 
 AT_MOST_ONE = (1, 23, 25, 36, 37, 40, 41, 42)
@@ -171,14 +171,14 @@ def test_zero_is_a_protocol_error_where_the_section_says_so(row: Property) -> No
 
 def test_user_properties_keep_their_order_and_their_repetitions() -> None:
     pairs = (("b", "1"), ("a", "2"), ("b", "1"), ("", ""))
-    octets = encode_properties(Properties(user_properties=pairs), Place.PUBLISH)
-    assert decode_properties(Reader(octets, "PUBLISH"), Place.PUBLISH).user_properties == pairs
+    octets = encode_properties(Properties(user_properties=pairs), PropertyPlace.PUBLISH)
+    assert decode_properties(Reader(octets, "PUBLISH"), PropertyPlace.PUBLISH).user_properties == pairs
 
 
 @pytest.mark.mqtt("MQTT-2.2.2-1", version=5)
 def test_no_properties_are_a_length_of_zero() -> None:
-    assert encode_properties(Properties(), Place.CONNECT) == b"\0"
-    assert decode_properties(Reader(b"\0", "CONNECT"), Place.CONNECT) is NONE
+    assert encode_properties(Properties(), PropertyPlace.CONNECT) == b"\0"
+    assert decode_properties(Reader(b"\0", "CONNECT"), PropertyPlace.CONNECT) is NONE
 
 
 def test_only_what_is_there_is_shown() -> None:
@@ -190,22 +190,22 @@ def test_only_what_is_there_is_shown() -> None:
 @pytest.mark.parametrize(
     ("place", "properties"),
     [
-        (Place.CONNECT, Properties(receive_maximum=65536)),
-        (Place.CONNECT, Properties(session_expiry_interval=2**32)),
-        (Place.CONNECT, Properties(session_expiry_interval=-1)),
-        (Place.PUBLISH, Properties(subscription_identifiers=(268_435_456,))),
-        (Place.SUBSCRIBE, Properties(subscription_identifiers=(1, 2))),
-        (Place.PUBLISH, Properties(correlation_data=b"x" * 65_536)),
-        (Place.PUBLISH, Properties(content_type="x" * 65_536)),
-        (Place.PUBLISH, Properties(content_type="\0")),
-        (Place.PUBLISH, Properties(content_type="\ud800")),
-        (Place.PUBLISH, Properties(user_properties=(("a", "\0"),))),
-        (Place.PUBLISH, Properties(payload_format_indicator=256)),
-        (Place.CONNECT, Properties(receive_maximum=0)),
-        (Place.PUBLISH, Properties(payload_format_indicator=2)),
-        (Place.PUBLISH, Properties(topic_alias=0)),
+        (PropertyPlace.CONNECT, Properties(receive_maximum=65536)),
+        (PropertyPlace.CONNECT, Properties(session_expiry_interval=2**32)),
+        (PropertyPlace.CONNECT, Properties(session_expiry_interval=-1)),
+        (PropertyPlace.PUBLISH, Properties(subscription_identifiers=(268_435_456,))),
+        (PropertyPlace.SUBSCRIBE, Properties(subscription_identifiers=(1, 2))),
+        (PropertyPlace.PUBLISH, Properties(correlation_data=b"x" * 65_536)),
+        (PropertyPlace.PUBLISH, Properties(content_type="x" * 65_536)),
+        (PropertyPlace.PUBLISH, Properties(content_type="\0")),
+        (PropertyPlace.PUBLISH, Properties(content_type="\ud800")),
+        (PropertyPlace.PUBLISH, Properties(user_properties=(("a", "\0"),))),
+        (PropertyPlace.PUBLISH, Properties(payload_format_indicator=256)),
+        (PropertyPlace.CONNECT, Properties(receive_maximum=0)),
+        (PropertyPlace.PUBLISH, Properties(payload_format_indicator=2)),
+        (PropertyPlace.PUBLISH, Properties(topic_alias=0)),
     ],
 )
-def test_what_has_no_bytes_is_not_written(place: Place, properties: Properties) -> None:
+def test_what_has_no_bytes_is_not_written(place: PropertyPlace, properties: Properties) -> None:
     with pytest.raises(Unencodable):
         encode_properties(properties, place)

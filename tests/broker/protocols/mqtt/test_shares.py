@@ -6,8 +6,8 @@ import pytest
 import structlog
 
 from fanlight_broker.core.inspection import BrokerInspection
-from fanlight_broker.core.shares import Pot
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Publish, PubRec, Will
+from fanlight_broker.core.shares import SharedPot
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Disconnect, Publish, PubRec, WillFields
 from fanlight_broker.protocols.mqtt.packets import Subscription as Wanted
 from fanlight_broker.protocols.mqtt.properties import NONE, Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
@@ -28,7 +28,7 @@ def hello(world: World, client_id: str, version: Version, *, address: str = ATTA
         fields["session_expiry_interval"] = 1_000
     if will:  # in 5.0 with a delay, so that it is kept when its client has gone
         delay = Properties(will_delay_interval=1_000) if version is V5 else NONE
-        fields["will"] = Will("will", b"w" * will, properties=delay)
+        fields["will"] = WillFields("will", b"w" * will, properties=delay)
     peer.say(connect(client_id, version, **fields))
     return peer
 
@@ -53,7 +53,7 @@ def fill(world: World, version: Version, will: int, most: int = 1_000) -> tuple[
     raise AssertionError(f"{most} clients got in")
 
 
-def refusals(world: World, pot: Pot) -> int:
+def refusals(world: World, pot: SharedPot) -> int:
     """As /metrics counts them."""
     counters = BrokerInspection(world.broker, lambda: world.now, dict, lambda: True).counters()
     return counters[f"share_refused_{pot}"]
@@ -90,7 +90,7 @@ def test_a_client_that_has_used_up_the_bytes_of_sessions_is_refused_and_others_g
         assert connack.properties.reason_string is not None
         assert connack.properties.reason_string.startswith("address 192.0.2.66 has used up its share of sessions_bytes")
     assert code_of(again) == connack.reason_code
-    assert refusals(world, Pot.SESSIONS_BYTES) == 2
+    assert refusals(world, SharedPot.SESSIONS_BYTES) == 2
     assert told(logs) == [("address 192.0.2.66", "sessions_bytes")]
     assert not any(peer.protocol.closed for peer in inside)
     served(world, version)
@@ -165,7 +165,7 @@ def test_filters_that_a_share_of_the_bytes_has_no_room_for_are_refused_one_by_on
     assert codes[:40] == [1] * 40
     assert codes[-2:] == [failure(version), 1]
     assert not attacker.protocol.closed
-    assert refusals(world, Pot.SUBSCRIPTIONS_BYTES) == codes.count(failure(version))
+    assert refusals(world, SharedPot.SUBSCRIPTIONS_BYTES) == codes.count(failure(version))
     assert told(logs) == [("address 192.0.2.66", "subscriptions_bytes")]
     assert [entry["event"] for entry in logs].count("request_refused") == 1
     served(world, version)
@@ -181,7 +181,7 @@ def test_the_sessions_of_one_address_share_the_bytes_of_their_filters(version: V
         code_of(peer)
         codes += subscribed(peer, [f"{number}/{name}" for name in filters(10, 10_000)])
         peer.vanish()  # what a session that is away holds counts on
-    assert codes.count(failure(version)) == refusals(world, Pot.SUBSCRIPTIONS_BYTES) > 40
+    assert codes.count(failure(version)) == refusals(world, SharedPot.SUBSCRIPTIONS_BYTES) > 40
     served(world, version)
 
 
@@ -224,7 +224,7 @@ def test_filters_whose_retained_messages_a_share_has_no_room_for_are_refused_one
     assert 2_000 < granted < 4_000
     assert codes == (0,) * granted + (failure(version),) * (4_000 - granted)
     assert len(attacker.protocol.session.subscriptions) == granted
-    assert refusals(world, Pot.SESSIONS_BYTES) == 4_000 - granted
+    assert refusals(world, SharedPot.SESSIONS_BYTES) == 4_000 - granted
     assert sum(isinstance(packet, Publish) for packet in attacker.packets()) == granted
     served(world, version)
     assert attacker.subscribe(names[-1]) == (0,)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fanlight_broker.core.connection import State
+from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.fixed_header import PacketType
 from fanlight_broker.protocols.mqtt.from_client import check_from_client
@@ -14,31 +14,31 @@ from fanlight_broker.protocols.mqtt.state import LEGAL
 from tests.broker.protocols.mqtt.corpus import CORPUS
 
 
-def types(state: State) -> set[str]:
+def types(state: ConnectionState) -> set[str]:
     return {packet.type.name for packet in LEGAL[state]}
 
 
 @pytest.mark.mqtt("MQTT-3.1.0-1")
 def test_first_comes_connect() -> None:
-    assert types(State.AWAITING) == {"CONNECT"}
+    assert types(ConnectionState.AWAITING) == {"CONNECT"}
 
 
 @pytest.mark.mqtt("MQTT-3.1.2-30", version=5)
 def test_during_an_enhanced_authentication_come_auth_and_disconnect() -> None:
-    assert types(State.AUTHENTICATING) == {"AUTH", "DISCONNECT"}
+    assert types(ConnectionState.AUTHENTICATING) == {"AUTH", "DISCONNECT"}
 
 
 def test_then_comes_all_that_table_2_1_lets_clients_send_but_a_second_connect() -> None:
     from_servers_only = {"CONNACK", "SUBACK", "UNSUBACK", "PINGRESP"}
-    assert types(State.CONNECTED) == {kind.name for kind in PacketType} - from_servers_only - {"CONNECT"}
+    assert types(ConnectionState.CONNECTED) == {kind.name for kind in PacketType} - from_servers_only - {"CONNECT"}
 
 
 def test_after_the_end_comes_nothing() -> None:
-    assert types(State.CLOSED) == set()
+    assert types(ConnectionState.CLOSED) == set()
 
 
 def test_every_state_has_its_row() -> None:
-    assert set(LEGAL) == set(State)
+    assert set(LEGAL) == set(ConnectionState)
 
 
 SERVERS_ONLY = [

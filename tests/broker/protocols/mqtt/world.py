@@ -5,7 +5,7 @@ from typing import Any
 from fanlight_broker.protocols.mqtt.codec import decode, encode
 from fanlight_broker.protocols.mqtt.connection import MqttConnection
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
-from fanlight_broker.protocols.mqtt.options import Counts, Options
+from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
     ConnAck,
     Connect,
@@ -28,9 +28,9 @@ from tests.broker.protocols.world import KIB
 class World(world.World):
     """One broker and its MQTT connections. Keywords are limits."""
 
-    def __init__(self, *, receive_bytes: int = 64 * KIB, options: Options | None = None, **limits: Any) -> None:
+    def __init__(self, *, receive_bytes: int = 64 * KIB, options: MqttOptions | None = None, **limits: Any) -> None:
         super().__init__(receive_bytes=receive_bytes, **limits)
-        self.options = options or Options()
+        self.options = options or MqttOptions()
         self.counts = Counts()
 
     def open(self, version: Version = V5) -> "Peer":

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.connection import State
+from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from tests.broker.protocols.native.world import Peer, World, frame, publish
@@ -57,7 +57,7 @@ def test_wrong_credentials_end_it() -> None:
     peer = World().open()
     peer.log_in = False
     peer.say(1, 1, {"user": "anna"})
-    assert peer.protocol.state is State.VERIFYING
+    assert peer.protocol.state is ConnectionState.VERIFYING
     peer.refuse(AuthenticationFailed("wrong user or password"))
     closed_with(peer, "authentication_failed")
     peer.protocol.authenticated(Identity("anna"), 0.0)  # an answer that comes too late changes nothing

@@ -26,9 +26,9 @@ def plainly(body: bytes) -> tuple[int, int | None, int, bytes, int] | None:
         frame = frames.parse(values)
     except FanlightError:
         return None
-    if isinstance(frame, frames.Subscribe) and (len(values) == 4 or values[4:] in SYNTAX_ALONE):
+    if isinstance(frame, frames.SubscribeFrame) and (len(values) == 4 or values[4:] in SYNTAX_ALONE):
         return frames.Type.SUBSCRIBE, frame.request, frame.subscription, frame.filter, frame.syntax or 0
-    if isinstance(frame, frames.Unsubscribe) and len(values) == 3:
+    if isinstance(frame, frames.UnsubscribeFrame) and len(values) == 3:
         return frames.Type.UNSUBSCRIBE, frame.request, frame.subscription, b"", 0
     return None
 

@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from fanlight_broker.core.inspection import BrokerInspection
-from fanlight_broker.core.shares import Pot
+from fanlight_broker.core.shares import SharedPot
 from tests.broker.protocols.native.world import Peer, World, frame, messages, publish
 
 MIB = 1024 * 1024
@@ -33,7 +33,7 @@ def subscribe(peer: Peer, filters: list[str], first: int = 1) -> list[dict[str, 
     return answers
 
 
-def refusals(world: World, pot: Pot) -> int:
+def refusals(world: World, pot: SharedPot) -> int:
     return BrokerInspection(world.broker, lambda: world.now, dict, lambda: True).counters()[f"share_refused_{pot}"]
 
 
@@ -47,14 +47,17 @@ def served(world: World, filter: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "filters", "pot", "victims"),
     [
-        ({"subscriptions_bytes_max": MIB}, [f"{n}." + "f" * 10_000 for n in range(50)], Pot.SUBSCRIPTIONS_BYTES, "v.#"),
-        ({"searching_filters_max": 8}, [f"#.w{n}.#" for n in range(12)], Pot.SEARCHING_FILTERS, "#.x.#"),
-        ({"subscriptions_max": 8}, [f"f{n}" for n in range(12)], Pot.SUBSCRIPTIONS, "v.#"),
+        (
+            {"subscriptions_bytes_max": MIB}, [f"{n}." + "f" * 10_000 for n in range(50)],
+            SharedPot.SUBSCRIPTIONS_BYTES, "v.#",
+        ),
+        ({"searching_filters_max": 8}, [f"#.w{n}.#" for n in range(12)], SharedPot.SEARCHING_FILTERS, "#.x.#"),
+        ({"subscriptions_max": 8}, [f"f{n}" for n in range(12)], SharedPot.SUBSCRIPTIONS, "v.#"),
     ],
     ids=["bytes", "searching", "count"],
 )
 def test_subscriptions_above_a_share_are_refused_one_by_one_and_others_are_served(
-    limits: dict[str, int], filters: list[str], pot: Pot, victims: str
+    limits: dict[str, int], filters: list[str], pot: SharedPot, victims: str
 ) -> None:
     world = World(**limits)
     attackers = [client(world, ATTACKER) for _ in range(2)]
@@ -71,7 +74,7 @@ def test_subscriptions_above_a_share_are_refused_one_by_one_and_others_are_serve
     events = [entry["event"] for entry in logs if entry.get("pot", pot) == pot]
     assert events.count("share_used_up") == 1
     assert events.count("request_refused") == 1  # both have been refused by the same client
-    attackers[0].send(publish("w0" if pot is Pot.SEARCHING_FILTERS else filters[0], b"x"))
+    attackers[0].send(publish("w0" if pot is SharedPot.SEARCHING_FILTERS else filters[0], b"x"))
     assert messages(attackers[0].frames()) == [(1, b"x")]
     served(world, victims)
 
