@@ -13,7 +13,7 @@
 
 from libc.stdint cimport uint32_t
 
-from matchcore.heap cimport Heap
+from matchcore.allocator cimport Allocator
 
 cdef enum:
     ARENA_EXACT = 64
@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef struct Arena:
-    Heap* heap
+    Allocator* allocator
     uint32_t* units
     uint32_t top           # units ever used
     uint32_t capacity
@@ -53,7 +53,7 @@ cdef inline uint32_t arena_size_of_list(uint32_t at) noexcept nogil:
     return (8 + (at & 7)) << (3 + at // 8)
 
 
-cdef void arena_init(Arena* arena, Heap* heap) noexcept nogil
+cdef void arena_init(Arena* arena, Allocator* allocator) noexcept nogil
 cdef void arena_free(Arena* arena) noexcept nogil
 
 # Room for a block of `size` units (1 or more, and less than 2**31): after it, arena_take cannot fail.

@@ -3,7 +3,7 @@
 
 from libc.string cimport memset
 
-from matchcore.heap cimport heap_give_back, heap_resize
+from matchcore.allocator cimport deallocate, reallocate
 from matchcore.table cimport NONE
 
 cdef enum:
@@ -19,24 +19,24 @@ cdef inline uint32_t _list(uint32_t size) noexcept nogil:
     return ARENA_EXACT + 1 + 8 * (high - 6) + ((size >> (high - 3)) & 7)
 
 
-cdef void arena_init(Arena* arena, Heap* heap) noexcept nogil:
-    arena.heap = heap
+cdef void arena_init(Arena* arena, Allocator* allocator) noexcept nogil:
+    arena.allocator = allocator
     arena.units = NULL
     arena.top = arena.capacity = arena.free = 0
     memset(arena.lists, 0xFF, sizeof(arena.lists))
 
 
 cdef void arena_free(Arena* arena) noexcept nogil:
-    heap_give_back(arena.heap, arena.units, <size_t> arena.capacity * sizeof(uint32_t))
-    arena_init(arena, arena.heap)
+    deallocate(arena.allocator, arena.units, <size_t> arena.capacity * sizeof(uint32_t))
+    arena_init(arena, arena.allocator)
 
 
 cdef int _resize(Arena* arena, size_t capacity) noexcept nogil:
     cdef uint32_t* units
     if capacity > UNITS_AT_MOST:
         return -1
-    units = <uint32_t*> heap_resize(
-        arena.heap, arena.units, <size_t> arena.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
+    units = <uint32_t*> reallocate(
+        arena.allocator, arena.units, <size_t> arena.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
     )
     if units == NULL:
         return -1
@@ -101,5 +101,5 @@ cdef void arena_shrink(Arena* arena, uint32_t block, uint32_t old, uint32_t size
 
 cdef int arena_like(Arena* made, const Arena* arena) noexcept nogil:
     cdef size_t live = arena.top - arena.free
-    arena_init(made, arena.heap)
+    arena_init(made, arena.allocator)
     return _resize(made, live + live // 8 + 16)

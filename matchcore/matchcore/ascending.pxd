@@ -8,7 +8,7 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from matchcore.heap cimport Heap, Numbers, numbers_reserve
+from matchcore.allocator cimport Allocator, Numbers, numbers_reserve
 
 cdef extern from *:
     """
@@ -114,7 +114,7 @@ cdef inline void sort_by_digit(
 
 
 # numbers[base:], with `spare` as scratch. -1: no memory.
-cdef inline int make_ascending(Heap* heap, Numbers* numbers, size_t base, Numbers* spare) noexcept nogil:
+cdef inline int make_ascending(Allocator* allocator, Numbers* numbers, size_t base, Numbers* spare) noexcept nogil:
     cdef size_t count = numbers.size - base
     cdef uint32_t* ids = numbers.items + base
     cdef uint32_t* source = ids
@@ -132,7 +132,7 @@ cdef inline int make_ascending(Heap* heap, Numbers* numbers, size_t base, Number
     if falls != 0 and count <= FEW_IDS:
         sort_few(ids, 1, count)
     elif falls != 0:
-        if numbers_reserve(heap, spare, count) < 0:
+        if numbers_reserve(allocator, spare, count) < 0:
             return -1
         out = spare.items
         if falls == 1 and ids[count - 1] <= ids[0]:

@@ -1,10 +1,10 @@
-# A bag: a few or many 32-bit numbers in no order, that come and go at any place in constant time.
+# A bag: a few or many 32-bit numbers in no order, that come and go at any position in constant time.
 #
 #     none    size 0
 #     one     size 1, room 0      at = the number itself: no block for the usual only child
 #     more    size 3, room 2      at -> [ 7 | 4 | 9 | . ]      a block of 2**room units of an arena
 #
-# What goes leaves its place to the last one: whoever keeps a number's place is told which moved. A block is
+# What goes leaves its position to the last one: whoever keeps a number's position is told which moved. A block is
 # halved when a quarter of it is in use, so that coming and going at an edge copies nothing.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
@@ -87,11 +87,11 @@ cdef inline void bag_settle(Arena* arena, Bag* bag) noexcept nogil:
         bag_halve(arena, bag)
 
 
-# Takes out the number at `place`; which one lies there now (itself, if it was the last).
-cdef inline uint32_t bag_take_out(Arena* arena, Bag* bag, uint32_t place) noexcept nogil:
+# Takes out the number at `position`; which one lies there now (itself, if it was the last).
+cdef inline uint32_t bag_take_out(Arena* arena, Bag* bag, uint32_t position) noexcept nogil:
     cdef uint32_t* items = bag_items(arena, bag)
     cdef uint32_t last = items[bag.size - 1]
-    items[place] = last
+    items[position] = last
     bag.size -= 1
     bag_settle(arena, bag)
     return last
@@ -125,21 +125,21 @@ cdef inline uint32_t bag_seek(const Arena* arena, const Bag* bag, uint32_t item)
 
 
 cdef inline bint bag_has(const Arena* arena, const Bag* bag, uint32_t item) noexcept nogil:
-    cdef uint32_t place = bag_seek(arena, bag, item)
-    return place < bag.size and bag_items(arena, bag)[place] == item
+    cdef uint32_t position = bag_seek(arena, bag, item)
+    return position < bag.size and bag_items(arena, bag)[position] == item
 
 
 cdef inline void bag_insert(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
-    cdef uint32_t place = bag_seek(arena, bag, item)
+    cdef uint32_t position = bag_seek(arena, bag, item)
     cdef uint32_t* items = bag_items(arena, bag)
-    memmove(&items[place + 1], &items[place], (bag.size - place) * sizeof(uint32_t))
-    items[place] = item
+    memmove(&items[position + 1], &items[position], (bag.size - position) * sizeof(uint32_t))
+    items[position] = item
     bag.size += 1
 
 
 cdef inline void bag_remove(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
-    cdef uint32_t place = bag_seek(arena, bag, item)
+    cdef uint32_t position = bag_seek(arena, bag, item)
     cdef uint32_t* items = bag_items(arena, bag)
     bag.size -= 1
-    memmove(&items[place], &items[place + 1], (bag.size - place) * sizeof(uint32_t))
+    memmove(&items[position], &items[position + 1], (bag.size - position) * sizeof(uint32_t))
     bag_settle(arena, bag)

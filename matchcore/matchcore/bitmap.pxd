@@ -9,7 +9,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap
+from matchcore.allocator cimport Allocator
 
 cdef enum:
     BLOCK_WORDS = 8
@@ -50,7 +50,7 @@ cdef inline uint32_t row_seek(const Row* row, uint32_t number) noexcept nogil:
 
 # 0, or -1 when there is no memory: the row is then as it was. Clearing cannot fail, nor does it
 # matter whether the bit was set.
-cdef int row_set(Heap* heap, Row* row, uint32_t column) noexcept nogil
-cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil
-cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil
-cdef void row_free(Heap* heap, Row* row) noexcept nogil
+cdef int row_set(Allocator* allocator, Row* row, uint32_t column) noexcept nogil
+cdef void row_clear(Allocator* allocator, Row* row, uint32_t column) noexcept nogil
+cdef int row_copy(Allocator* allocator, Row* into, const Row* row) noexcept nogil
+cdef void row_free(Allocator* allocator, Row* row) noexcept nogil

@@ -6,7 +6,7 @@ It knows nothing of topics. The layout is in bitmap.pxd; blocks are anded in wid
 
 from libc.string cimport memcpy, memmove, memset
 
-from matchcore.heap cimport heap_give_back, heap_take
+from matchcore.allocator cimport deallocate, allocate
 
 cdef enum:
     ALIGNMENT = 64           # of blocks
@@ -17,14 +17,14 @@ cdef inline size_t _bytes(size_t capacity) noexcept nogil:
     return capacity * (sizeof(Block) + sizeof(uint32_t)) + ALIGNMENT - MALLOC_ALIGNMENT
 
 
-cdef inline void _give_back(Heap* heap, Row* row) noexcept nogil:
+cdef inline void _give_back(Allocator* allocator, Row* row) noexcept nogil:
     if row.blocks != NULL:
-        heap_give_back(heap, <char*> row.blocks - row.before, _bytes(row.capacity))
+        deallocate(allocator, <char*> row.blocks - row.before, _bytes(row.capacity))
 
 
 # The row's blocks in an allocation of `capacity`, which holds them all.
-cdef int _resize(Heap* heap, Row* row, uint32_t capacity) noexcept nogil:
-    cdef char* room = <char*> heap_take(heap, _bytes(capacity))
+cdef int _resize(Allocator* allocator, Row* row, uint32_t capacity) noexcept nogil:
+    cdef char* room = <char*> allocate(allocator, _bytes(capacity))
     cdef uint32_t before
     cdef Block* blocks
     cdef uint32_t* numbers
@@ -36,7 +36,7 @@ cdef int _resize(Heap* heap, Row* row, uint32_t capacity) noexcept nogil:
     if row.size != 0:
         memcpy(blocks, row.blocks, row.size * sizeof(Block))
         memcpy(numbers, row.numbers, row.size * sizeof(uint32_t))
-    _give_back(heap, row)
+    _give_back(allocator, row)
     row.blocks = blocks
     row.numbers = numbers
     row.before = before
@@ -44,13 +44,13 @@ cdef int _resize(Heap* heap, Row* row, uint32_t capacity) noexcept nogil:
     return 0
 
 
-cdef int row_set(Heap* heap, Row* row, uint32_t column) noexcept nogil:
+cdef int row_set(Allocator* allocator, Row* row, uint32_t column) noexcept nogil:
     cdef uint32_t number = column // BLOCK_COLUMNS
     cdef uint32_t at = row_seek(row, number)
     cdef uint64_t bit = <uint64_t> 1 << (column % 64)
     cdef uint64_t* word
     if at == row.size or row.numbers[at] != number:
-        if row.size == row.capacity and _resize(heap, row, row.capacity + row.capacity // 2 + 1) < 0:
+        if row.size == row.capacity and _resize(allocator, row, row.capacity + row.capacity // 2 + 1) < 0:
             return -1
         memmove(&row.blocks[at + 1], &row.blocks[at], (row.size - at) * sizeof(Block))
         memmove(&row.numbers[at + 1], &row.numbers[at], (row.size - at) * sizeof(uint32_t))
@@ -64,7 +64,7 @@ cdef int row_set(Heap* heap, Row* row, uint32_t column) noexcept nogil:
     return 0
 
 
-cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil:
+cdef void row_clear(Allocator* allocator, Row* row, uint32_t column) noexcept nogil:
     cdef uint32_t number = column // BLOCK_COLUMNS
     cdef uint32_t at = row_seek(row, number)
     cdef uint64_t bit = <uint64_t> 1 << (column % 64)
@@ -84,19 +84,19 @@ cdef void row_clear(Heap* heap, Row* row, uint32_t column) noexcept nogil:
         return
     row.size -= 1
     if row.size == 0:
-        row_free(heap, row)
+        row_free(allocator, row)
         return
     memmove(&row.blocks[at], &row.blocks[at + 1], (row.size - at) * sizeof(Block))
     memmove(&row.numbers[at], &row.numbers[at + 1], (row.size - at) * sizeof(uint32_t))
     if row.size * 4 < row.capacity:
-        _resize(heap, row, row.size * 2)  # without memory for the smaller one it stays large
+        _resize(allocator, row, row.size * 2)  # without memory for the smaller one it stays large
 
 
-cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil:
+cdef int row_copy(Allocator* allocator, Row* into, const Row* row) noexcept nogil:
     # `into` is empty.
     if row.size == 0:
         return 0
-    if _resize(heap, into, row.size) < 0:
+    if _resize(allocator, into, row.size) < 0:
         return -1
     memcpy(into.blocks, row.blocks, row.size * sizeof(Block))
     memcpy(into.numbers, row.numbers, row.size * sizeof(uint32_t))
@@ -105,6 +105,6 @@ cdef int row_copy(Heap* heap, Row* into, const Row* row) noexcept nogil:
     return 0
 
 
-cdef void row_free(Heap* heap, Row* row) noexcept nogil:
-    _give_back(heap, row)
+cdef void row_free(Allocator* allocator, Row* row) noexcept nogil:
+    _give_back(allocator, row)
     memset(row, 0, sizeof(Row))

@@ -1,6 +1,6 @@
 # The buckets: filters by their access key.
 #
-#     table   tag of the key -> block           13 bytes a bucket and more: lines.pxd
+#     table   tag of the key -> block           13 bytes a bucket and more: line_table.pxd
 #     arena   a block a bucket, of 32-bit units:
 #
 #       | head | key words ... | record | record | ...
@@ -8,10 +8,10 @@
 #         class 10 bits, records 7, units in use 15
 #
 #       record:  | slot | head | residual words ... |                                up to two of them
-#                | slot | head | places, a byte each ... | residual words ... |      more
+#                | slot | head | positions, a byte each ... | residual words ... |      more
 #                | slot | head | count, prefix | suffix | bloom | tokens ... |       TO_VERIFY
 #                         |
-#                         residuals 5 bits, HAS_MANY, NO_DOLLAR, TO_VERIFY, fewest words 11, place 6, place 6
+#                         residuals 5 bits, HAS_MANY, NO_DOLLAR, TO_VERIFY, fewest words 11, position 6, position 6
 #
 # A record is read in one pass where it lies, and checks all that its key does not (I4): the length, `$`, and
 # the residual literals, the rarest first; or all tokens (verify.pyx), if the topic has a word for each of the 32
@@ -26,11 +26,11 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.arena cimport Arena
 from matchcore.classes cimport Classes
-from matchcore.heap cimport Heap
 from matchcore.keys cimport Key, Pattern
-from matchcore.lines cimport Lines
+from matchcore.line_table cimport LineTable
 from matchcore.slots cimport Slots
 from matchcore.table cimport NONE, Table
 
@@ -55,15 +55,15 @@ cdef enum:
     RECORD_VERIFY = 1 << 7
     LEAST_SHIFT = 8
     LEAST_BITS = 2047
-    PLACE_SHIFT = 20
+    POSITION_SHIFT = 20
     VERIFIED_UNITS = 5       # of a record, before its tokens
 
 
 cdef struct Buckets:
-    Heap* heap
+    Allocator* allocator
     Classes* classes
     Slots* slots
-    Lines table
+    LineTable table
     Arena arena
     Table split
     uint32_t live          # buckets
@@ -71,7 +71,7 @@ cdef struct Buckets:
     uint32_t most          # SPLIT, or what a test says
 
 
-cdef void buckets_init(Buckets* buckets, Heap* heap, Classes* classes, Slots* slots) noexcept nogil
+cdef void buckets_init(Buckets* buckets, Allocator* allocator, Classes* classes, Slots* slots) noexcept nogil
 cdef void buckets_free(Buckets* buckets) noexcept nogil
 
 # Takes a filter in, with a key of `literals` or more, and sets its slot's tier. `classes_most`: no new class

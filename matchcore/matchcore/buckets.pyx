@@ -7,6 +7,7 @@ it has moved is well where it is, and so is what it has not.
 
 from libc.string cimport memcpy, memmove, memset
 
+from matchcore.allocator cimport deallocate, allocate, prefetch
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_rounded,
     arena_shrink, arena_take,
@@ -15,13 +16,12 @@ from matchcore.classes cimport (
     classes_bind, classes_find, classes_forget_if_empty, classes_make, classes_record, classes_reserve,
     classes_unbind,
 )
-from matchcore.heap cimport heap_give_back, heap_take, prefetch
 from matchcore.keys cimport key_of, key_of_class, key_tag, pattern_depth, pattern_of, pattern_sort
-from matchcore.lines cimport (
-    LINE_PLACES, Line, Lines, first_place, line_after, line_home, lines_drop, lines_free, lines_put, lines_replace,
-    lines_reserve, places_of,
+from matchcore.line_table cimport (
+    LINE_ENTRIES, Line, LineTable, entries_of, first_entry, line_after, line_home, line_table_drop, line_table_free,
+    line_table_put, line_table_replace, line_table_reserve,
 )
-from matchcore.places cimport HAS_MANY, NO_DOLLAR, TO_VERIFY, TOKEN_WILD
+from matchcore.positions cimport HAS_MANY, NO_DOLLAR, TO_VERIFY, TOKEN_WILD
 from matchcore.table cimport NONE, table_free, table_put, table_reserve, table_seek
 from matchcore.topic cimport bloom_bit
 
@@ -29,25 +29,25 @@ cdef enum:
     AHEAD = 3            # lines of the table whose buckets are asked for ahead of time
 
 
-cdef void buckets_init(Buckets* buckets, Heap* heap, Classes* classes, Slots* slots) noexcept nogil:
+cdef void buckets_init(Buckets* buckets, Allocator* allocator, Classes* classes, Slots* slots) noexcept nogil:
     memset(buckets, 0, sizeof(Buckets))
-    buckets.heap = heap
+    buckets.allocator = allocator
     buckets.classes = classes
     buckets.slots = slots
     buckets.most = SPLIT
-    arena_init(&buckets.arena, heap)
+    arena_init(&buckets.arena, allocator)
 
 
 cdef void buckets_free(Buckets* buckets) noexcept nogil:
     arena_free(&buckets.arena)
-    lines_free(buckets.heap, &buckets.table)
-    table_free(buckets.heap, &buckets.split)
+    line_table_free(buckets.allocator, &buckets.table)
+    table_free(buckets.allocator, &buckets.split)
 
 
 cdef inline bint _is_of(const Buckets* buckets, uint32_t block, const Key* key) noexcept nogil:
     cdef const uint32_t* units = &buckets.arena.units[block]
     cdef uint32_t i
-    if buckets.classes.classes[bucket_class(units[0])].places != key.places:
+    if buckets.classes.classes[bucket_class(units[0])].positions != key.positions:
         return False
     for i in range(key.literals):
         if units[1 + i] != key.ids[i]:
@@ -57,45 +57,45 @@ cdef inline bint _is_of(const Buckets* buckets, uint32_t block, const Key* key) 
 
 cdef uint32_t _find(const Buckets* buckets, const Key* key) noexcept nogil:
     """The block of the bucket with this key, or NONE."""
-    cdef const Lines* lines = &buckets.table
+    cdef const LineTable* table = &buckets.table
     cdef uint32_t home, at, found, block
-    if lines.count == 0:
+    if table.count == 0:
         return NONE
-    at = home = line_home(lines, key.tag)
+    at = home = line_home(table, key.tag)
     while True:
-        found = places_of(&lines.lines[at], key.tag)
+        found = entries_of(&table.lines[at], key.tag)
         while found != 0:
-            block = lines.lines[at].refs[first_place(found)]
+            block = table.lines[at].refs[first_entry(found)]
             if _is_of(buckets, block, key):
                 return block
             found &= found - 1
-        if lines.lines[at].passed == 0:
+        if table.lines[at].passed == 0:
             return NONE
-        at = line_after(lines, at)
+        at = line_after(table, at)
         if at == home:
-            return NONE  # every line passed something on once: see lines.pxd
+            return NONE  # every line passed something on once: see line_table.pxd
 
 
 # ---- records ---------------------------------------------------------------------------------------
 
-cdef inline uint32_t _residuals(const Pattern* pattern, uint64_t places) noexcept nogil:
+cdef inline uint32_t _residuals(const Pattern* pattern, uint64_t positions) noexcept nogil:
     cdef uint32_t n = 0
     cdef uint32_t i
     for i in range(pattern.literals):
-        if not (places >> pattern.place[i]) & 1:
+        if not (positions >> pattern.position[i]) & 1:
             n += 1
     return n
 
 
-cdef inline uint32_t _record_size(const Pattern* pattern, uint64_t places) noexcept nogil:
+cdef inline uint32_t _record_size(const Pattern* pattern, uint64_t positions) noexcept nogil:
     cdef uint32_t n
     if pattern.flags & TO_VERIFY:
         return VERIFIED_UNITS + pattern.count
-    n = _residuals(pattern, places)
+    n = _residuals(pattern, positions)
     return 2 + n + (0 if n <= 2 else (n + 3) // 4)
 
 
-cdef void _write(uint32_t* record, const Pattern* pattern, uint64_t places) noexcept nogil:
+cdef void _write(uint32_t* record, const Pattern* pattern, uint64_t positions) noexcept nogil:
     cdef uint32_t head = pattern.least << LEAST_SHIFT
     cdef uint32_t n = 0
     cdef uint32_t i
@@ -116,7 +116,7 @@ cdef void _write(uint32_t* record, const Pattern* pattern, uint64_t places) noex
                 record[4] |= bloom_bit(pattern.tokens[i])
         memcpy(&record[VERIFIED_UNITS], pattern.tokens, pattern.count * sizeof(uint32_t))
         return
-    n = _residuals(pattern, places)
+    n = _residuals(pattern, positions)
     head |= n
     bytes = <unsigned char*> &record[2]
     record += 2
@@ -125,13 +125,13 @@ cdef void _write(uint32_t* record, const Pattern* pattern, uint64_t places) noex
         record += (n + 3) // 4
     n = 0
     for i in range(pattern.literals):
-        if (places >> pattern.place[i]) & 1:
+        if (positions >> pattern.position[i]) & 1:
             continue
         record[n] = pattern.ids[i]
         if (head & RESIDUALS) > 2:
-            bytes[n] = pattern.place[i]
+            bytes[n] = pattern.position[i]
         else:
-            head |= <uint32_t> pattern.place[i] << (PLACE_SHIFT + 6 * n)
+            head |= <uint32_t> pattern.position[i] << (POSITION_SHIFT + 6 * n)
         n += 1
     start[1] = head
 
@@ -149,14 +149,14 @@ cdef void _read(Pattern* pattern, const Buckets* buckets, const Key* key, const 
     pattern.tokens = NULL
     pattern.count = pattern.prefix = pattern.suffix = 0
     for i in range(key.literals):
-        pattern.place[i] = key.place[i]
+        pattern.position[i] = key.position[i]
         pattern.ids[i] = key.ids[i]
     for i in range(n):
         if n > 2:
-            pattern.place[key.literals + i] = bytes[i]
+            pattern.position[key.literals + i] = bytes[i]
             pattern.ids[key.literals + i] = record[2 + (n + 3) // 4 + i]
         else:
-            pattern.place[key.literals + i] = (record[1] >> (PLACE_SHIFT + 6 * i)) & 63
+            pattern.position[key.literals + i] = (record[1] >> (POSITION_SHIFT + 6 * i)) & 63
             pattern.ids[key.literals + i] = record[2 + i]
     pattern_sort(pattern, buckets.classes)
 
@@ -165,21 +165,21 @@ cdef void _read(Pattern* pattern, const Buckets* buckets, const Key* key, const 
 
 cdef int _append(Buckets* buckets, const Key* key, const Pattern* pattern, uint32_t classes_most) noexcept nogil:
     """The record into the bucket of this key, which is made if need be."""
-    cdef uint32_t size = _record_size(pattern, key.places)
+    cdef uint32_t size = _record_size(pattern, key.positions)
     cdef uint32_t block = _find(buckets, key)
     cdef uint32_t c, used, made, head
     cdef uint32_t* units
     if block == NONE:
-        c = classes_find(buckets.classes, key.places)
+        c = classes_find(buckets.classes, key.positions)
         if c == NONE:
             if buckets.classes.live >= classes_most:
                 return NO_ROOM
-            c = classes_make(buckets.classes, key.places)
+            c = classes_make(buckets.classes, key.positions)
             if c == NONE:
                 return NO_MEMORY
         used = 1 + key.literals
         if (
-            lines_reserve(buckets.heap, &buckets.table) < 0
+            line_table_reserve(buckets.allocator, &buckets.table) < 0
             or classes_reserve(buckets.classes, key.literals) < 0
             or arena_reserve(&buckets.arena, used + size) < 0
         ):
@@ -189,7 +189,7 @@ cdef int _append(Buckets* buckets, const Key* key, const Pattern* pattern, uint3
         units = &buckets.arena.units[block]
         memcpy(&units[1], key.ids, key.literals * sizeof(uint32_t))
         units[0] = c | 1 << RECORDS_SHIFT | (used + size) << UNITS_SHIFT
-        lines_put(&buckets.table, key.tag, block)
+        line_table_put(&buckets.table, key.tag, block)
         classes_bind(buckets.classes, c, key.ids)
         buckets.live += 1
     else:
@@ -203,12 +203,12 @@ cdef int _append(Buckets* buckets, const Key* key, const Pattern* pattern, uint3
                 return NO_MEMORY
             made = arena_take(&buckets.arena, used + size)
             memcpy(&buckets.arena.units[made], &buckets.arena.units[block], used * sizeof(uint32_t))
-            lines_replace(&buckets.table, key.tag, block, made)
+            line_table_replace(&buckets.table, key.tag, block, made)
             arena_give_back(&buckets.arena, block, used)
             block = made
         units = &buckets.arena.units[block]
         units[0] = c | (bucket_records(head) + 1) << RECORDS_SHIFT | (used + size) << UNITS_SHIFT
-    _write(&units[used], pattern, key.places)
+    _write(&units[used], pattern, key.positions)
     classes_record(buckets.classes, c, pattern.least, pattern.flags & HAS_MANY, 1)
     buckets.slots.entries[pattern.slot].tier = <unsigned short> c
     buckets.records += 1
@@ -249,7 +249,7 @@ cdef int _split(Buckets* buckets, const Key* key, uint32_t classes_most) noexcep
     cdef uint32_t* tokens = NULL
     cdef const uint32_t* record
     cdef int status
-    if table_reserve(buckets.heap, &buckets.split) < 0:
+    if table_reserve(buckets.allocator, &buckets.split) < 0:
         return NO_MEMORY
     table_put(&buckets.split, key.tag, 0)
     while True:
@@ -261,7 +261,7 @@ cdef int _split(Buckets* buckets, const Key* key, uint32_t classes_most) noexcep
         count = 0
         if record[1] & RECORD_VERIFY:
             count = record[2] & 0xFFFF
-            tokens = <uint32_t*> heap_take(buckets.heap, count * sizeof(uint32_t))
+            tokens = <uint32_t*> allocate(buckets.allocator, count * sizeof(uint32_t))
             if tokens == NULL:
                 return NO_MEMORY
             memcpy(tokens, &record[VERIFIED_UNITS], count * sizeof(uint32_t))
@@ -276,7 +276,7 @@ cdef int _split(Buckets* buckets, const Key* key, uint32_t classes_most) noexcep
         if pattern_depth(&pattern) > key.literals:
             status = buckets_add(buckets, &pattern, key.literals + 1, classes_most)
         if count != 0:
-            heap_give_back(buckets.heap, tokens, count * sizeof(uint32_t))
+            deallocate(buckets.allocator, tokens, count * sizeof(uint32_t))
         if status == ADDED:
             block = _find(buckets, &again)
             _cut(buckets, &again, block, at, size, &pattern)
@@ -299,7 +299,7 @@ cdef void _cut(
     buckets.records -= 1
     classes_record(buckets.classes, c, pattern.least, pattern.flags & HAS_MANY, -1)
     if bucket_records(head) == 1:
-        lines_drop(buckets.heap, &buckets.table, key.tag, block)
+        line_table_drop(buckets.allocator, &buckets.table, key.tag, block)
         arena_give_back(&buckets.arena, block, used)
         buckets.live -= 1
         classes_unbind(buckets.classes, c, key.ids)
@@ -324,11 +324,11 @@ cdef void _pack(Buckets* buckets) noexcept nogil:
     for i in range(buckets.table.count):
         if i + AHEAD < buckets.table.count:
             line = &buckets.table.lines[i + AHEAD]
-            for j in range(LINE_PLACES):  # in no order, each a miss; of an empty place it is old or 0, and no harm
+            for j in range(LINE_ENTRIES):  # in no order, each a miss; an empty entry has an old one or 0: no harm
                 prefetch(&buckets.arena.units[line.refs[j]])
                 prefetch(&buckets.arena.units[line.refs[j] + 12])
         line = &buckets.table.lines[i]
-        for j in range(LINE_PLACES):
+        for j in range(LINE_ENTRIES):
             if line.tags[j] == 0:
                 continue
             used = bucket_units(buckets.arena.units[line.refs[j]])
@@ -384,4 +384,4 @@ cdef void buckets_tidy(Buckets* buckets) noexcept nogil:
     if arena_is_sparse(&buckets.arena):
         _pack(buckets)
     if buckets.split.used > buckets.live + 1024:
-        table_free(buckets.heap, &buckets.split)  # hints of times gone by
+        table_free(buckets.allocator, &buckets.split)  # hints of times gone by

@@ -6,39 +6,39 @@ Here it changes; a match reads it in probe.pyx.
 
 from libc.string cimport memcpy, memmove, memset
 
+from matchcore.allocator cimport deallocate, allocate_zeros
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_rounded,
     arena_shrink, arena_take,
 )
 from matchcore.hashing cimport fold, hash_multipliers, hash_secret, store64
-from matchcore.heap cimport heap_give_back, heap_take_zeros
-from matchcore.places cimport length_row
+from matchcore.positions cimport length_row
 from matchcore.table cimport NONE, table_drop, table_free, table_put, table_reserve_many, table_seek
 
 cdef const uint64_t* secret = hash_secret()
 
 
-cdef void classes_init(Classes* classes, Heap* heap, Words* words) noexcept nogil:
+cdef void classes_init(Classes* classes, Allocator* allocator, Words* words) noexcept nogil:
     memset(classes, 0, sizeof(Classes))
-    classes.heap = heap
+    classes.allocator = allocator
     classes.words = words
     classes.multipliers = hash_multipliers()
     classes.width = 1
-    arena_init(&classes.rows, heap)
+    arena_init(&classes.rows, allocator)
 
 
 cdef void classes_free(Classes* classes) noexcept nogil:
     _free_bitmap(classes)
     arena_free(&classes.rows)
-    table_free(classes.heap, &classes.shared)
+    table_free(classes.allocator, &classes.shared)
 
 
 cdef void _free_bitmap(Classes* classes) noexcept nogil:
     cdef size_t width = classes.width
-    heap_give_back(classes.heap, classes.classes, width * 64 * sizeof(Class))
-    heap_give_back(classes.heap, classes.free_rows, width * PLACES * sizeof(uint64_t))
-    heap_give_back(classes.heap, classes.lengths, width * LENGTHS * sizeof(uint64_t))
-    heap_give_back(classes.heap, classes.likely, width * sizeof(uint64_t))
+    deallocate(classes.allocator, classes.classes, width * 64 * sizeof(Class))
+    deallocate(classes.allocator, classes.free_rows, width * POSITIONS * sizeof(uint64_t))
+    deallocate(classes.allocator, classes.lengths, width * LENGTHS * sizeof(uint64_t))
+    deallocate(classes.allocator, classes.likely, width * sizeof(uint64_t))
     classes.classes = NULL
     classes.free_rows = classes.lengths = classes.likely = NULL
     classes.count = classes.live = 0
@@ -48,21 +48,21 @@ cdef void _free_bitmap(Classes* classes) noexcept nogil:
 # ---- literals: how often, and where --------------------------------------------------------------
 
 cdef inline uint32_t _places(const Classes* classes, uint32_t word) noexcept nogil:
-    return <uint32_t> count_places(classes.words.entries[word].places & ((<uint64_t> 1 << PLACES) - 1))
+    return <uint32_t> count_positions(classes.words.entries[word].positions & ((<uint64_t> 1 << POSITIONS) - 1))
 
 
-cdef int classes_count(Classes* classes, uint32_t word, int place) noexcept nogil:
-    cdef uint64_t bit = <uint64_t> 1 << place
+cdef int classes_count(Classes* classes, uint32_t word, int position) noexcept nogil:
+    cdef uint64_t bit = <uint64_t> 1 << position
     cdef uint32_t wide = 2 * classes.width
     cdef uint32_t n = _places(classes, word)
-    cdef uint32_t rank = <uint32_t> count_places(classes.words.entries[word].places & (bit - 1))
+    cdef uint32_t rank = <uint32_t> count_positions(classes.words.entries[word].positions & (bit - 1))
     cdef uint32_t old = classes.words.entries[word].rows
     cdef uint32_t made
     cdef uint32_t* units
     cdef uint32_t* source
-    if classes.words.entries[word].places & bit:
+    if classes.words.entries[word].positions & bit:
         classes.rows.units[old + n * wide + rank] += 1
-        classes.totals[place] += 1
+        classes.totals[position] += 1
         return 0
     if arena_reserve(&classes.rows, (n + 1) * (wide + 1)) < 0:
         return -1
@@ -77,21 +77,21 @@ cdef int classes_count(Classes* classes, uint32_t word, int place) noexcept nogi
         memcpy(&units[(n + 1) * wide], &source[n * wide], rank * sizeof(uint32_t))
         memcpy(&units[(n + 1) * wide + rank + 1], &source[n * wide + rank], (n - rank) * sizeof(uint32_t))
         arena_give_back(&classes.rows, old, n * (wide + 1))
-    classes.words.entries[word].places |= bit
+    classes.words.entries[word].positions |= bit
     classes.words.entries[word].rows = made
-    classes.totals[place] += 1
+    classes.totals[position] += 1
     _pack_if_sparse(classes)
     return 0
 
 
-cdef void classes_uncount(Classes* classes, uint32_t word, int place) noexcept nogil:
-    cdef uint64_t bit = <uint64_t> 1 << place
+cdef void classes_uncount(Classes* classes, uint32_t word, int position) noexcept nogil:
+    cdef uint64_t bit = <uint64_t> 1 << position
     cdef uint32_t wide = 2 * classes.width
     cdef uint32_t n = _places(classes, word)
-    cdef uint32_t rank = <uint32_t> count_places(classes.words.entries[word].places & (bit - 1))
+    cdef uint32_t rank = <uint32_t> count_positions(classes.words.entries[word].positions & (bit - 1))
     cdef uint32_t rows = classes.words.entries[word].rows
     cdef uint32_t* units = &classes.rows.units[rows]
-    classes.totals[place] -= 1
+    classes.totals[position] -= 1
     units[n * wide + rank] -= 1
     if units[n * wide + rank] != 0:
         return
@@ -99,7 +99,7 @@ cdef void classes_uncount(Classes* classes, uint32_t word, int place) noexcept n
     memmove(&units[rank * wide], &units[(rank + 1) * wide],
             ((n - rank - 1) * wide + rank) * sizeof(uint32_t))
     memmove(&units[(n - 1) * wide + rank], &units[n * wide + rank + 1], (n - rank - 1) * sizeof(uint32_t))
-    classes.words.entries[word].places &= ~bit
+    classes.words.entries[word].positions &= ~bit
     if n == 1:
         arena_give_back(&classes.rows, rows, wide + 1)
     else:
@@ -123,7 +123,7 @@ cdef int _pack(Classes* classes, uint32_t width) noexcept nogil:
         if arena_like(&made, &classes.rows) < 0:
             return -1
     else:
-        arena_init(&made, classes.heap)
+        arena_init(&made, classes.allocator)
     for id in range(1, classes.words.count):
         n = _places(classes, id) if classes.words.entries[id].refs != 0 else 0
         if n == 0:
@@ -153,10 +153,10 @@ cdef int _pack(Classes* classes, uint32_t width) noexcept nogil:
 
 # ---- classes ---------------------------------------------------------------------------------------
 
-cdef uint32_t classes_find(const Classes* classes, uint64_t places) noexcept nogil:
+cdef uint32_t classes_find(const Classes* classes, uint64_t positions) noexcept nogil:
     cdef uint32_t c
     for c in range(classes.count):
-        if classes.classes[c].places == places and classes.classes[c].buckets != 0:
+        if classes.classes[c].positions == positions and classes.classes[c].buckets != 0:
             return c
     return NONE
 
@@ -175,10 +175,10 @@ cdef int _widen(Classes* classes, uint32_t width) noexcept nogil:
     cdef uint32_t i
     cdef uint32_t old = classes.width
     cdef bint had = classes.classes != NULL
-    cdef Class* made = <Class*> heap_take_zeros(classes.heap, <size_t> width * 64 * sizeof(Class))
-    wider.free_rows = <uint64_t*> heap_take_zeros(classes.heap, <size_t> width * PLACES * sizeof(uint64_t))
-    wider.lengths = <uint64_t*> heap_take_zeros(classes.heap, <size_t> width * LENGTHS * sizeof(uint64_t))
-    wider.likely = <uint64_t*> heap_take_zeros(classes.heap, <size_t> width * sizeof(uint64_t))
+    cdef Class* made = <Class*> allocate_zeros(classes.allocator, <size_t> width * 64 * sizeof(Class))
+    wider.free_rows = <uint64_t*> allocate_zeros(classes.allocator, <size_t> width * POSITIONS * sizeof(uint64_t))
+    wider.lengths = <uint64_t*> allocate_zeros(classes.allocator, <size_t> width * LENGTHS * sizeof(uint64_t))
+    wider.likely = <uint64_t*> allocate_zeros(classes.allocator, <size_t> width * sizeof(uint64_t))
     wider.classes = made
     wider.width = width
     if (
@@ -190,7 +190,7 @@ cdef int _widen(Classes* classes, uint32_t width) noexcept nogil:
     wider.rows = classes.rows
     if had:
         memcpy(made, classes.classes, old * 64 * sizeof(Class))
-        for i in range(PLACES):
+        for i in range(POSITIONS):
             memcpy(&wider.free_rows[i * width], &classes.free_rows[i * old], old * sizeof(uint64_t))
         for i in range(LENGTHS):
             memcpy(&wider.lengths[i * width], &classes.lengths[i * old], old * sizeof(uint64_t))
@@ -199,8 +199,8 @@ cdef int _widen(Classes* classes, uint32_t width) noexcept nogil:
     return 0
 
 
-cdef uint32_t classes_make(Classes* classes, uint64_t places) noexcept nogil:
-    cdef uint32_t c = classes_find(classes, places)
+cdef uint32_t classes_make(Classes* classes, uint64_t positions) noexcept nogil:
+    cdef uint32_t c = classes_find(classes, positions)
     cdef uint32_t i
     cdef Class* made
     if c != NONE:
@@ -215,15 +215,15 @@ cdef uint32_t classes_make(Classes* classes, uint64_t places) noexcept nogil:
             return NONE
     made = &classes.classes[c]
     memset(made, 0, sizeof(Class))
-    class_spell(made, places)
-    for i in range(PLACES):
-        if (places >> i) & 1:
+    class_spell(made, positions)
+    for i in range(POSITIONS):
+        if (positions >> i) & 1:
             _clear(&classes.free_rows[i * classes.width], c)
         else:
             _set(&classes.free_rows[i * classes.width], c)
     for i in range(LENGTHS):
         _clear(&classes.lengths[i * classes.width], c)
-    classes.used |= places
+    classes.used |= positions
     if c == classes.count:
         classes.count += 1
     return c
@@ -233,42 +233,42 @@ cdef void classes_forget_if_empty(Classes* classes, uint32_t c) noexcept nogil:
     cdef uint32_t i
     if classes.classes[c].buckets != 0:
         return
-    classes.classes[c].places = 0
+    classes.classes[c].positions = 0
     _clear(classes.likely, c)
     while classes.count != 0 and classes.classes[classes.count - 1].buckets == 0:
         classes.count -= 1
     classes.used = 0
     for i in range(classes.count):
-        classes.used |= classes.classes[i].places
+        classes.used |= classes.classes[i].positions
     if classes.count == 0:
         _free_bitmap(classes)
-        table_free(classes.heap, &classes.shared)
+        table_free(classes.allocator, &classes.shared)
 
 
 # ---- buckets and records -----------------------------------------------------------------------------
 
-cdef inline uint32_t _shared_tag(uint32_t word, uint32_t place, uint32_t c) noexcept nogil:
+cdef inline uint32_t _shared_tag(uint32_t word, uint32_t position, uint32_t c) noexcept nogil:
     return <uint32_t> (fold(
-        (<uint64_t> word << 32 | place << 16 | c) ^ secret[2], secret[0]
+        (<uint64_t> word << 32 | position << 16 | c) ^ secret[2], secret[0]
     ) >> 32)
 
 
 cdef int classes_reserve(Classes* classes, uint32_t literals) noexcept nogil:
     if literals < 2:
         return 0
-    return table_reserve_many(classes.heap, &classes.shared, literals)
+    return table_reserve_many(classes.allocator, &classes.shared, literals)
 
 
-cdef inline void _flip(Classes* classes, uint32_t word, uint32_t place, uint32_t c, bint on) noexcept nogil:
-    cdef uint64_t places = classes.words.entries[word].places
-    cdef uint64_t bit = <uint64_t> 1 << place
+cdef inline void _flip(Classes* classes, uint32_t word, uint32_t position, uint32_t c, bint on) noexcept nogil:
+    cdef uint64_t positions = classes.words.entries[word].positions
+    cdef uint64_t bit = <uint64_t> 1 << position
     cdef uint32_t* at
     cdef uint64_t bits
-    if not places & bit:
+    if not positions & bit:
         return
     at = &classes.rows.units[
         classes.words.entries[word].rows
-        + 2 * (classes.width * <uint32_t> count_places(places & (bit - 1)) + c // 64)
+        + 2 * (classes.width * <uint32_t> count_positions(positions & (bit - 1)) + c // 64)
     ]
     bits = load64(at)
     if on:
@@ -285,9 +285,9 @@ cdef void classes_bind(Classes* classes, uint32_t c, const uint32_t* ids) noexce
         classes.live += 1
     entry.buckets += 1
     for i in range(entry.literals):
-        _flip(classes, ids[i], entry.place[i], c, True)
+        _flip(classes, ids[i], entry.position[i], c, True)
         if entry.literals > 1:
-            tag = _shared_tag(ids[i], entry.place[i], c)
+            tag = _shared_tag(ids[i], entry.position[i], c)
             at = table_seek(&classes.shared, tag)
             if at == NONE:
                 table_put(&classes.shared, tag, 0)
@@ -301,13 +301,13 @@ cdef void classes_unbind(Classes* classes, uint32_t c, const uint32_t* ids) noex
     entry.buckets -= 1
     for i in range(entry.literals):
         if entry.literals > 1:
-            tag = _shared_tag(ids[i], entry.place[i], c)
+            tag = _shared_tag(ids[i], entry.position[i], c)
             at = table_seek(&classes.shared, tag)
             if <uint32_t> classes.shared.cells[at] != 1:
                 classes.shared.cells[at] -= 1
                 continue
-            table_drop(classes.heap, &classes.shared, tag, 0)
-        _flip(classes, ids[i], entry.place[i], c, False)
+            table_drop(classes.allocator, &classes.shared, tag, 0)
+        _flip(classes, ids[i], entry.position[i], c, False)
     if entry.buckets == 0:
         classes.live -= 1
         classes_forget_if_empty(classes, c)

@@ -9,11 +9,11 @@
 # nodes than those are; then the postings take its place. So a stage costs at most about twice the cheaper way,
 # without any guess about how the names branch, and a whole answer at most
 #
-#     words of the filter x names that have its rarest literal at its place      (or what matches, below a prefix)
+#     words of the filter x names that have its rarest literal at its position   (or what matches, below a prefix)
 
 from libc.stdint cimport uint32_t
 
-from matchcore.heap cimport Numbers
+from matchcore.allocator cimport Numbers
 from matchcore.trie cimport Trie
 
 

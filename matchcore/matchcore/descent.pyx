@@ -3,7 +3,7 @@
 
     a . * . # . b . * . # . c . *      tokens
     `---'       `---'       `---'
-    prefix     segments     suffix     literals of a prefix have a place from the left: one row of postings;
+    prefix     segments     suffix     literals of a prefix have a position from the left: one row of postings;
                                        the others stand anywhere: all rows of the word
 
 A prefix or a suffix goes on word by word from the nodes that were checked. From a segment's literal it cannot:
@@ -11,9 +11,9 @@ the segment may stand twice in a name. So there, as below the first MANY, whole 
 (verify.pyx).
 """
 
+from matchcore.allocator cimport numbers_free, numbers_push, numbers_reserve, prefetch
 from matchcore.bag cimport Bag, bag_items
-from matchcore.heap cimport numbers_free, numbers_push, numbers_reserve, prefetch
-from matchcore.places cimport Parts, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD, parts_of
+from matchcore.positions cimport Parts, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD, parts_of
 from matchcore.postings cimport postings_row, postings_total, row_place
 from matchcore.table cimport NONE
 from matchcore.trie cimport DOLLAR, Node, ROOT, node_depth, node_holds, trie_child
@@ -36,9 +36,9 @@ cdef struct Question:
 
 
 cdef void descent_free(Trie* trie, Descent* descent) noexcept nogil:
-    numbers_free(trie.heap, &descent.frontier)
-    numbers_free(trie.heap, &descent.ahead)
-    numbers_free(trie.heap, &descent.found)
+    numbers_free(trie.allocator, &descent.frontier)
+    numbers_free(trie.allocator, &descent.ahead)
+    numbers_free(trie.allocator, &descent.found)
 
 
 # ---- upwards: what a node's words say ------------------------------------------------------------
@@ -95,7 +95,7 @@ cdef int _push_children(Trie* trie, Question* question, uint32_t n, Numbers* out
         return MET_TOO_MANY
     question.budget -= children.size
     if out.capacity - out.size < children.size:
-        if numbers_reserve(trie.heap, out, out.size + children.size) < 0:
+        if numbers_reserve(trie.allocator, out, out.size + children.size) < 0:
             return -1
     items = bag_items(&trie.arena, children)
     for i in range(children.size):
@@ -137,7 +137,7 @@ cdef int _go_down(
                 continue
             question.budget -= 1
             child = trie_child(trie, descent.frontier.items[i], token)
-            if child != NONE and numbers_push(trie.heap, &descent.ahead, child) < 0:
+            if child != NONE and numbers_push(trie.allocator, &descent.ahead, child) < 0:
                 return -1
         swap = descent.frontier
         descent.frontier = descent.ahead
@@ -171,7 +171,7 @@ cdef int _keep_names(
         if i + AHEAD < nodes.size:
             prefetch(&trie.nodes[nodes.items[i + AHEAD]])
         if node_holds(trie, n) and (not check or _reaches(trie, question, question.count, n)):
-            if numbers_push(trie.heap, found, n) < 0:
+            if numbers_push(trie.allocator, found, n) < 0:
                 return -1
     return 0
 
@@ -193,7 +193,7 @@ cdef int _sift(
             taken = not _is_below_another(trie, items[i])
         else:
             taken = _reaches(trie, question, token + 1, items[i])
-        if taken and numbers_push(trie.heap, out, items[i]) < 0:
+        if taken and numbers_push(trie.allocator, out, items[i]) < 0:
             return -1
     return 0
 
@@ -230,7 +230,7 @@ cdef inline uint32_t _rarest(const Question* question, uint32_t first) noexcept 
 # ---- the stages ------------------------------------------------------------------------------------
 
 cdef bint _prepare(const Trie* trie, Question* question, const uint32_t* tokens, uint32_t count) noexcept nogil:
-    """False: a literal stands nowhere, or not at its place."""
+    """False: a literal stands nowhere, or not at its position."""
     cdef uint32_t i, row
     question.tokens = tokens
     question.count = question.prefix = count
@@ -280,7 +280,7 @@ cdef int trie_ask(
     if not _prepare(trie, &question, tokens, count):
         return 0
     end = question.prefix
-    if numbers_push(trie.heap, &descent.frontier, ROOT) < 0:
+    if numbers_push(trie.allocator, &descent.frontier, ROOT) < 0:
         return -1
     while descent.frontier.size != 0:
         rarest = _rarest(&question, at)

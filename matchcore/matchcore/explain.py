@@ -18,7 +18,7 @@ __all__ = ["Deciding", "Explanation", "explain", "why_not"]
 
 Text = str | bytes
 
-DEPTH = 24  # as in places.pxd
+DEPTH = 24  # as in positions.pxd
 KEY = "key "  # how the kind of a key's row begins
 
 
@@ -95,7 +95,7 @@ def explain(
 ) -> Explanation:
     """The explanation of a filter that is known to match; it checks nothing but the grammar.
 
-    `key`: the places (see places.pxd) and words of its access key, if it is in the buckets.
+    `key`: the places (see positions.pxd) and words of its access key, if it is in the buckets.
     """
     wanted = _parsed(filter, filter_syntax)
     words = _split(topic, topic_syntax)

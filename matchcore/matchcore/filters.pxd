@@ -2,7 +2,7 @@
 #
 #     topic text --scan--> words, hashed
 #        |                    |
-#        |  hash of all       |  each word: dictionary -> id, places, rows
+#        |  hash of all       |  each word: dictionary -> id, positions, rows
 #        v                    +------------------+
 #     Slots (exact tier)    Pool (dense tier)    Buckets (under the class bitmap)
 #        |                    |  columns           |  records
@@ -14,8 +14,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap, Numbers
-from matchcore.held cimport HeldFilters
+from matchcore.allocator cimport Allocator, Numbers
+from matchcore.filter_table cimport FilterTable
 from matchcore.probe cimport Batch
 from matchcore.results cimport Results
 from matchcore.syntax cimport Fault, View
@@ -40,31 +40,31 @@ cdef struct Search:
     Numbers found
 
 
-cdef class FilterIndex(HeldFilters):
+cdef class FilterIndex(FilterTable):
     cdef:
         Results results       # scratch: checked out while Python builds an answer
 
         # The slots that match, unsorted and each once, into `found`; with `first_only` at most one or two. It
         # reads the index and writes to the arguments alone: without the GIL it may run in several threads,
-        # each with a Topic and a Heap of its own, while nobody changes the index.
+        # each with a Topic and a Allocator of its own, while nobody changes the index.
         int find(
-            self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Heap* heap, Numbers* found,
-            Fault* fault, uint32_t* hit
+            self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Allocator* allocator,
+            Numbers* found, Fault* fault, uint32_t* hit
         ) noexcept nogil
         int _collect(self, object topic, uint32_t syntax, bint first_only, Results* results) except -1
         int _read_topic(self, const View* view, uint32_t syntax, Topic* topic, Fault* fault) noexcept nogil
         int _others(
-            self, const View* view, uint32_t syntax, Topic* topic, Heap* heap, Numbers* found
+            self, const View* view, uint32_t syntax, Topic* topic, Allocator* allocator, Numbers* found
         ) noexcept nogil
         int _exact(
-            self, const View* view, uint32_t syntax, uint64_t hash, Heap* heap, Numbers* found
+            self, const View* view, uint32_t syntax, uint64_t hash, Allocator* allocator, Numbers* found
         ) noexcept nogil
         int _match_rows(
-            self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+            self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
             Py_ssize_t* row
         ) noexcept nogil
         int _match_together(
-            self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+            self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
             Py_ssize_t* row, Search* searches, Py_ssize_t count
         ) noexcept nogil
         int _copy_out(self, object array, const Results* results) except -1

@@ -2,7 +2,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """FilterIndex: topic filters in, a topic name asked, ids out. The picture is in filters.pxd.
 
-Here it is asked; what it holds, and how it changes, is in held.pyx.
+Here it is asked; what it holds, and how it changes, is in filter_table.pyx.
 
 Threads: every public call holds the GIL from the scan of its arguments to the end of its change or its
 search, and runs no Python code meanwhile, so calls are atomic: any number of readers beside any number of
@@ -17,10 +17,10 @@ Errors: InvalidFilter and InvalidTopic (ValueErrors, see errors.py), ValueError 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport numbers_free, numbers_push
 from matchcore.ascending cimport FEW_IDS, gather_few
 from matchcore.buckets cimport Buckets
 from matchcore.classes cimport classes_hit
-from matchcore.heap cimport numbers_free, numbers_push
 from matchcore.ids cimport tuple_of_ids
 from matchcore.probe cimport buckets_ask, buckets_locate, buckets_records
 from matchcore.reading cimport topic_read
@@ -41,7 +41,7 @@ cdef enum:
     KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
 
 
-cdef class FilterIndex(HeldFilters):
+cdef class FilterIndex(FilterTable):
     """Topic filters with ids; asked with a topic, it answers with the ids of the filters that match.
 
     `max_words` (words, 1..1024) and `max_bytes` (bytes, 1..2**30) bound filters and topics alike;
@@ -51,12 +51,12 @@ cdef class FilterIndex(HeldFilters):
     """
 
     def __dealloc__(self) -> None:
-        results_free(&self.heap, &self.results)
+        results_free(&self.allocator, &self.results)
 
     # ---- asking ---------------------------------------------------------------------------------
 
     cdef int find(
-        self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Heap* heap, Numbers* found,
+        self, const View* view, uint32_t syntax, bint first_only, Topic* topic, Allocator* allocator, Numbers* found,
         Fault* fault, uint32_t* hit
     ) noexcept nogil:
         cdef Batch batch
@@ -67,20 +67,20 @@ cdef class FilterIndex(HeldFilters):
             return INVALID
         if first_only:
             # Where a match is likely: the pool is of filters that match often.
-            status = self._exact(view, syntax, topic.hash, heap, found)
+            status = self._exact(view, syntax, topic.hash, allocator, found)
             if status == 0 and self.tiers.pool.live.bits != 0:
-                status = pool_match(&self.tiers.pool, topic, True, found, heap)
+                status = pool_match(&self.tiers.pool, topic, True, found, allocator)
             if status < 0 or found.size != 0:
                 return NO_MEMORY if status < 0 else MATCHED
         if self.tiers.buckets.live != 0:
-            status = buckets_ask(&self.tiers.buckets, topic, first_only, found, heap, &batch)
+            status = buckets_ask(&self.tiers.buckets, topic, first_only, found, allocator, &batch)
             if status == 0:
                 status = buckets_locate(&batch)
             if status == 0:
                 status = buckets_records(&batch)
             hit[0] = batch.hit
         if status >= 0 and not first_only:
-            status = self._others(view, syntax, topic, heap, found)
+            status = self._others(view, syntax, topic, allocator, found)
         return NO_MEMORY if status < 0 else MATCHED
 
     cdef inline int _read_topic(self, const View* view, uint32_t syntax, Topic* topic, Fault* fault) noexcept nogil:
@@ -94,16 +94,16 @@ cdef class FilterIndex(HeldFilters):
         return 0
 
     cdef inline int _others(
-        self, const View* view, uint32_t syntax, Topic* topic, Heap* heap, Numbers* found
+        self, const View* view, uint32_t syntax, Topic* topic, Allocator* allocator, Numbers* found
     ) noexcept nogil:
         """What the two tiers add that are no buckets."""
         if self.tiers.pool.live.bits != 0:
-            if pool_match(&self.tiers.pool, topic, False, found, heap) < 0:
+            if pool_match(&self.tiers.pool, topic, False, found, allocator) < 0:
                 return -1
-        return self._exact(view, syntax, topic.hash, heap, found)
+        return self._exact(view, syntax, topic.hash, allocator, found)
 
     cdef int _exact(
-        self, const View* view, uint32_t syntax, uint64_t hash, Heap* heap, Numbers* found
+        self, const View* view, uint32_t syntax, uint64_t hash, Allocator* allocator, Numbers* found
     ) noexcept nogil:
         """How many exact filters match; pushed."""
         cdef uint32_t[2] exact
@@ -112,7 +112,7 @@ cdef class FilterIndex(HeldFilters):
             return 0
         count = slots_exact(&self.slots, view.start, view.size, syntax, hash, exact)
         for i in range(count):
-            if numbers_push(heap, found, exact[i]) < 0:
+            if numbers_push(allocator, found, exact[i]) < 0:
                 return -1
         return count
 
@@ -122,7 +122,7 @@ cdef class FilterIndex(HeldFilters):
         cdef uint32_t hit
         cdef int status
         view_of(topic, &view, syntax, False)
-        status = self.find(&view, syntax, first_only, &self.topic, &self.heap, &results.slots, &fault, &hit)
+        status = self.find(&view, syntax, first_only, &self.topic, &self.allocator, &results.slots, &fault, &hit)
         if status == INVALID:
             raise topic_error(&view, syntax, &self.limits, &fault, None)
         if status == NO_MEMORY:
@@ -137,9 +137,9 @@ cdef class FilterIndex(HeldFilters):
 
     cdef void _check_in(self, Results* results) noexcept nogil:
         # Whoever asked in the meantime has left a set of buffers of its own: one is enough.
-        results_free(&self.heap, &self.results)
+        results_free(&self.allocator, &self.results)
         if results.ids.capacity > KEPT_IDS or results.slots.capacity > KEPT_IDS:
-            results_free(&self.heap, results)
+            results_free(&self.allocator, results)
         self.results = results[0]
 
     def match(self, topic: str | bytes, *, syntax: str = "amqp") -> tuple:
@@ -156,7 +156,7 @@ cdef class FilterIndex(HeldFilters):
             count = gather_few(few, self.slots.ids, self.results.slots.items, count)
             if few[count - 1] < slots_ids_end(&self.slots):
                 return tuple_of_ids(few, count)
-        if results_of_slots(&self.heap, &self.results, &self.slots, 0) < 0:
+        if results_of_slots(&self.allocator, &self.results, &self.slots, 0) < 0:
             raise MemoryError()
         self._check_out(&results)
         try:
@@ -181,7 +181,7 @@ cdef class FilterIndex(HeldFilters):
         cdef uint32_t number = syntax_of(syntax)
         cdef Topics given = take_topics(topics, offsets, number)
         cdef Results results
-        cdef Heap heap
+        cdef Allocator allocator
         cdef Fault fault
         cdef View view
         cdef Py_ssize_t row = 0
@@ -190,17 +190,17 @@ cdef class FilterIndex(HeldFilters):
         cdef long long[::1] ends_view = ends
         cdef long long* into = &ends_view[0]
         memset(&results, 0, sizeof(Results))  # its own: the answer may be long, and is not kept
-        heap.bytes = 0
-        heap.allowance = self.heap.allowance
+        allocator.bytes = 0
+        allocator.allowance = self.allocator.allowance
         self._threads_that_are()
         try:
             if self.writers != 0:
-                status = self._match_rows(given, number, &heap, &results, into, &fault, &row)
+                status = self._match_rows(given, number, &allocator, &results, into, &fault, &row)
             else:
                 self._begin_reading()
                 try:
                     with nogil:
-                        status = self._match_rows(given, number, &heap, &results, into, &fault, &row)
+                        status = self._match_rows(given, number, &allocator, &results, into, &fault, &row)
                 finally:
                     self._end_reading()
             if status == INVALID:
@@ -212,10 +212,10 @@ cdef class FilterIndex(HeldFilters):
             self._copy_out(ids, &results)
             return ends, ids
         finally:
-            results_free(&heap, &results)
+            results_free(&allocator, &results)
 
     cdef int _match_rows(
-        self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+        self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
         Py_ssize_t* row
     ) noexcept nogil:
         """All topics, from the row on that is asked for; `row` is where it ended."""
@@ -225,22 +225,22 @@ cdef class FilterIndex(HeldFilters):
         cdef int made = 0
         while made < most and status == MATCHED:
             memset(&searches[made].found, 0, sizeof(Numbers))
-            if topic_init(&searches[made].topic, heap, self.limits.words) < 0:
+            if topic_init(&searches[made].topic, allocator, self.limits.words) < 0:
                 status = NO_MEMORY
             else:
                 made += 1
         while row[0] < given.count and status == MATCHED:
             status = self._match_together(
-                given, syntax, heap, results, ends, fault, row, searches, min(given.count - row[0], most)
+                given, syntax, allocator, results, ends, fault, row, searches, min(given.count - row[0], most)
             )
         while made > 0:
             made -= 1
-            topic_free(&searches[made].topic, heap)
-            numbers_free(heap, &searches[made].found)
+            topic_free(&searches[made].topic, allocator)
+            numbers_free(allocator, &searches[made].found)
         return status
 
     cdef int _match_together(
-        self, Topics given, uint32_t syntax, Heap* heap, Results* results, long long* ends, Fault* fault,
+        self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
         Py_ssize_t* row, Search* searches, Py_ssize_t count
     ) noexcept nogil:
         """The next `count` rows, a step of each in turn. One that is invalid ends it; those before it are answered."""
@@ -261,17 +261,17 @@ cdef class FilterIndex(HeldFilters):
         if buckets != NULL:
             for i in range(n):
                 search = &searches[i]
-                status |= buckets_ask(buckets, &search.topic, False, &search.found, heap, &search.batch)
+                status |= buckets_ask(buckets, &search.topic, False, &search.found, allocator, &search.batch)
             for i in range(n):
                 status |= buckets_locate(&searches[i].batch)
             for i in range(n):
                 status |= buckets_records(&searches[i].batch)
         for i in range(n):
             search = &searches[i]
-            if self._others(&search.view, syntax, &search.topic, heap, &search.found) < 0 or status < 0:
+            if self._others(&search.view, syntax, &search.topic, allocator, &search.found) < 0 or status < 0:
                 return NO_MEMORY
             results.slots, search.found = search.found, results.slots
-            if results_of_slots(heap, results, &self.slots, results.ids.size) < 0:
+            if results_of_slots(allocator, results, &self.slots, results.ids.size) < 0:
                 return NO_MEMORY
             row[0] += 1
             ends[row[0]] = <long long> results.ids.size

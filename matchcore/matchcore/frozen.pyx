@@ -38,6 +38,7 @@ from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport deallocate
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
 from matchcore.frozen_check cimport sections_fault
@@ -46,8 +47,7 @@ from matchcore.frozen_layout cimport ALIGNED, CHECKED_FROM, Header, LEAST_ALIGNE
 from matchcore.frozen_read cimport header_fault, opened_free, opened_init
 from matchcore.frozen_write cimport Draft, draft_copy
 from matchcore.hashing cimport MULTIPLIERS
-from matchcore.heap cimport heap_give_back
-from matchcore.lines cimport Line
+from matchcore.line_table cimport Line
 from matchcore.pool cimport Column
 from matchcore.slots cimport Slot
 from matchcore.words cimport Word
@@ -77,15 +77,15 @@ cdef class FrozenIndex(FilterIndex):
 
     def __dealloc__(self) -> None:
         if self.is_opened:
-            opened_free(&self.opened, &self.slots, &self.tiers, &self.heap)
-        heap_give_back(&self.heap, self.own, self.own_size)
+            opened_free(&self.opened, &self.slots, &self.tiers, &self.allocator)
+        deallocate(&self.allocator, self.own, self.own_size)
 
     cdef int _open(self, const Header* header) except -1:
         """Takes these bytes, which live as long as it does, for its own."""
         self.is_opened = True
         self.header = header
         self.version = header.version
-        if opened_init(&self.opened, header, &self.slots, &self.tiers, &self.heap) < 0:
+        if opened_init(&self.opened, header, &self.slots, &self.tiers, &self.allocator) < 0:
             raise MemoryError()
         return 0
 
@@ -158,7 +158,7 @@ cdef class FrozenIndex(FilterIndex):
     def nbytes(self) -> int:
         """Bytes of the index, wherever they lie, and of this object with all that it has of its own."""
         cdef size_t others = <size_t> self.header.size if self.is_opened and self.own == NULL else 0
-        return self.heap.bytes + others + <size_t> type(self).__basicsize__
+        return self.allocator.bytes + others + <size_t> type(self).__basicsize__
 
     def __copy__(self):
         return self
@@ -212,8 +212,8 @@ def freeze(FilterIndex index not None, allocations: int = -1):
     cdef int status
     memset(&draft, 0, sizeof(Draft))
     _draw(&draft)
-    draft.heap = &made.heap
-    made.heap.allowance = allocations
+    draft.allocator = &made.allocator
+    made.allocator.allowance = allocations
     made.together_from = index.together_from
     index._threads_that_are()
     if index.writers != 0:
@@ -235,7 +235,7 @@ def freeze(FilterIndex index not None, allocations: int = -1):
     made.own = draft.block
     made.own_size = draft.block_size
     made._open(draft.header)
-    made.heap.allowance = -1
+    made.allocator.allowance = -1
     return made
 
 

@@ -2,7 +2,7 @@
 """Whether the sections of a FrozenIndex hold together, before anything is searched in them.
 
 The search believes what the index says: that a block is within its arena, a class within the bitmap, a record's
-place within the topics it takes. Here each such belief is checked, once, in one pass over all. What it does not
+position within the topics it takes. Here each such belief is checked, once, in one pass over all. What it does not
 check is whether the answers are right: rows may lie, and a filter may not be found.
 """
 
@@ -11,18 +11,21 @@ from libc.stdint cimport uint32_t, uint64_t
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport BLOCK_COLUMNS, BLOCK_WORDS, Block
 from matchcore.buckets cimport (
-    LEAST_BITS, LEAST_SHIFT, PLACE_SHIFT, RECORD_MANY, RECORD_VERIFY, RESIDUALS, VERIFIED_UNITS,
+    LEAST_BITS, LEAST_SHIFT, POSITION_SHIFT, RECORD_MANY, RECORD_VERIFY, RESIDUALS, VERIFIED_UNITS,
     bucket_class, bucket_records, bucket_units,
 )
 from matchcore.classes cimport KEY_LITERALS
 from matchcore.frozen_layout cimport (
-    BUCKETS, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, FREE_ROWS, IDS, IDS_OF_LISTS, LINES, LISTS, LONG_WORDS,
+    BUCKETS, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FREE_ROWS, IDS, IDS_OF_LISTS, LINES, LISTS,
+    LONG_WORDS,
     PoolRow, PoolWord, ROW_BLOCKS, ROW_NUMBERS, ROW_WORDS, ROWS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS,
     WORD_TABLE, section_items, section_of,
 )
-from matchcore.lines cimport LINE_PLACES, Line
-from matchcore.places cimport HAS_MANY, PLACE_ANY, PLACE_RIGHT, PLACES, TO_VERIFY, TOKEN_MANY, count_places
+from matchcore.line_table cimport LINE_ENTRIES, Line
 from matchcore.pool cimport Column
+from matchcore.positions cimport (
+    HAS_MANY, POSITION_ANY, POSITION_RIGHT, POSITIONS, TO_VERIFY, TOKEN_MANY, count_positions,
+)
 from matchcore.slots cimport SLOT_FREE, SLOT_LIST, TIER_POOL, Slot
 from matchcore.words cimport INLINE_BYTES, LONG_WORD, SIZE_SHIFT, Word
 
@@ -37,7 +40,7 @@ cdef const char* sections_fault(const Header* header) noexcept nogil:
     if not _slots_hold(header):
         return "a filter's text or ids lie elsewhere"
     if not _classes_hold(header):
-        return "a class has places that are none"
+        return "a class has positions that are none"
     if not _buckets_hold(header):
         return "a bucket does not hold together"
     if not _columns_hold(header):
@@ -64,20 +67,20 @@ cdef bint _words_hold(const Header* header) noexcept nogil:
     cdef const Word* words = <const Word*> section_of(header, WORD_ENTRIES)
     cdef uint64_t bytes_ = header.sections[LONG_WORDS].size
     cdef uint64_t units = section_items(header, WORD_ROWS, 4)
-    cdef uint64_t size, places
+    cdef uint64_t size, positions
     cdef size_t i
     for i in range(section_items(header, WORD_ENTRIES, sizeof(Word))):
-        size = words[i].places >> SIZE_SHIFT
-        places = words[i].places & ((<uint64_t> 1 << PLACES) - 1)
+        size = words[i].positions >> SIZE_SHIFT
+        positions = words[i].positions & ((<uint64_t> 1 << POSITIONS) - 1)
         if i == 0:
-            if places != 0 or words[i].high != 0:
+            if positions != 0 or words[i].high != 0:
                 return False
         elif size == LONG_WORD:
             if words[i].high > bytes_ or words[i].low > (bytes_ - words[i].high) // 4:
                 return False
         elif size > INLINE_BYTES:
             return False
-        if places != 0 and words[i].rows + count_places(places) * (2 * <uint64_t> header.width + 1) > units:
+        if positions != 0 and words[i].rows + count_positions(positions) * (2 * <uint64_t> header.width + 1) > units:
             return False
     return True
 
@@ -88,7 +91,7 @@ cdef bint _slots_hold(const Header* header) noexcept nogil:
     cdef const Bag* lists = <const Bag*> section_of(header, LISTS)
     cdef const uint32_t* texts = <const uint32_t*> section_of(header, TEXTS)
     cdef uint64_t units = section_items(header, TEXTS, 4)
-    cdef size_t classes = section_items(header, CLASS_PLACES, 8)
+    cdef size_t classes = section_items(header, CLASS_POSITIONS, 8)
     cdef uint64_t list_count = section_items(header, LISTS, sizeof(Bag))
     cdef uint64_t list_units = section_items(header, IDS_OF_LISTS, 4)
     cdef size_t i
@@ -112,28 +115,28 @@ cdef bint _slots_hold(const Header* header) noexcept nogil:
 
 
 cdef bint _classes_hold(const Header* header) noexcept nogil:
-    """The row of free places has a class where it has no place: else a topic too short would be asked for a word."""
-    cdef const uint64_t* places = <const uint64_t*> section_of(header, CLASS_PLACES)
+    """The row of free positions has each class without that position: else a topic too short is asked for a word."""
+    cdef const uint64_t* positions = <const uint64_t*> section_of(header, CLASS_POSITIONS)
     cdef const uint64_t* rows = <const uint64_t*> section_of(header, FREE_ROWS)
-    cdef size_t count = section_items(header, CLASS_PLACES, 8)
+    cdef size_t count = section_items(header, CLASS_POSITIONS, 8)
     cdef uint64_t own
     cdef size_t c
-    cdef uint32_t place
+    cdef uint32_t position
     for c in range(count):
-        own = places[c] & ~(<uint64_t> 1 << CLASS_IN_USE)
-        if own >> PLACES or count_places(own) > KEY_LITERALS or (own != 0 and own == places[c]):
+        own = positions[c] & ~(<uint64_t> 1 << CLASS_IN_USE)
+        if own >> POSITIONS or count_positions(own) > KEY_LITERALS or (own != 0 and own == positions[c]):
             return False
-        for place in range(PLACES):
-            if (own >> place) & 1 and (rows[place * header.width + c // 64] >> (c % 64)) & 1:
+        for position in range(POSITIONS):
+            if (own >> position) & 1 and (rows[position * header.width + c // 64] >> (c % 64)) & 1:
                 return False
     return True
 
 
 # ---- buckets -----------------------------------------------------------------------------------------
 
-cdef inline bint _place_holds(uint32_t place, uint32_t least) noexcept nogil:
+cdef inline bint _position_holds(uint32_t position, uint32_t least) noexcept nogil:
     """Each topic of `least` words has one there."""
-    return (place if place < PLACE_RIGHT else place - PLACE_RIGHT) < least and place < PLACE_ANY
+    return (position if position < POSITION_RIGHT else position - POSITION_RIGHT) < least and position < POSITION_ANY
 
 
 cdef inline bint _tokens_hold(
@@ -149,7 +152,7 @@ cdef inline bint _tokens_hold(
 cdef inline uint32_t _record_holds(const uint32_t* record, uint32_t room) noexcept nogil:
     """Its units; 0: it does not."""
     cdef uint32_t head, least, n, i, size
-    cdef const unsigned char* places
+    cdef const unsigned char* positions
     if room < 2:
         return 0
     head = record[1]
@@ -167,16 +170,16 @@ cdef inline uint32_t _record_holds(const uint32_t* record, uint32_t room) noexce
     size = 2 + n + (0 if n <= 2 else (n + 3) // 4)
     if size > room:
         return 0
-    places = <const unsigned char*> &record[2]
+    positions = <const unsigned char*> &record[2]
     for i in range(n):
-        if not _place_holds(places[i] if n > 2 else (head >> (PLACE_SHIFT + 6 * i)) & 63, least):
+        if not _position_holds(positions[i] if n > 2 else (head >> (POSITION_SHIFT + 6 * i)) & 63, least):
             return 0
     return size
 
 
 cdef bint _bucket_holds(const Header* header, uint32_t block) noexcept nogil:
     cdef const uint32_t* units = <const uint32_t*> section_of(header, BUCKETS)
-    cdef const uint64_t* classes = <const uint64_t*> section_of(header, CLASS_PLACES)
+    cdef const uint64_t* classes = <const uint64_t*> section_of(header, CLASS_POSITIONS)
     cdef size_t count = section_items(header, BUCKETS, 4)
     cdef size_t slots = section_items(header, SLOTS, sizeof(Slot))
     cdef uint32_t c, used, size, at
@@ -185,9 +188,9 @@ cdef bint _bucket_holds(const Header* header, uint32_t block) noexcept nogil:
         return False
     c = bucket_class(units[block])
     used = bucket_units(units[block])
-    if c >= section_items(header, CLASS_PLACES, 8) or not classes[c] >> CLASS_IN_USE or used > count - block:
+    if c >= section_items(header, CLASS_POSITIONS, 8) or not classes[c] >> CLASS_IN_USE or used > count - block:
         return False
-    at = 1 + <uint32_t> count_places(classes[c] & ~(<uint64_t> 1 << CLASS_IN_USE))
+    at = 1 + <uint32_t> count_positions(classes[c] & ~(<uint64_t> 1 << CLASS_IN_USE))
     if at > used:
         return False
     while at < used:
@@ -205,7 +208,7 @@ cdef bint _buckets_hold(const Header* header) noexcept nogil:
     cdef size_t i
     cdef int j
     for i in range(section_items(header, LINES, sizeof(Line))):
-        for j in range(LINE_PLACES):
+        for j in range(LINE_ENTRIES):
             if lines[i].tags[j] != 0:
                 found += 1
                 if not _bucket_holds(header, lines[i].refs[j]):
@@ -265,8 +268,8 @@ cdef bint _rows_hold(const Header* header) noexcept nogil:
             if numbers[rows[i].first + j] <= numbers[rows[i].first + j - 1]:
                 return False
     for i in range(section_items(header, ROW_WORDS, sizeof(PoolWord))):
-        if words[i].word >= section_items(header, WORD_ENTRIES, sizeof(Word)) or words[i].places >> PLACES:
+        if words[i].word >= section_items(header, WORD_ENTRIES, sizeof(Word)) or words[i].positions >> POSITIONS:
             return False
-        if words[i].first + <uint64_t> count_places(words[i].places) > row_count:
+        if words[i].first + <uint64_t> count_positions(words[i].positions) > row_count:
             return False
     return True

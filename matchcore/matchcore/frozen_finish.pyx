@@ -10,18 +10,18 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
+from matchcore.allocator cimport deallocate, allocate, prefetch
 from matchcore.arena cimport ARENA_LISTS, Arena, arena_size_of_list
 from matchcore.bag cimport Bag
 from matchcore.buckets cimport bucket_class
 from matchcore.classes cimport CLASSES_AT_MOST, Class, class_spell
 from matchcore.frozen_layout cimport (
-    BUCKETS, CHECKED_FROM, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, Header, IDS, IDS_OF_LISTS, LINES, LISTS,
+    BUCKETS, CHECKED_FROM, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, Header, IDS, IDS_OF_LISTS, LINES, LISTS,
     LONG_WORDS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items,
 )
 from matchcore.frozen_write cimport draft_free, draft_section
 from matchcore.hashing cimport fold, hash_word, load64
-from matchcore.heap cimport heap_give_back, heap_take, prefetch
-from matchcore.lines cimport Line, Lines, line_tag, lines_prefetch, lines_put
+from matchcore.line_table cimport Line, LineTable, line_tag, line_table_prefetch, line_table_put
 from matchcore.pool cimport Column
 from matchcore.scan cimport hash_text
 from matchcore.slots cimport SLOT_FREE, SLOT_MQTT, TIER_EXACT, Slot
@@ -86,22 +86,22 @@ cdef void _hash_exact(Draft* draft) noexcept nogil:
 cdef void _hash_buckets(Draft* draft, Class* classes) noexcept nogil:
     """The header of each bucket is one miss and its line another: AHEAD of them at a time."""
     cdef const uint32_t* units = <const uint32_t*> draft_section(draft, BUCKETS)
-    cdef const uint64_t* places = <const uint64_t*> draft_section(draft, CLASS_PLACES)
+    cdef const uint64_t* positions = <const uint64_t*> draft_section(draft, CLASS_POSITIONS)
     cdef const uint64_t* multipliers = draft.header.multipliers
     cdef uint32_t count = draft.header.buckets
     cdef uint32_t[AHEAD] tags
-    cdef Lines lines
+    cdef LineTable table
     cdef const Class* entry
     cdef const uint32_t* block
     cdef uint64_t sum
     cdef uint32_t j, k, n
     cdef size_t i
-    for i in range(section_items(draft.header, CLASS_PLACES, 8)):
-        class_spell(&classes[i], places[i] & ~(<uint64_t> 1 << CLASS_IN_USE))
-    lines.lines = <Line*> draft_section(draft, LINES)
-    lines.count = <uint32_t> section_items(draft.header, LINES, sizeof(Line))
-    lines.used = 0
-    lines.sieve.bits = NULL
+    for i in range(section_items(draft.header, CLASS_POSITIONS, 8)):
+        class_spell(&classes[i], positions[i] & ~(<uint64_t> 1 << CLASS_IN_USE))
+    table.lines = <Line*> draft_section(draft, LINES)
+    table.count = <uint32_t> section_items(draft.header, LINES, sizeof(Line))
+    table.used = 0
+    table.sieve.bits = NULL
     i = 0
     while i < count:
         n = <uint32_t> min(<size_t> AHEAD, count - i)
@@ -112,11 +112,11 @@ cdef void _hash_buckets(Draft* draft, Class* classes) noexcept nogil:
             entry = &classes[bucket_class(block[0])]
             sum = 0
             for k in range(entry.literals):
-                sum += multipliers[entry.place[k]] * block[1 + k]
+                sum += multipliers[entry.position[k]] * block[1 + k]
             tags[j] = line_tag(<uint32_t> (sum >> 32))
-            lines_prefetch(&lines, tags[j])
+            line_table_prefetch(&table, tags[j])
         for j in range(n):
-            lines_put(&lines, tags[j], draft.buckets[i + j])
+            line_table_put(&table, tags[j], draft.buckets[i + j])
         i += AHEAD
 
 
@@ -177,13 +177,13 @@ cdef int draft_finish(Draft* draft) noexcept nogil:
     cdef Class* classes = NULL
     cdef Header* header = draft.header
     if header.buckets != 0:
-        classes = <Class*> heap_take(draft.heap, CLASSES_AT_MOST * sizeof(Class))
+        classes = <Class*> allocate(draft.allocator, CLASSES_AT_MOST * sizeof(Class))
         if classes == NULL:
             draft_free(draft)
             return -1
         _hash_buckets(draft, classes)
-        heap_give_back(draft.heap, classes, CLASSES_AT_MOST * sizeof(Class))
-        heap_give_back(draft.heap, draft.buckets, header.buckets * sizeof(uint32_t))
+        deallocate(draft.allocator, classes, CLASSES_AT_MOST * sizeof(Class))
+        deallocate(draft.allocator, draft.buckets, header.buckets * sizeof(uint32_t))
     if header.words != 0:
         _hash_words(draft)
     if header.texts != 0:

@@ -4,12 +4,12 @@
 #     ...      word entries     Word[words]           32 bytes; id 0 first              (words.pxd)
 #              long words       units                 their bytes
 #              word table       cells                 8 bytes; a power of two of them   (table.pxd)
-#              class places     uint64[classes]       bit 63: in use                    (classes.pxd)
+#              class positions  uint64[classes]       bit 63: in use                    (classes.pxd)
 #              free rows        uint64[49 x width]
 #              length rows      uint64[26 x width]
 #              likely           uint64[width]
 #              word rows        units
-#              lines            Line[lines]           64 bytes                          (lines.pxd)
+#              lines            Line[lines]           64 bytes                          (line_table.pxd)
 #              buckets          units                 blocks: key, records              (buckets.pxd)
 #              slots            Slot[slots]           8 bytes                           (slots.pxd)
 #              ids              uint32[slots]
@@ -36,7 +36,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from matchcore.hashing cimport MULTIPLIERS
-from matchcore.places cimport DEPTH, LENGTHS
+from matchcore.positions cimport DEPTH, LENGTHS
 
 cdef enum:
     FORMAT = 2
@@ -60,7 +60,7 @@ cdef enum:
     WORD_ENTRIES = 0
     LONG_WORDS
     WORD_TABLE
-    CLASS_PLACES
+    CLASS_POSITIONS
     FREE_ROWS
     LENGTH_ROWS
     LIKELY
@@ -122,7 +122,7 @@ cdef struct PoolRow:
 
 
 cdef struct PoolWord:
-    uint64_t places
+    uint64_t positions
     uint32_t word
     uint32_t first           # of rows
 

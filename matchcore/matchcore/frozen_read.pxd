@@ -2,17 +2,17 @@
 #
 #     Slots, Tiers   ---- pointers ---->   sections          nothing is copied, and nothing rebuilt,
 #            \------- of their own ----->   Opened           but what cannot be without addresses:
-#                                             classes        the places of each, one by one; at most 512
+#                                             classes        the positions of each, one by one; at most 512
 #                                             likely         one bit a class: match_any learns anew here
 #                                             rows           of the pool: an address of bits each
 #                                             word_rows      by word id, of the pool's words
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.bitmap cimport Row
 from matchcore.classes cimport Class, WIDTH_AT_MOST
 from matchcore.frozen_layout cimport Header
-from matchcore.heap cimport Heap
 from matchcore.pool cimport WordRows
 from matchcore.slots cimport Slots
 from matchcore.tiers cimport Tiers
@@ -33,5 +33,7 @@ cdef struct Opened:
 cdef const char* header_fault(const Header* header, size_t size) noexcept nogil
 
 # Sets `slots` and `tiers`, of which nothing may be freed or changed; -1: no memory.
-cdef int opened_init(Opened* opened, const Header* header, Slots* slots, Tiers* tiers, Heap* heap) noexcept nogil
-cdef void opened_free(Opened* opened, Slots* slots, Tiers* tiers, Heap* heap) noexcept nogil
+cdef int opened_init(
+    Opened* opened, const Header* header, Slots* slots, Tiers* tiers, Allocator* allocator
+) noexcept nogil
+cdef void opened_free(Opened* opened, Slots* slots, Tiers* tiers, Allocator* allocator) noexcept nogil

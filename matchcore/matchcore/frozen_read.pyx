@@ -3,20 +3,20 @@
 
 from libc.string cimport memcmp, memcpy, memset
 
+from matchcore.allocator cimport deallocate, allocate, allocate_zeros
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
 from matchcore.classes cimport class_spell
 from matchcore.frozen_layout cimport (
-    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
+    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
     IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
     ROW_LIVE, ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS,
     SECTIONS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items, section_of,
 )
-from matchcore.heap cimport heap_give_back, heap_take, heap_take_zeros
-from matchcore.lines cimport Line
-from matchcore.places cimport DEPTH, LENGTHS, PLACES
+from matchcore.line_table cimport Line
 from matchcore.pool cimport Column
+from matchcore.positions cimport DEPTH, LENGTHS, POSITIONS
 from matchcore.slots cimport Slot, slots_init
 from matchcore.table cimport Table
 from matchcore.tiers cimport tiers_init
@@ -41,7 +41,7 @@ cdef size_t _item(int section) noexcept nogil:
         return sizeof(Block)
     if section == ROW_WORDS:
         return sizeof(PoolWord)
-    if section in (WORD_TABLE, EXACT_TABLE, CLASS_PLACES, FREE_ROWS, LENGTH_ROWS, LIKELY, SLOTS):
+    if section in (WORD_TABLE, EXACT_TABLE, CLASS_POSITIONS, FREE_ROWS, LENGTH_ROWS, LIKELY, SLOTS):
         return 8
     return 4
 
@@ -81,7 +81,7 @@ cdef bint _is_power(size_t cells) noexcept nogil:
 
 cdef bint _agrees(const Header* header) noexcept nogil:
     cdef size_t slots = section_items(header, SLOTS, sizeof(Slot))
-    cdef size_t classes = section_items(header, CLASS_PLACES, 8)
+    cdef size_t classes = section_items(header, CLASS_POSITIONS, 8)
     cdef uint64_t width = header.width
     cdef bint bucketed = header.buckets != 0
     cdef bint pooled = header.sections[COLUMNS].size != 0
@@ -89,7 +89,7 @@ cdef bint _agrees(const Header* header) noexcept nogil:
         return False
     if header.words_most == 0 or header.words_most > 1024 or header.bytes_most == 0 or header.bytes_most > 1 << 30:
         return False
-    if header.sections[FREE_ROWS].size != (width * PLACES * 8 if bucketed else 0):
+    if header.sections[FREE_ROWS].size != (width * POSITIONS * 8 if bucketed else 0):
         return False
     if header.sections[LENGTH_ROWS].size != (width * LENGTHS * 8 if bucketed else 0):
         return False
@@ -136,8 +136,8 @@ cdef inline void _table(Table* table, const Header* header, int section, uint32_
 
 
 cdef void _open_classes(Opened* opened, const Header* header, Tiers* tiers) noexcept nogil:
-    cdef const uint64_t* places = <const uint64_t*> section_of(header, CLASS_PLACES)
-    cdef uint32_t count = <uint32_t> section_items(header, CLASS_PLACES, 8)
+    cdef const uint64_t* positions = <const uint64_t*> section_of(header, CLASS_POSITIONS)
+    cdef uint32_t count = <uint32_t> section_items(header, CLASS_POSITIONS, 8)
     cdef uint32_t i
     tiers.classes.multipliers = header.multipliers
     _arena(&tiers.classes.rows, header, WORD_ROWS)
@@ -145,10 +145,10 @@ cdef void _open_classes(Opened* opened, const Header* header, Tiers* tiers) noex
     if header.buckets == 0:
         return
     for i in range(count):
-        class_spell(&opened.classes[i], places[i] & ~(<uint64_t> 1 << CLASS_IN_USE))
-        if places[i] >> CLASS_IN_USE:
+        class_spell(&opened.classes[i], positions[i] & ~(<uint64_t> 1 << CLASS_IN_USE))
+        if positions[i] >> CLASS_IN_USE:
             opened.classes[i].buckets = 1  # some
-            tiers.classes.used |= opened.classes[i].places
+            tiers.classes.used |= opened.classes[i].positions
             tiers.classes.live += 1
     memcpy(opened.likely, section_of(header, LIKELY), header.width * sizeof(uint64_t))
     tiers.classes.classes = opened.classes
@@ -176,7 +176,7 @@ cdef void _open_pool(Opened* opened, const Header* header, Tiers* tiers) noexcep
         opened.rows[i].size = opened.rows[i].capacity = rows[i].size
         opened.rows[i].bits = rows[i].bits
     for i in range(section_items(header, ROW_WORDS, sizeof(PoolWord))):
-        opened.word_rows[words[i].word].places = words[i].places
+        opened.word_rows[words[i].word].positions = words[i].positions
         opened.word_rows[words[i].word].rows = &opened.rows[words[i].first]
     tiers.pool.columns = <Column*> _at(header, COLUMNS)
     tiers.pool.count = tiers.pool.capacity = <uint32_t> section_items(header, COLUMNS, sizeof(Column))
@@ -194,32 +194,34 @@ cdef void _open_pool(Opened* opened, const Header* header, Tiers* tiers) noexcep
     tiers.pool.live = opened.rows[ROW_LIVE]
 
 
-cdef int _take(Opened* opened, const Header* header, Heap* heap) noexcept nogil:
+cdef int _take(Opened* opened, const Header* header, Allocator* allocator) noexcept nogil:
     """The memory of its own; -1: there is none."""
     cdef const PoolWord* words = <const PoolWord*> section_of(header, ROW_WORDS)
     cdef size_t i
     memset(opened, 0, sizeof(Opened))
     if header.buckets != 0:
         opened.class_count = header.width * 64
-        opened.classes = <Class*> heap_take_zeros(heap, opened.class_count * sizeof(Class))
+        opened.classes = <Class*> allocate_zeros(allocator, opened.class_count * sizeof(Class))
         if opened.classes == NULL:
             return -1
     opened.row_count = <uint32_t> section_items(header, ROWS, sizeof(PoolRow))
     if opened.row_count != 0:
-        opened.rows = <Row*> heap_take(heap, opened.row_count * sizeof(Row))
+        opened.rows = <Row*> allocate(allocator, opened.row_count * sizeof(Row))
         if opened.rows == NULL:
             return -1
     for i in range(section_items(header, ROW_WORDS, sizeof(PoolWord))):
         opened.word_capacity = max(opened.word_capacity, words[i].word + 1)
     if opened.word_capacity != 0:
-        opened.word_rows = <WordRows*> heap_take_zeros(heap, opened.word_capacity * sizeof(WordRows))
+        opened.word_rows = <WordRows*> allocate_zeros(allocator, opened.word_capacity * sizeof(WordRows))
         if opened.word_rows == NULL:
             return -1
     return 0
 
 
-cdef int opened_init(Opened* opened, const Header* header, Slots* slots, Tiers* tiers, Heap* heap) noexcept nogil:
-    if _take(opened, header, heap) < 0:
+cdef int opened_init(
+    Opened* opened, const Header* header, Slots* slots, Tiers* tiers, Allocator* allocator
+) noexcept nogil:
+    if _take(opened, header, allocator) < 0:
         return -1
     tiers.secret = header.secret
     tiers.buckets.slots = slots
@@ -247,10 +249,10 @@ cdef int opened_init(Opened* opened, const Header* header, Slots* slots, Tiers* 
     return 0
 
 
-cdef void opened_free(Opened* opened, Slots* slots, Tiers* tiers, Heap* heap) noexcept nogil:
-    heap_give_back(heap, opened.classes, opened.class_count * sizeof(Class))
-    heap_give_back(heap, opened.rows, opened.row_count * sizeof(Row))
-    heap_give_back(heap, opened.word_rows, opened.word_capacity * sizeof(WordRows))
+cdef void opened_free(Opened* opened, Slots* slots, Tiers* tiers, Allocator* allocator) noexcept nogil:
+    deallocate(allocator, opened.classes, opened.class_count * sizeof(Class))
+    deallocate(allocator, opened.rows, opened.row_count * sizeof(Row))
+    deallocate(allocator, opened.word_rows, opened.word_capacity * sizeof(WordRows))
     # Empty, as the index they belong to is about to free them.
-    slots_init(slots, heap)
-    tiers_init(tiers, heap, slots)
+    slots_init(slots, allocator)
+    tiers_init(tiers, allocator, slots)

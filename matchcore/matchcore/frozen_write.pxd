@@ -5,11 +5,11 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.arena cimport Arena
 from matchcore.classes cimport WIDTH_AT_MOST
 from matchcore.frozen_layout cimport Header, section_of
 from matchcore.hashing cimport MULTIPLIERS
-from matchcore.heap cimport Heap
 from matchcore.slots cimport Slots
 from matchcore.syntax cimport Limits
 from matchcore.tiers cimport Tiers
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef struct Draft:
-    Heap* heap
+    Allocator* allocator
     const Slots* slots               # of the index, while it is held
     const Tiers* tiers
     Limits limits

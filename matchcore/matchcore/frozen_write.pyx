@@ -10,23 +10,23 @@ itself before they are half of it).
 
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport deallocate, allocate, allocate_zeros
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block, Row
 from matchcore.frozen_layout cimport (
-    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_PLACES, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
+    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
     IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
     ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS, SECTIONS,
     SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items,
 )
-from matchcore.heap cimport heap_give_back, heap_take, heap_take_zeros
-from matchcore.lines cimport LINE_PLACES, Line, Lines
-from matchcore.places cimport LENGTHS, PLACES, count_places
+from matchcore.line_table cimport LINE_ENTRIES, Line, LineTable
 from matchcore.pool cimport Column, Pool
+from matchcore.positions cimport LENGTHS, POSITIONS, count_positions
 from matchcore.slots cimport Slot
 from matchcore.words cimport Word
 
 cdef enum:
-    A_LINE_FOR = 4       # buckets, of seven places: few lines pass anything on
+    A_LINE_FOR = 4       # buckets, of seven positions: few lines pass anything on
 
 
 # ---- sizes -----------------------------------------------------------------------------------------
@@ -46,9 +46,9 @@ cdef void _count_rows(const Pool* pool, uint64_t* words, uint64_t* rows, uint64_
     cdef uint32_t i
     cdef int j
     for i in range(pool.word_capacity):
-        if pool.word_rows[i].places != 0:
+        if pool.word_rows[i].positions != 0:
             words[0] += 1
-            for j in range(count_places(pool.word_rows[i].places)):
+            for j in range(count_positions(pool.word_rows[i].positions)):
                 rows[0] += 1
                 blocks[0] += pool.word_rows[i].rows[j].size
     for i in range(ROWS_FIXED):
@@ -88,8 +88,8 @@ cdef size_t _lay_out(const Draft* draft, Header* header) noexcept nogil:
         sizes[WORD_TABLE] = _cells(tiers.words.live) * 8
         sizes[WORD_ROWS] = tiers.classes.rows.top * <uint64_t> 4
     if bucketed:
-        sizes[CLASS_PLACES] = tiers.classes.count * <uint64_t> 8
-        sizes[FREE_ROWS] = tiers.classes.width * <uint64_t> PLACES * 8
+        sizes[CLASS_POSITIONS] = tiers.classes.count * <uint64_t> 8
+        sizes[FREE_ROWS] = tiers.classes.width * <uint64_t> POSITIONS * 8
         sizes[LENGTH_ROWS] = tiers.classes.width * <uint64_t> LENGTHS * 8
         sizes[LIKELY] = tiers.classes.width * <uint64_t> 8
         sizes[LINES] = (tiers.buckets.live // A_LINE_FOR + 1) * <uint64_t> sizeof(Line)
@@ -145,25 +145,25 @@ cdef void _copy_rows(Draft* draft, const Pool* pool) noexcept nogil:
         _copy_row(draft, _fixed_row(pool, i), rows, &blocks)
         rows += 1
     for i in range(pool.word_capacity):
-        if pool.word_rows[i].places == 0:
+        if pool.word_rows[i].positions == 0:
             continue
-        word.places = pool.word_rows[i].places
+        word.positions = pool.word_rows[i].positions
         word.word = i
         word.first = rows
         word += 1
-        for j in range(count_places(pool.word_rows[i].places)):
+        for j in range(count_positions(pool.word_rows[i].positions)):
             _copy_row(draft, &pool.word_rows[i].rows[j], rows, &blocks)
             rows += 1
 
 
-cdef void _note_buckets(Draft* draft, const Lines* lines) noexcept nogil:
+cdef void _note_buckets(Draft* draft, const LineTable* table) noexcept nogil:
     cdef uint32_t n = 0
     cdef uint32_t i
     cdef int j
-    for i in range(lines.count):
-        for j in range(LINE_PLACES):
-            if lines.lines[i].tags[j] != 0:
-                draft.buckets[n] = lines.lines[i].refs[j]
+    for i in range(table.count):
+        for j in range(LINE_ENTRIES):
+            if table.lines[i].tags[j] != 0:
+                draft.buckets[n] = table.lines[i].refs[j]
                 n += 1
 
 
@@ -171,19 +171,19 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
     cdef const Slots* slots = draft.slots
     cdef const Tiers* tiers = draft.tiers
     cdef Header header
-    cdef uint64_t* places
+    cdef uint64_t* positions
     cdef uint32_t i
     memset(&header, 0, sizeof(Header))
     header.size = _lay_out(draft, &header)
     draft.block_size = <size_t> header.size + ALIGNED
-    draft.block = heap_take_zeros(draft.heap, draft.block_size)
+    draft.block = allocate_zeros(draft.allocator, draft.block_size)
     draft.buckets = NULL
     if draft.block == NULL:
         return -1
     if tiers.buckets.live != 0:
-        draft.buckets = <uint32_t*> heap_take(draft.heap, tiers.buckets.live * sizeof(uint32_t))
+        draft.buckets = <uint32_t*> allocate(draft.allocator, tiers.buckets.live * sizeof(uint32_t))
         if draft.buckets == NULL:
-            heap_give_back(draft.heap, draft.block, draft.block_size)
+            deallocate(draft.allocator, draft.block, draft.block_size)
             return -1
         _note_buckets(draft, &tiers.buckets.table)
     memcpy(header.magic, b"mcfrozen", 8)
@@ -222,10 +222,10 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
     _put(draft, TEXTS, slots.arena.units)
     _put(draft, COLUMNS, tiers.pool.columns)
     _put(draft, TOKENS, tiers.pool.tokens.units)
-    places = <uint64_t*> draft_section(draft, CLASS_PLACES)
-    for i in range(section_items(draft.header, CLASS_PLACES, 8)):
+    positions = <uint64_t*> draft_section(draft, CLASS_POSITIONS)
+    for i in range(section_items(draft.header, CLASS_POSITIONS, 8)):
         if tiers.classes.classes[i].buckets != 0:
-            places[i] = tiers.classes.classes[i].places | <uint64_t> 1 << CLASS_IN_USE
+            positions[i] = tiers.classes.classes[i].positions | <uint64_t> 1 << CLASS_IN_USE
     if header.sections[COLUMNS].size != 0:
         _copy_rows(draft, &tiers.pool)
     draft.arenas[0] = tiers.words.long
@@ -240,5 +240,5 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
 
 
 cdef void draft_free(Draft* draft) noexcept nogil:
-    heap_give_back(draft.heap, draft.buckets, draft.header.buckets * sizeof(uint32_t))
-    heap_give_back(draft.heap, draft.block, draft.block_size)
+    deallocate(draft.allocator, draft.buckets, draft.header.buckets * sizeof(uint32_t))
+    deallocate(draft.allocator, draft.block, draft.block_size)

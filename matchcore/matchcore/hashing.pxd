@@ -1,4 +1,4 @@
-# The keyed hash of a word, of a sequence of words, and of a few word ids at their places.
+# The keyed hash of a word, of a sequence of words, and of a few word ids at their positions.
 #
 #     word of up to 16 bytes   |f o r e x 0 0 0|0 0 0 0 0 0 0 0|    two numbers, padded with zeros:
 #                                    low              high          one multiplication, and one compare
@@ -113,6 +113,6 @@ cdef extern from *:
 # Four odd random numbers, the same for the whole process.
 cdef const uint64_t* hash_secret() noexcept nogil
 
-# MULTIPLIERS more of them, one a place: the sum of multiplier x word id over the places of a key is its
+# MULTIPLIERS more of them, one a position: the sum of multiplier x word id over the positions of a key is its
 # hash, of which the upper half is used. So the products of a topic serve all its keys.
 cdef const uint64_t* hash_multipliers() noexcept nogil

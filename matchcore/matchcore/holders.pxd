@@ -7,9 +7,9 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
+from matchcore.allocator cimport Numbers
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag
-from matchcore.heap cimport Numbers
 from matchcore.trie cimport Trie
 
 

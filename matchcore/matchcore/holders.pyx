@@ -3,10 +3,10 @@
 
 from libc.string cimport memcpy
 
+from matchcore.allocator cimport deallocate, reallocate, numbers_reserve, prefetch
 from matchcore.bag cimport (
     bag_has, bag_init, bag_insert, bag_items, bag_move, bag_remove, bag_reserve, bag_settle,
 )
-from matchcore.heap cimport heap_give_back, heap_resize, numbers_reserve, prefetch
 from matchcore.syntax cimport AMQP, MQTT
 from matchcore.table cimport NONE
 from matchcore.trie cimport HELD, HELD_MQTT, HELD_ONE, HELD_SEVERAL, HELD_STR, Node
@@ -26,7 +26,7 @@ cdef void holders_init(Holders* holders, Trie* trie) noexcept nogil:
 
 cdef void holders_free(Holders* holders) noexcept nogil:
     # The blocks of ids are in the trie's arena.
-    heap_give_back(holders.trie.heap, holders.several, holders.capacity * sizeof(Several))
+    deallocate(holders.trie.allocator, holders.several, holders.capacity * sizeof(Several))
     holders_init(holders, holders.trie)
 
 
@@ -54,8 +54,8 @@ cdef int _make_several(Holders* holders, Node* node) noexcept nogil:
         capacity = <size_t> holders.capacity + holders.capacity // 4 + 4
         if capacity > SEVERAL_AT_MOST:
             return -1
-        several = <Several*> heap_resize(
-            holders.trie.heap, holders.several, holders.capacity * sizeof(Several), capacity * sizeof(Several)
+        several = <Several*> reallocate(
+            holders.trie.allocator, holders.several, holders.capacity * sizeof(Several), capacity * sizeof(Several)
         )
         if several == NULL:
             return -1
@@ -95,7 +95,7 @@ cdef void _settle(Holders* holders, Node* node) noexcept nogil:
     holders.free = i
     holders.live -= 1
     if holders.live == 0:
-        heap_give_back(holders.trie.heap, holders.several, holders.capacity * sizeof(Several))
+        deallocate(holders.trie.allocator, holders.several, holders.capacity * sizeof(Several))
         holders.several = NULL
         holders.count = holders.capacity = 0
         holders.free = NONE
@@ -167,21 +167,21 @@ cdef int holders_gather(const Holders* holders, const Numbers* nodes, Numbers* i
     cdef const Bag* bag
     cdef size_t i
     cdef uint32_t side
-    if numbers_reserve(holders.trie.heap, ids, ids.size + nodes.size) < 0:
+    if numbers_reserve(holders.trie.allocator, ids, ids.size + nodes.size) < 0:
         return -1
     for i in range(nodes.size):
         if i + AHEAD < nodes.size:
             prefetch(&holders.trie.nodes[nodes.items[i + AHEAD]])
         node = &holders.trie.nodes[nodes.items[i]]
         if node.children.mark & HELD_ONE:
-            if ids.size == ids.capacity and numbers_reserve(holders.trie.heap, ids, ids.size + 1) < 0:
+            if ids.size == ids.capacity and numbers_reserve(holders.trie.allocator, ids, ids.size + 1) < 0:
                 return -1
             ids.items[ids.size] = node.id
             ids.size += 1
             continue
         for side in range(2):
             bag = &holders.several[node.id].ids[side]
-            if numbers_reserve(holders.trie.heap, ids, ids.size + bag.size) < 0:
+            if numbers_reserve(holders.trie.allocator, ids, ids.size + bag.size) < 0:
                 return -1
             memcpy(
                 ids.items + ids.size, bag_items(&holders.trie.arena, bag), bag.size * sizeof(uint32_t)

@@ -7,8 +7,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator, Numbers
 from matchcore.descent cimport Descent
-from matchcore.heap cimport Heap, Numbers
 from matchcore.holders cimport Holders
 from matchcore.syntax cimport Fault, Limits, Token, View
 from matchcore.trie cimport Trie
@@ -23,7 +23,7 @@ cdef struct Answer:
 
 cdef class NameIndex:
     cdef:
-        Heap heap
+        Allocator allocator
         Limits limits
         Words words           # the words of all names
         Trie trie

@@ -9,15 +9,15 @@ subscriber gets. The picture is in names.pxd. Threads and errors are as in Filte
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport deallocate, allocate, numbers_free
 from matchcore.arena cimport Arena, arena_free, arena_is_sparse, arena_like
 from matchcore.ascending cimport make_ascending
 from matchcore.descent cimport SLACK, descent_free, trie_ask
-from matchcore.heap cimport heap_give_back, heap_take, numbers_free
 from matchcore.holders cimport (
     holders_add, holders_drop, holders_free, holders_gather, holders_ids, holders_init, holders_move,
 )
 from matchcore.ids cimport take_id, tuple_of_ids
-from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
+from matchcore.positions cimport TOKEN_MANY, TOKEN_ONE
 from matchcore.syntax cimport (
     LITERAL, MQTT, ONE, canonical, filter_error, scan_filter, scan_topic, syntax_name, syntax_of, take_limits,
     topic_error, view_of,
@@ -43,18 +43,18 @@ cdef class NameIndex:
     """Topic names with ids; asked with a filter, it answers with the ids of the names it matches.
 
     Arguments, limits and identity are as in FilterIndex. A match takes time in proportion to what it finds
-    below the filter's literal prefix, or to the names that have its rarest literal at its place.
+    below the filter's literal prefix, or to the names that have its rarest literal at its position.
     """
 
     def __cinit__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
-        self.heap.allowance = -1
-        words_init(&self.words, &self.heap)
-        trie_init(&self.trie, &self.heap, &self.words)
+        self.allocator.allowance = -1
+        words_init(&self.words, &self.allocator)
+        trie_init(&self.trie, &self.allocator, &self.words)
         holders_init(&self.holders, &self.trie)
         self.descent.slack = SLACK
         take_limits(max_words, max_bytes, &self.limits)
-        self.tokens = <Token*> heap_take(&self.heap, self.limits.words * sizeof(Token))
-        self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
+        self.tokens = <Token*> allocate(&self.allocator, self.limits.words * sizeof(Token))
+        self.word_ids = <uint32_t*> allocate(&self.allocator, self.limits.words * sizeof(uint32_t))
         if self.tokens == NULL or self.word_ids == NULL:
             raise MemoryError()
 
@@ -64,8 +64,8 @@ cdef class NameIndex:
         words_free(&self.words)
         descent_free(&self.trie, &self.descent)
         self._free_answer()
-        heap_give_back(&self.heap, self.tokens, self.limits.words * sizeof(Token))
-        heap_give_back(&self.heap, self.word_ids, self.limits.words * sizeof(uint32_t))
+        deallocate(&self.allocator, self.tokens, self.limits.words * sizeof(Token))
+        deallocate(&self.allocator, self.word_ids, self.limits.words * sizeof(uint32_t))
 
     cdef int _scan_name(self, object name, uint32_t syntax, View* view) except -1:
         """Into `tokens`; their number."""
@@ -222,7 +222,7 @@ cdef class NameIndex:
             status = self._ask(&view, number, &answer.ids, &fault)
             if status == -1:
                 raise filter_error(&view, number, &self.limits, &fault)
-            if status == -2 or make_ascending(&self.heap, &answer.ids, 0, &answer.spare) < 0:
+            if status == -2 or make_ascending(&self.allocator, &answer.ids, 0, &answer.spare) < 0:
                 raise MemoryError()
             if not as_array:
                 return tuple_of_ids(answer.ids.items, answer.ids.size)
@@ -244,8 +244,8 @@ cdef class NameIndex:
                 descent_free(&self.trie, &self.descent)
 
     cdef void _free_answer(self) noexcept nogil:
-        numbers_free(&self.heap, &self.answer.ids)
-        numbers_free(&self.heap, &self.answer.spare)
+        numbers_free(&self.allocator, &self.answer.ids)
+        numbers_free(&self.allocator, &self.answer.spare)
 
     def __len__(self) -> int:
         """The number of (name, syntax, id) held."""
@@ -254,7 +254,7 @@ cdef class NameIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, all told: tables, words, nodes, scratch and this object; malloc's own headers are not."""
-        return self.heap.bytes + <size_t> NameIndex.__basicsize__
+        return self.allocator.bytes + <size_t> NameIndex.__basicsize__
 
     cdef object _spell(self, uint32_t node, uint32_t syntax, bint is_str):
         """The name that ends at `node`."""
@@ -306,7 +306,7 @@ cdef class NameIndex:
 
     def _fail_after(self, allocations: int) -> None:
         """For tests: so many more growths of memory succeed, then none; -1: all."""
-        self.heap.allowance = allocations
+        self.allocator.allowance = allocations
 
     def _tune(self, slack: int = SLACK) -> None:
         """For tests: how many nodes a search meets before it turns to the postings; -1: it always does."""

@@ -26,12 +26,12 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.arena cimport Arena
 from matchcore.bitmap cimport BLOCK_COLUMNS, Row
-from matchcore.heap cimport Heap
-from matchcore.places cimport (
-    DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, TOKEN_WILD,
-    count_places,
+from matchcore.positions cimport (
+    DEPTH, HAS_MANY, LENGTHS, NO_DOLLAR, POSITION_ANY, POSITION_LEFT, POSITION_RIGHT, TO_VERIFY, TOKEN_WILD,
+    count_positions,
 )
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words
@@ -53,15 +53,15 @@ cdef struct Column:
     uint8_t unused
 
 
-# The rows of one word: bit p of `places` is set when it has a row for place p, and rows lie in the
-# order of their places.
+# The rows of one word: bit p of `positions` is set when it has a row for position p, and rows lie in the
+# order of their positions.
 cdef struct WordRows:
-    uint64_t places
+    uint64_t positions
     Row* rows
 
 
 cdef struct Pool:
-    Heap* heap
+    Allocator* allocator
     Words* words
     Table table            # slot -> column
     Column* columns
@@ -83,7 +83,7 @@ cdef struct Pool:
     Row no_dollar
 
 
-cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil
+cdef void pool_init(Pool* pool, Allocator* allocator, Words* words) noexcept nogil
 cdef void pool_free(Pool* pool) noexcept nogil
 
 # The column of a slot that is in the pool.
@@ -105,13 +105,13 @@ cdef inline const uint32_t* column_tokens(const Pool* pool, const Column* column
     return &pool.tokens.units[column.tokens]
 
 
-# The row of a word for a place, NULL when there is none.
-cdef inline const Row* word_row(const Pool* pool, uint32_t id, int place) noexcept nogil:
+# The row of a word for a position, NULL when there is none.
+cdef inline const Row* word_row(const Pool* pool, uint32_t id, int position) noexcept nogil:
     cdef const WordRows* entry
-    cdef uint64_t bit = <uint64_t> 1 << place
+    cdef uint64_t bit = <uint64_t> 1 << position
     if id >= pool.word_capacity:  # interned for a text that has no column yet
         return NULL
     entry = &pool.word_rows[id]
-    if not entry.places & bit:
+    if not entry.positions & bit:
         return NULL
-    return &entry.rows[count_places(entry.places & (bit - 1))]
+    return &entry.rows[count_positions(entry.positions & (bit - 1))]

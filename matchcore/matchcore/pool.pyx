@@ -8,13 +8,13 @@ search.pyx.
 
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport deallocate, reallocate, allocate_zeros
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
 from matchcore.bitmap cimport BLOCK_COLUMNS, row_clear, row_copy, row_free, row_set
 from matchcore.hashing cimport fold, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take_zeros
-from matchcore.places cimport Parts, length_row, parts_of
+from matchcore.positions cimport Parts, length_row, parts_of
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 from matchcore.words cimport OTHER
 
@@ -24,12 +24,12 @@ cdef enum:
 cdef const uint64_t* secret = hash_secret()
 
 
-cdef void pool_init(Pool* pool, Heap* heap, Words* words) noexcept nogil:
+cdef void pool_init(Pool* pool, Allocator* allocator, Words* words) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
-    pool.heap = heap
+    pool.allocator = allocator
     pool.words = words
     pool.free = NONE
-    arena_init(&pool.tokens, heap)
+    arena_init(&pool.tokens, allocator)
 
 
 cdef void pool_free(Pool* pool) noexcept nogil:
@@ -37,84 +37,84 @@ cdef void pool_free(Pool* pool) noexcept nogil:
     cdef uint32_t i
     cdef int j
     arena_free(&pool.tokens)
-    heap_give_back(pool.heap, pool.columns, pool.capacity * sizeof(Column))
-    heap_give_back(pool.heap, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
+    deallocate(pool.allocator, pool.columns, pool.capacity * sizeof(Column))
+    deallocate(pool.allocator, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
     pool.columns = NULL
     pool.weights = NULL
     pool.count = pool.capacity = pool.likely = 0
     pool.free = NONE
     for i in range(pool.word_capacity):
         _forget_word(pool, i)
-    heap_give_back(pool.heap, pool.word_rows, pool.word_capacity * sizeof(WordRows))
+    deallocate(pool.allocator, pool.word_rows, pool.word_capacity * sizeof(WordRows))
     pool.word_rows = NULL
     pool.word_capacity = 0
     for j in range(DEPTH):
-        row_free(pool.heap, &pool.free_left[j])
-        row_free(pool.heap, &pool.free_right[j])
+        row_free(pool.allocator, &pool.free_left[j])
+        row_free(pool.allocator, &pool.free_right[j])
     for j in range(LENGTHS):
-        row_free(pool.heap, &pool.lengths[j])
-    row_free(pool.heap, &pool.free_any)
-    row_free(pool.heap, &pool.no_dollar)
-    row_free(pool.heap, &pool.live)
+        row_free(pool.allocator, &pool.lengths[j])
+    row_free(pool.allocator, &pool.free_any)
+    row_free(pool.allocator, &pool.no_dollar)
+    row_free(pool.allocator, &pool.live)
     pool.left_depth = pool.right_depth = 0
-    table_free(pool.heap, &pool.table)
+    table_free(pool.allocator, &pool.table)
 
 
 cdef void _forget_word(Pool* pool, uint32_t id) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
-    cdef int count = count_places(entry.places)
+    cdef int count = count_positions(entry.positions)
     cdef int i
     for i in range(count):
-        row_free(pool.heap, &entry.rows[i])
-    heap_give_back(pool.heap, entry.rows, count * sizeof(Row))
+        row_free(pool.allocator, &entry.rows[i])
+    deallocate(pool.allocator, entry.rows, count * sizeof(Row))
     entry.rows = NULL
-    entry.places = 0
+    entry.positions = 0
 
 
 # ---- the rows of a word -------------------------------------------------------------------------
 
-cdef int _set_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
+cdef int _set_word(Pool* pool, uint32_t id, int position, uint32_t column) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
-    cdef uint64_t bit = <uint64_t> 1 << place
-    cdef int at = count_places(entry.places & (bit - 1))
-    cdef int count = count_places(entry.places)
+    cdef uint64_t bit = <uint64_t> 1 << position
+    cdef int at = count_positions(entry.positions & (bit - 1))
+    cdef int count = count_positions(entry.positions)
     cdef int i
     cdef Row row
     cdef Row* rows
-    if entry.places & bit:
-        return row_set(pool.heap, &entry.rows[at], column)
+    if entry.positions & bit:
+        return row_set(pool.allocator, &entry.rows[at], column)
     memset(&row, 0, sizeof(Row))
-    if row_set(pool.heap, &row, column) < 0:
+    if row_set(pool.allocator, &row, column) < 0:
         return -1
-    rows = <Row*> heap_resize(pool.heap, entry.rows, count * sizeof(Row), (count + 1) * sizeof(Row))
+    rows = <Row*> reallocate(pool.allocator, entry.rows, count * sizeof(Row), (count + 1) * sizeof(Row))
     if rows == NULL:
-        row_free(pool.heap, &row)
+        row_free(pool.allocator, &row)
         return -1
     for i in range(count, at, -1):
         rows[i] = rows[i - 1]
     rows[at] = row
     entry.rows = rows
-    entry.places |= bit
+    entry.positions |= bit
     return 0
 
 
-cdef void _clear_word(Pool* pool, uint32_t id, int place, uint32_t column) noexcept nogil:
+cdef void _clear_word(Pool* pool, uint32_t id, int position, uint32_t column) noexcept nogil:
     cdef WordRows* entry = &pool.word_rows[id]
-    cdef uint64_t bit = <uint64_t> 1 << place
-    cdef int at = count_places(entry.places & (bit - 1))
-    cdef int count = count_places(entry.places)
+    cdef uint64_t bit = <uint64_t> 1 << position
+    cdef int at = count_positions(entry.positions & (bit - 1))
+    cdef int count = count_positions(entry.positions)
     cdef int i
-    if not entry.places & bit:
+    if not entry.positions & bit:
         return
-    row_clear(pool.heap, &entry.rows[at], column)
+    row_clear(pool.allocator, &entry.rows[at], column)
     if entry.rows[at].bits != 0:
         return
     for i in range(at, count - 1):
         entry.rows[i] = entry.rows[i + 1]
-    entry.rows = <Row*> heap_resize(
-        pool.heap, entry.rows, count * sizeof(Row), (count - 1) * sizeof(Row)
+    entry.rows = <Row*> reallocate(
+        pool.allocator, entry.rows, count * sizeof(Row), (count - 1) * sizeof(Row)
     )
-    entry.places &= ~bit
+    entry.positions &= ~bit
 
 
 # ---- adding and removing ------------------------------------------------------------------------
@@ -140,24 +140,24 @@ cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept n
     cdef Column* columns
     cdef uint32_t* weights
     cdef WordRows* word_rows
-    if table_reserve(pool.heap, &pool.table) < 0:
+    if table_reserve(pool.allocator, &pool.table) < 0:
         return -1
     if pool.free == NONE and pool.count == pool.capacity:
         capacity = 8 if pool.capacity == 0 else <size_t> pool.capacity + pool.capacity // 2
         if capacity > COLUMNS_AT_MOST:
             return -1
-        weights = <uint32_t*> heap_take_zeros(pool.heap, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
+        weights = <uint32_t*> allocate_zeros(pool.allocator, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
         if weights == NULL:
             return -1
-        columns = <Column*> heap_resize(
-            pool.heap, pool.columns, pool.capacity * sizeof(Column), capacity * sizeof(Column)
+        columns = <Column*> reallocate(
+            pool.allocator, pool.columns, pool.capacity * sizeof(Column), capacity * sizeof(Column)
         )
         if columns == NULL:
-            heap_give_back(pool.heap, weights, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
+            deallocate(pool.allocator, weights, blocks_of(<uint32_t> capacity) * sizeof(uint32_t))
             return -1
         if pool.capacity != 0:
             memcpy(weights, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
-            heap_give_back(pool.heap, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
+            deallocate(pool.allocator, pool.weights, blocks_of(pool.capacity) * sizeof(uint32_t))
         pool.weights = weights
         pool.columns = columns
         pool.capacity = <uint32_t> capacity
@@ -167,8 +167,8 @@ cdef int _reserve(Pool* pool, const uint32_t* tokens, uint32_t count) noexcept n
     if highest != OTHER and highest >= pool.word_capacity:
         # In step with the dictionary, whose growth is geometric.
         capacity = pool.words.capacity
-        word_rows = <WordRows*> heap_resize(
-            pool.heap, pool.word_rows, pool.word_capacity * sizeof(WordRows), capacity * sizeof(WordRows)
+        word_rows = <WordRows*> reallocate(
+            pool.allocator, pool.word_rows, pool.word_capacity * sizeof(WordRows), capacity * sizeof(WordRows)
         )
         if word_rows == NULL:
             return -1
@@ -200,7 +200,7 @@ cdef void _describe(Pool* pool, Column* column, const uint32_t* tokens, uint32_t
 cdef int _deepen(Pool* pool, Row* free_rows, uint32_t* depth, uint32_t wanted) noexcept nogil:
     """Free rows for positions below `wanted`: so far nobody had a literal there."""
     while depth[0] < wanted:
-        if row_copy(pool.heap, &free_rows[depth[0]], &pool.live) < 0:
+        if row_copy(pool.allocator, &free_rows[depth[0]], &pool.live) < 0:
             return -1
         depth[0] += 1
     return 0
@@ -210,7 +210,7 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
     """Sets every bit of the column; -1 with some of them set."""
     cdef const Column* column = &pool.columns[c]
     cdef const uint32_t* tokens = column_tokens(pool, column)
-    cdef Heap* heap = pool.heap
+    cdef Allocator* allocator = pool.allocator
     cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
     cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
     cdef uint32_t i
@@ -221,60 +221,60 @@ cdef int _put(Pool* pool, uint32_t c) noexcept nogil:
         return -1
     for i in range(pool.left_depth):
         if i < prefix and tokens[i] < TOKEN_WILD:
-            status = _set_word(pool, tokens[i], PLACE_LEFT + i, c)
+            status = _set_word(pool, tokens[i], POSITION_LEFT + i, c)
         else:
-            status = row_set(heap, &pool.free_left[i], c)
+            status = row_set(allocator, &pool.free_left[i], c)
         if status < 0:
             return -1
     for i in range(pool.right_depth):
         if i < suffix and tokens[column.count - 1 - i] < TOKEN_WILD:
-            status = _set_word(pool, tokens[column.count - 1 - i], PLACE_RIGHT + i, c)
+            status = _set_word(pool, tokens[column.count - 1 - i], POSITION_RIGHT + i, c)
         else:
-            status = row_set(heap, &pool.free_right[i], c)
+            status = row_set(allocator, &pool.free_right[i], c)
         if status < 0:
             return -1
     if column.sought != 0:
-        status = _set_word(pool, tokens[column.sought], PLACE_ANY, c)
+        status = _set_word(pool, tokens[column.sought], POSITION_ANY, c)
     else:
-        status = row_set(heap, &pool.free_any, c)
+        status = row_set(allocator, &pool.free_any, c)
     if status < 0:
         return -1
     for i in range(length_row(column.least), LENGTHS):
-        if row_set(heap, &pool.lengths[i], c) < 0:
+        if row_set(allocator, &pool.lengths[i], c) < 0:
             return -1
         if not column.flags & HAS_MANY:
             break
-    if column.flags & NO_DOLLAR and row_set(heap, &pool.no_dollar, c) < 0:
+    if column.flags & NO_DOLLAR and row_set(allocator, &pool.no_dollar, c) < 0:
         return -1
-    return row_set(heap, &pool.live, c)
+    return row_set(allocator, &pool.live, c)
 
 
 cdef void _take_out(Pool* pool, uint32_t c) noexcept nogil:
     """Clears every bit of the column, set or not."""
     cdef const Column* column = &pool.columns[c]
     cdef const uint32_t* tokens = column_tokens(pool, column)
-    cdef Heap* heap = pool.heap
+    cdef Allocator* allocator = pool.allocator
     cdef uint32_t prefix = column.prefix if column.prefix < DEPTH else DEPTH
     cdef uint32_t suffix = column.suffix if column.suffix < DEPTH else DEPTH
     cdef uint32_t i
     for i in range(pool.left_depth):
         if i < prefix and tokens[i] < TOKEN_WILD:
-            _clear_word(pool, tokens[i], PLACE_LEFT + i, c)
+            _clear_word(pool, tokens[i], POSITION_LEFT + i, c)
         else:
-            row_clear(heap, &pool.free_left[i], c)
+            row_clear(allocator, &pool.free_left[i], c)
     for i in range(pool.right_depth):
         if i < suffix and tokens[column.count - 1 - i] < TOKEN_WILD:
-            _clear_word(pool, tokens[column.count - 1 - i], PLACE_RIGHT + i, c)
+            _clear_word(pool, tokens[column.count - 1 - i], POSITION_RIGHT + i, c)
         else:
-            row_clear(heap, &pool.free_right[i], c)
+            row_clear(allocator, &pool.free_right[i], c)
     if column.sought != 0:
-        _clear_word(pool, tokens[column.sought], PLACE_ANY, c)
+        _clear_word(pool, tokens[column.sought], POSITION_ANY, c)
     else:
-        row_clear(heap, &pool.free_any, c)
+        row_clear(allocator, &pool.free_any, c)
     for i in range(LENGTHS):
-        row_clear(heap, &pool.lengths[i], c)
-    row_clear(heap, &pool.no_dollar, c)
-    row_clear(heap, &pool.live, c)
+        row_clear(allocator, &pool.lengths[i], c)
+    row_clear(allocator, &pool.no_dollar, c)
+    row_clear(allocator, &pool.live, c)
 
 
 cdef void _free_column(Pool* pool, uint32_t c) noexcept nogil:
@@ -359,7 +359,7 @@ cdef uint32_t pool_add(
 
 
 cdef void pool_remove(Pool* pool, uint32_t c) noexcept nogil:
-    table_drop(pool.heap, &pool.table, _tag(pool.columns[c].slot), c)
+    table_drop(pool.allocator, &pool.table, _tag(pool.columns[c].slot), c)
     _weigh(pool, c, False)
     _take_out(pool, c)
     _free_column(pool, c)

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Where each word stands in a trie of names: by word and place, the nodes. Drawn in postings.pxd."""
+"""Where each word stands in a trie of names: by word and position, the nodes. Drawn in postings.pxd."""
 
+from matchcore.allocator cimport deallocate, reallocate
 from matchcore.bag cimport bag_init, bag_push, bag_reserve, bag_take_out
-from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.table cimport NONE
 
 cdef enum:
@@ -10,8 +10,8 @@ cdef enum:
     MANY_WORDS = 0xFFFFFFF8  # more than words.pyx gives ids
 
 
-cdef void postings_init(Postings* postings, Heap* heap, Arena* arena) noexcept nogil:
-    postings.heap = heap
+cdef void postings_init(Postings* postings, Allocator* allocator, Arena* arena) noexcept nogil:
+    postings.allocator = allocator
     postings.arena = arena
     postings.first = NULL
     postings.rows = NULL
@@ -20,14 +20,14 @@ cdef void postings_init(Postings* postings, Heap* heap, Arena* arena) noexcept n
 
 
 cdef void postings_free(Postings* postings) noexcept nogil:
-    heap_give_back(postings.heap, postings.first, postings.words * sizeof(uint32_t))
-    heap_give_back(postings.heap, postings.rows, postings.capacity * sizeof(Row))
-    postings_init(postings, postings.heap, postings.arena)
+    deallocate(postings.allocator, postings.first, postings.words * sizeof(uint32_t))
+    deallocate(postings.allocator, postings.rows, postings.capacity * sizeof(Row))
+    postings_init(postings, postings.allocator, postings.arena)
 
 
-cdef uint32_t postings_row(const Postings* postings, uint32_t word, uint32_t place) noexcept nogil:
+cdef uint32_t postings_row(const Postings* postings, uint32_t word, uint32_t position) noexcept nogil:
     cdef uint32_t row = postings.first[word] if word < postings.words else NONE
-    while row != NONE and postings.rows[row].nodes.depth != place:
+    while row != NONE and postings.rows[row].nodes.depth != position:
         row = postings.rows[row].next
     return row
 
@@ -50,8 +50,8 @@ cdef int _know(Postings* postings, uint32_t word) noexcept nogil:
         return 0
     if words > MANY_WORDS:
         words = MANY_WORDS
-    first = <uint32_t*> heap_resize(
-        postings.heap, postings.first, postings.words * sizeof(uint32_t), words * sizeof(uint32_t)
+    first = <uint32_t*> reallocate(
+        postings.allocator, postings.first, postings.words * sizeof(uint32_t), words * sizeof(uint32_t)
     )
     if first == NULL:
         return -1
@@ -70,8 +70,8 @@ cdef int _reserve_row(Postings* postings) noexcept nogil:
     capacity = <size_t> postings.capacity + postings.capacity // 4 + 8
     if capacity > ROWS_AT_MOST:
         return -1
-    rows = <Row*> heap_resize(
-        postings.heap, postings.rows, postings.capacity * sizeof(Row), capacity * sizeof(Row)
+    rows = <Row*> reallocate(
+        postings.allocator, postings.rows, postings.capacity * sizeof(Row), capacity * sizeof(Row)
     )
     if rows == NULL:
         return -1
@@ -80,18 +80,18 @@ cdef int _reserve_row(Postings* postings) noexcept nogil:
     return 0
 
 
-cdef int postings_reserve(Postings* postings, uint32_t word, uint32_t place) noexcept nogil:
+cdef int postings_reserve(Postings* postings, uint32_t word, uint32_t position) noexcept nogil:
     cdef uint32_t row
     if _know(postings, word) < 0:
         return -1
-    row = postings_row(postings, word, place)
+    row = postings_row(postings, word, position)
     if row == NONE:
         return _reserve_row(postings)
     return bag_reserve(postings.arena, &postings.rows[row].nodes)
 
 
-cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t place, uint32_t node) noexcept nogil:
-    cdef uint32_t i = postings_row(postings, word, place)
+cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t position, uint32_t node) noexcept nogil:
+    cdef uint32_t i = postings_row(postings, word, position)
     cdef Row* row
     if i == NONE:
         if postings.free != NONE:
@@ -102,7 +102,7 @@ cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t place, ui
             postings.count += 1
         row = &postings.rows[i]
         bag_init(&row.nodes)
-        row.nodes.depth = <uint16_t> place
+        row.nodes.depth = <uint16_t> position
         row.next = postings.first[word]
         postings.first[word] = i
     row = &postings.rows[i]
@@ -110,8 +110,8 @@ cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t place, ui
     return row.nodes.size - 1
 
 
-cdef uint32_t postings_drop(Postings* postings, uint32_t word, uint32_t place, uint32_t posted) noexcept nogil:
-    cdef uint32_t i = postings_row(postings, word, place)
+cdef uint32_t postings_drop(Postings* postings, uint32_t word, uint32_t position, uint32_t posted) noexcept nogil:
+    cdef uint32_t i = postings_row(postings, word, position)
     cdef Row* row = &postings.rows[i]
     cdef uint32_t moved = bag_take_out(postings.arena, &row.nodes, posted)
     cdef uint32_t before

@@ -1,4 +1,4 @@
-# Asking the buckets: which filters match a topic, in three steps, each of which asks for the memory that the next one needs.
+# Asking the buckets: which filters match a topic, in three steps. Each step prefetches the memory of the next one.
 #
 #     buckets_ask       rows -> classes -> keys           the keys' cells are on their way
 #     buckets_locate    keys -> cells -> blocks           the blocks are on their way
@@ -9,9 +9,9 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator, Numbers
 from matchcore.buckets cimport Buckets
-from matchcore.heap cimport Heap, Numbers
-from matchcore.places cimport PLACES
+from matchcore.positions cimport POSITIONS
 from matchcore.topic cimport Topic
 
 cdef enum:
@@ -21,7 +21,7 @@ cdef enum:
 cdef struct Probe:
     uint32_t tag
     uint32_t c
-    uint32_t any         # the word at the place any, if the class has it
+    uint32_t any         # the word at the position any, if the class has it
     uint32_t block
 
 
@@ -29,8 +29,8 @@ cdef struct Batch:
     const Buckets* buckets
     Topic* topic
     Numbers* found
-    Heap* heap
-    uint64_t[PLACES] products
+    Allocator* allocator
+    uint64_t[POSITIONS] products
     uint32_t anys
     uint32_t size        # probes asked
     uint32_t located     # probes whose block is known
@@ -43,7 +43,7 @@ cdef struct Batch:
 
 # Whatever matches is pushed to `found`; with `first_only` at most one. 1: found one, and that is enough; -1: no memory.
 cdef int buckets_ask(
-    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, Batch* batch
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator, Batch* batch
 ) noexcept nogil
 cdef int buckets_locate(Batch* batch) noexcept nogil
 cdef int buckets_records(Batch* batch) noexcept nogil

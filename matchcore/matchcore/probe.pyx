@@ -2,7 +2,7 @@
 """Asking the buckets: rows anded to classes, classes to keys, keys to buckets, records checked.
 
     words    site  17  floor  2  dev  4711  temp
-    rows      &  each used place: the word's row or the free row  ->  classes alive
+    rows      &  each used position: the word's row or the free row  ->  classes alive
     keys      {L5: 4711}  {L1: 17, L5: 4711}  {L3: 2, L5: 4711}   ->  tags; cells asked for
     cells     tag found?                                          ->  blocks; asked for
     records   key words, length, `$`, residual literals           ->  slots
@@ -16,19 +16,19 @@ It reads the index and writes to the topic's scratch, the stack and `found` alon
 
 from libc.stdint cimport uint64_t
 
+from matchcore.allocator cimport numbers_reserve, prefetch
 from matchcore.buckets cimport (
-    LEAST_BITS, LEAST_SHIFT, PLACE_SHIFT, RECORD_MANY, RECORD_NO_DOLLAR, RECORD_VERIFY, RESIDUALS, bucket_class,
+    LEAST_BITS, LEAST_SHIFT, POSITION_SHIFT, RECORD_MANY, RECORD_NO_DOLLAR, RECORD_VERIFY, RESIDUALS, bucket_class,
     bucket_units, record_units,
 )
 from matchcore.classes cimport Class, Classes, WIDTH_AT_MOST, word_row_bits
 from matchcore.hashing cimport load64
-from matchcore.heap cimport numbers_reserve, prefetch
-from matchcore.lines cimport (
-    LINE_PLACES, Line, Lines, first_place, line_after, line_home, line_tag, lines_prefetch, places_of,
+from matchcore.line_table cimport (
+    LINE_ENTRIES, Line, LineTable, first_entry, line_after, line_home, line_tag, line_table_prefetch, entries_of,
 )
-from matchcore.places cimport PLACE_ANY, PLACE_RIGHT, PLACES, count_places, length_row, lowest_place
-from matchcore.slots cimport slots_expect, slots_expect_text
+from matchcore.positions cimport POSITION_ANY, POSITION_RIGHT, POSITIONS, count_positions, length_row, lowest_position
 from matchcore.sieve cimport sieve_has
+from matchcore.slots cimport slots_expect, slots_expect_text
 from matchcore.table cimport NONE
 from matchcore.verify cimport tokens_take
 
@@ -40,14 +40,14 @@ cdef enum:
 
 # ---- rows -------------------------------------------------------------------------------------------
 
-cdef inline uint32_t _index(uint32_t place, uint32_t count) noexcept nogil:
-    """Which word stands at a place; `count` or more: none."""
-    return place if place < PLACE_RIGHT else count - 1 - (place - PLACE_RIGHT)
+cdef inline uint32_t _index(uint32_t position, uint32_t count) noexcept nogil:
+    """Which word stands at a position; `count` or more: none."""
+    return position if position < POSITION_RIGHT else count - 1 - (position - POSITION_RIGHT)
 
 
-cdef inline uint32_t _word_at(const Topic* topic, uint32_t place) noexcept nogil:
-    """The word at a place that the topic is long enough for."""
-    return topic.ids[_index(place, topic.count)]
+cdef inline uint32_t _word_at(const Topic* topic, uint32_t position) noexcept nogil:
+    """The word at a position that the topic is long enough for."""
+    return topic.ids[_index(position, topic.count)]
 
 
 cdef uint32_t _find_anys(Topic* topic) noexcept nogil:
@@ -55,7 +55,7 @@ cdef uint32_t _find_anys(Topic* topic) noexcept nogil:
     cdef uint32_t n = 0
     cdef uint32_t i, j
     for i in range(topic.count):
-        if not (topic.places[i] >> PLACE_ANY) & 1:
+        if not (topic.positions[i] >> POSITION_ANY) & 1:
             continue
         for j in range(n):
             if topic.ids[topic.anys[j]] == topic.ids[i]:
@@ -67,35 +67,35 @@ cdef uint32_t _find_anys(Topic* topic) noexcept nogil:
 
 
 cdef inline uint64_t _alive(const Classes* classes, const Topic* topic, Batch* batch, uint32_t w) noexcept nogil:
-    """64 bits of the and of the topic's rows; on the way, the products of the used places."""
+    """64 bits of the and of the topic's rows; on the way, the products of the used positions."""
     cdef uint32_t width = classes.width
     cdef uint32_t count = topic.count
     cdef const uint64_t* free_rows = classes.free_rows + w
     cdef const uint32_t* units = classes.rows.units + 2 * w
-    cdef uint64_t used = classes.used & ((<uint64_t> 1 << PLACE_ANY) - 1)
+    cdef uint64_t used = classes.used & ((<uint64_t> 1 << POSITION_ANY) - 1)
     cdef uint64_t alive = classes.lengths[length_row(count) * width + w]
-    cdef uint64_t row, places, bit
+    cdef uint64_t row, positions, bit
     cdef uint32_t i, j
-    cdef uint32_t place
+    cdef uint32_t position
     while used != 0:
         if alive == 0:
             return 0
-        place = <uint32_t> lowest_place(used)
+        position = <uint32_t> lowest_position(used)
         used &= used - 1
-        row = free_rows[place * width]
-        i = _index(place, count)
+        row = free_rows[position * width]
+        i = _index(position, count)
         if i < count:
-            batch.products[place] = classes.multipliers[place] * topic.ids[i]
-            places = topic.places[i]
-            bit = <uint64_t> 1 << place
-            if places & bit:
-                row |= load64(&units[topic.rows[i] + 2 * width * <uint32_t> count_places(places & (bit - 1))])
+            batch.products[position] = classes.multipliers[position] * topic.ids[i]
+            positions = topic.positions[i]
+            bit = <uint64_t> 1 << position
+            if positions & bit:
+                row |= load64(&units[topic.rows[i] + 2 * width * <uint32_t> count_positions(positions & (bit - 1))])
         alive &= row
-    if alive != 0 and (classes.used >> PLACE_ANY) & 1:
-        row = classes.free_rows[PLACE_ANY * width + w]
+    if alive != 0 and (classes.used >> POSITION_ANY) & 1:
+        row = classes.free_rows[POSITION_ANY * width + w]
         for j in range(batch.anys):
             i = topic.anys[j]
-            row |= word_row_bits(classes, topic.places[i], topic.rows[i], PLACE_ANY, w)
+            row |= word_row_bits(classes, topic.positions[i], topic.rows[i], POSITION_ANY, w)
         alive &= row
     return alive
 
@@ -108,7 +108,7 @@ cdef inline bint _takes(const Batch* batch, const uint32_t* record, uint32_t hea
     cdef uint32_t least = (head >> LEAST_SHIFT) & LEAST_BITS
     cdef uint32_t n = head & RESIDUALS
     cdef uint32_t i
-    cdef const unsigned char* places
+    cdef const unsigned char* positions
     if topic.count != least and (topic.count < least or not head & RECORD_MANY):
         return False
     if topic.dollar and head & RECORD_NO_DOLLAR:
@@ -121,13 +121,13 @@ cdef inline bint _takes(const Batch* batch, const uint32_t* record, uint32_t hea
             )
         if n == 0:
             return True
-        if _word_at(topic, (head >> PLACE_SHIFT) & 63) != record[2]:
+        if _word_at(topic, (head >> POSITION_SHIFT) & 63) != record[2]:
             return False
-        return n == 1 or _word_at(topic, head >> (PLACE_SHIFT + 6)) == record[3]
-    places = <const unsigned char*> &record[2]
+        return n == 1 or _word_at(topic, head >> (POSITION_SHIFT + 6)) == record[3]
+    positions = <const unsigned char*> &record[2]
     record += 2 + (n + 3) // 4
     for i in range(n):
-        if _word_at(topic, places[i]) != record[i]:
+        if _word_at(topic, positions[i]) != record[i]:
             return False
     return True
 
@@ -143,14 +143,14 @@ cdef inline int _search(Batch* batch, const Probe* probe) noexcept nogil:
     if bucket_class(units[0]) != probe.c:
         return 0
     for i in range(literals):
-        if _word_at(batch.topic, entry.place[i]) != units[1 + i]:
+        if _word_at(batch.topic, entry.position[i]) != units[1 + i]:
             return 0
     if entry.any and units[1 + literals] != probe.any:
         return 0
     units += 1 + entry.literals
     size = batch.found.size
     if batch.found.capacity - size < RECORDS_OF_ONE:
-        if numbers_reserve(batch.heap, batch.found, size + RECORDS_OF_ONE) < 0:
+        if numbers_reserve(batch.allocator, batch.found, size + RECORDS_OF_ONE) < 0:
             return -1
     while units < end:
         if _takes(batch, units, units[1]):
@@ -172,7 +172,7 @@ cdef int _flush(Batch* batch) noexcept nogil:
 
 cdef int buckets_locate(Batch* batch) noexcept nogil:
     cdef const Buckets* buckets = batch.buckets
-    cdef const Lines* lines = &buckets.table
+    cdef const LineTable* table = &buckets.table
     cdef const uint32_t* units = buckets.arena.units
     cdef const Line* line
     cdef uint32_t size = batch.size
@@ -184,15 +184,15 @@ cdef int buckets_locate(Batch* batch) noexcept nogil:
     # Without a branch on what is found: it is as good as random, and a wrong guess costs more than all else.
     for i in range(size):
         probe = &batch.probes[i]
-        line = &lines.lines[line_home(lines, probe.tag)]
-        found = places_of(line, probe.tag)
+        line = &table.lines[line_home(table, probe.tag)]
+        found = entries_of(line, probe.tag)
         if line.passed != 0 or found & (found - 1) != 0:
             status = _search_on(batch, probe, found)
             if status != 0:
                 return status
         else:
             batch.probes[n] = probe[0]
-            batch.probes[n].block = line.refs[first_place(found | 1 << LINE_PLACES)] if found != 0 else 0
+            batch.probes[n].block = line.refs[first_entry(found | 1 << LINE_ENTRIES)] if found != 0 else 0
             prefetch(&units[batch.probes[n].block])
             prefetch(&units[batch.probes[n].block + 12])
             n += found != 0
@@ -215,24 +215,24 @@ cdef int buckets_records(Batch* batch) noexcept nogil:
 
 cdef int _search_on(Batch* batch, const Probe* probe, uint32_t found) noexcept nogil:
     """A line that passed something on, or has the tag twice (as two keys do, once in four thousand millions)."""
-    cdef const Lines* lines = &batch.buckets.table
-    cdef uint32_t home = line_home(lines, probe.tag)
+    cdef const LineTable* table = &batch.buckets.table
+    cdef uint32_t home = line_home(table, probe.tag)
     cdef uint32_t at = home
     cdef Probe one = probe[0]
     cdef int status
     while True:
         while found != 0:
-            one.block = lines.lines[at].refs[first_place(found)]
+            one.block = table.lines[at].refs[first_entry(found)]
             status = _search(batch, &one)
             if status != 0:
                 return status
             found &= found - 1
-        if lines.lines[at].passed == 0:
+        if table.lines[at].passed == 0:
             return 0
-        at = line_after(lines, at)
+        at = line_after(table, at)
         if at == home:
-            return 0  # every line passed something on once: see lines.pxd
-        found = places_of(&lines.lines[at], probe.tag)
+            return 0  # every line passed something on once: see line_table.pxd
+        found = entries_of(&table.lines[at], probe.tag)
 
 
 cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexcept nogil:
@@ -241,7 +241,7 @@ cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexc
     probe.c = c
     probe.any = any
     # Without a branch: whether it is there is as good as random.
-    lines_prefetch(&batch.buckets.table, probe.tag)
+    line_table_prefetch(&batch.buckets.table, probe.tag)
     batch.size += sieve_has(&batch.buckets.table.sieve, probe.tag)
     if batch.size != batch.limit:
         return 0
@@ -250,7 +250,7 @@ cdef inline int _ask(Batch* batch, uint32_t c, uint64_t sum, uint32_t any) noexc
 
 
 cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
-    """The key of a class; of one with an any-place, a key for each word that may stand there."""
+    """The key of a class; of one with an any-position, a key for each word that may stand there."""
     cdef const Classes* classes = batch.buckets.classes
     cdef const Class* entry = &classes.classes[c]
     cdef Topic* topic = batch.topic
@@ -259,13 +259,13 @@ cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
     cdef uint32_t i, j
     cdef int status
     for i in range(literals):
-        sum += batch.products[entry.place[i]]
+        sum += batch.products[entry.position[i]]
     if not entry.any:
         return _ask(batch, c, sum, 0)
     for j in range(batch.anys):
         i = topic.anys[j]
-        if (word_row_bits(classes, topic.places[i], topic.rows[i], PLACE_ANY, c // 64) >> (c % 64)) & 1:
-            status = _ask(batch, c, sum + classes.multipliers[PLACE_ANY] * topic.ids[i], topic.ids[i])
+        if (word_row_bits(classes, topic.positions[i], topic.rows[i], POSITION_ANY, c // 64) >> (c % 64)) & 1:
+            status = _ask(batch, c, sum + classes.multipliers[POSITION_ANY] * topic.ids[i], topic.ids[i])
             if status != 0:
                 return status
     return 0
@@ -274,7 +274,7 @@ cdef inline int _ask_class(Batch* batch, uint32_t c) noexcept nogil:
 cdef inline int _ask_classes(Batch* batch, uint64_t alive, uint32_t w) noexcept nogil:
     cdef int status
     while alive != 0:
-        status = _ask_class(batch, w * 64 + <uint32_t> lowest_place(alive))
+        status = _ask_class(batch, w * 64 + <uint32_t> lowest_position(alive))
         if status != 0:
             return status
         alive &= alive - 1
@@ -282,7 +282,7 @@ cdef inline int _ask_classes(Batch* batch, uint64_t alive, uint32_t w) noexcept 
 
 
 cdef int buckets_ask(
-    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Heap* heap, Batch* batch
+    const Buckets* buckets, Topic* topic, bint first_only, Numbers* found, Allocator* allocator, Batch* batch
 ) noexcept nogil:
     cdef const Classes* classes = buckets.classes
     cdef uint64_t[WIDTH_AT_MOST] alive
@@ -291,12 +291,12 @@ cdef int buckets_ask(
     batch.buckets = buckets
     batch.topic = topic
     batch.found = found
-    batch.heap = heap
+    batch.allocator = allocator
     batch.anys = batch.size = batch.located = 0
     batch.limit = FEW if first_only else BATCH
     batch.first_only = first_only
     batch.hit = batch.expected = NONE
-    if (classes.used >> PLACE_ANY) & 1:
+    if (classes.used >> POSITION_ANY) & 1:
         batch.anys = _find_anys(topic)
     for w in range(classes.width):
         alive[w] = _alive(classes, topic, batch, w)

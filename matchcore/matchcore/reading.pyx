@@ -46,7 +46,7 @@ cdef inline void _look_up(
     cdef const Word* word = &words.entries[id]
     topic.ids[i] = id
     topic.bloom |= bloom_bit(id)
-    topic.places[i] = word.places
+    topic.positions[i] = word.positions
     topic.rows[i] = word.rows
 
 

@@ -6,7 +6,7 @@
 # A match works in a Results that it has checked out of its index, so that whatever runs while Python
 # makes the answer (a garbage collection, in 3.11) may use the index again.
 
-from matchcore.heap cimport Heap, Numbers
+from matchcore.allocator cimport Allocator, Numbers
 from matchcore.slots cimport Slots
 
 
@@ -17,5 +17,5 @@ cdef struct Results:
 
 
 # Sets ids[base:] to the ids of `slots`, ascending, each once. -1: no memory.
-cdef int results_of_slots(Heap* heap, Results* results, const Slots* slots, size_t base) noexcept nogil
-cdef void results_free(Heap* heap, Results* results) noexcept nogil
+cdef int results_of_slots(Allocator* allocator, Results* results, const Slots* slots, size_t base) noexcept nogil
+cdef void results_free(Allocator* allocator, Results* results) noexcept nogil

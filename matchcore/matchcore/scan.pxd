@@ -2,7 +2,7 @@
 # can (every x86-64), one a step elsewhere. Nothing is read beyond the text: its last bytes are read by a load that
 # ends with it.
 #
-#     site/17/floor   ->   separators 4 7   |s i t e 0 1 7 0|f l o o r|   the separators as zeros, so that a text has one
+#     site/17/floor   ->   separators 4 7   |s i t e 0 1 7 0|f l o o r|   separators as zeros, so that a text has one
 #                                            low . high . low . high      hash in both syntaxes; folded in two lanes by
 #                                                                         turns, so that no step waits for the last one
 

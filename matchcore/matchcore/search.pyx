@@ -12,10 +12,10 @@
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memset
 
+from matchcore.allocator cimport numbers_reserve
 from matchcore.bitmap cimport BLOCK_COLUMNS, Row
-from matchcore.heap cimport numbers_reserve
-from matchcore.places cimport HAS_MANY, PLACE_ANY, PLACE_LEFT, PLACE_RIGHT, TO_VERIFY, length_row
 from matchcore.pool cimport Column, blocks_of, column_tokens, word_row
+from matchcore.positions cimport HAS_MANY, POSITION_ANY, POSITION_LEFT, POSITION_RIGHT, TO_VERIFY, length_row
 from matchcore.table cimport NONE
 from matchcore.topic cimport Group
 from matchcore.verify cimport tokens_take
@@ -84,21 +84,21 @@ cdef bint _gather(const Pool* pool, Topic* topic, Gathered* gathered) noexcept n
         if pool.free_left[i].bits != columns:
             _add_row(topic, gathered, &pool.free_left[i])
             if ids[i] != OTHER:
-                _add_row(topic, gathered, word_row(pool, ids[i], PLACE_LEFT + i))
+                _add_row(topic, gathered, word_row(pool, ids[i], POSITION_LEFT + i))
             if not _close_group(topic, gathered):
                 return False
     for i in range(min(count, pool.right_depth)):
         if pool.free_right[i].bits != columns:
             _add_row(topic, gathered, &pool.free_right[i])
             if ids[count - 1 - i] != OTHER:
-                _add_row(topic, gathered, word_row(pool, ids[count - 1 - i], PLACE_RIGHT + i))
+                _add_row(topic, gathered, word_row(pool, ids[count - 1 - i], POSITION_RIGHT + i))
             if not _close_group(topic, gathered):
                 return False
     if pool.free_any.bits != columns:
         _add_row(topic, gathered, &pool.free_any)
         for i in range(count):
             if ids[i] != OTHER:
-                _add_row(topic, gathered, word_row(pool, ids[i], PLACE_ANY))
+                _add_row(topic, gathered, word_row(pool, ids[i], POSITION_ANY))
         if not _close_group(topic, gathered):
             return False
     return True
@@ -106,14 +106,14 @@ cdef bint _gather(const Pool* pool, Topic* topic, Gathered* gathered) noexcept n
 
 cdef int _emit(
     const Pool* pool, const Topic* topic, const uint16_t* columns, uint32_t count, uint32_t number, bint first_only,
-    Numbers* found, Heap* heap
+    Numbers* found, Allocator* allocator
 ) noexcept nogil:
     """The slots of these columns of a block; 1: found one, and that is enough; -1: no memory."""
     cdef const Column* of_block = &pool.columns[<size_t> number * BLOCK_COLUMNS]
     cdef const Column* column
     cdef size_t size = found.size
     cdef uint32_t i
-    if found.capacity - size < count and numbers_reserve(heap, found, size + count) < 0:
+    if found.capacity - size < count and numbers_reserve(allocator, found, size + count) < 0:
         return -1
     for i in range(count):
         column = &of_block[columns[i]]
@@ -148,7 +148,7 @@ cdef inline uint32_t _next_block(const Topic* topic) noexcept nogil:
 
 
 cdef int pool_match(
-    const Pool* pool, Topic* topic, bint first_only, Numbers* found, Heap* heap
+    const Pool* pool, Topic* topic, bint first_only, Numbers* found, Allocator* allocator
 ) noexcept nogil:
     cdef uint16_t[BLOCK_COLUMNS + OVER] columns
     cdef uint32_t end = blocks_of(pool.count)
@@ -179,7 +179,7 @@ cdef int pool_match(
             topic.rows_of_groups, topic.groups, gathered.groups, without, &number, end, gathered.gapless, columns
         )
         if count != 0:
-            status = _emit(pool, topic, columns, count, number, first_only, found, heap)
+            status = _emit(pool, topic, columns, count, number, first_only, found, allocator)
             if status != 0:
                 return -1 if status < 0 else 0
         if guessed:  # in vain: all of them, in their order

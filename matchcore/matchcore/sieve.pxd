@@ -1,4 +1,4 @@
-# A bit for each tag of a table (lines.pxd), in front of it: half of the keys that are asked for at a million
+# A bit for each tag of a table (line_table.pxd), in front of it: half of the keys that are asked for at a million
 # filters, and three in four where filters are half wildcards, are not there; a bit says so before their cache
 # line is fetched.
 #
@@ -10,7 +10,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap, heap_give_back, heap_take_zeros
+from matchcore.allocator cimport Allocator, deallocate, allocate_zeros
 
 cdef enum:
     BITS_A_TAG = 6
@@ -28,17 +28,17 @@ cdef inline size_t sieve_size(const Sieve* sieve) noexcept nogil:
 
 
 # For a table of so many tags at most.
-cdef inline void sieve_make(Heap* heap, Sieve* sieve, size_t tags) noexcept nogil:
+cdef inline void sieve_make(Allocator* allocator, Sieve* sieve, size_t tags) noexcept nogil:
     sieve.gone = 0
     sieve.shift = SHIFT_AT_MOST
     while sieve.shift > 0 and (<size_t> 1 << (32 - sieve.shift)) < tags * BITS_A_TAG:
         sieve.shift -= 1
-    sieve.bits = <uint64_t*> heap_take_zeros(heap, sieve_size(sieve))
+    sieve.bits = <uint64_t*> allocate_zeros(allocator, sieve_size(sieve))
 
 
-cdef inline void sieve_free(Heap* heap, Sieve* sieve) noexcept nogil:
+cdef inline void sieve_free(Allocator* allocator, Sieve* sieve) noexcept nogil:
     if sieve.bits != NULL:
-        heap_give_back(heap, sieve.bits, sieve_size(sieve))
+        deallocate(allocator, sieve.bits, sieve_size(sieve))
     sieve.bits = NULL
 
 

@@ -14,9 +14,9 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator, prefetch
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag, bag_items
-from matchcore.heap cimport Heap, prefetch
 from matchcore.table cimport NONE, Table, table_first
 
 cdef enum:
@@ -39,7 +39,7 @@ cdef struct Slot:
 
 
 cdef struct Slots:
-    Heap* heap
+    Allocator* allocator
     Table table
     Arena arena
     Slot* entries
@@ -58,7 +58,7 @@ cdef struct Slots:
     size_t pairs       # (text, id) pairs held
 
 
-cdef void slots_init(Slots* slots, Heap* heap) noexcept nogil
+cdef void slots_init(Slots* slots, Allocator* allocator) noexcept nogil
 cdef void slots_free(Slots* slots) noexcept nogil
 
 # The slot of these bytes in this syntax, or NONE. `hash` is that of the words.
@@ -98,7 +98,7 @@ cdef inline void slots_expect_text(const Slots* slots, uint32_t slot) noexcept n
         prefetch(&slots.arena.units[slots.entries[slot].text])
 
 
-# What is less in `ids`, the place of a slot in use, is an id; the rest an id or a list.
+# What is less in `ids`, the position of a slot in use, is an id; the rest an id or a list.
 cdef inline uint64_t slots_ids_end(const Slots* slots) noexcept nogil:
     return (<uint64_t> 1 << 32) - slots.list_count
 

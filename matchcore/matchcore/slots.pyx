@@ -7,13 +7,13 @@ are one text.
 
 from libc.string cimport memcmp, memcpy, memset
 
+from matchcore.allocator cimport deallocate, reallocate, allocate
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
 from matchcore.bag cimport (
     bag_has, bag_init, bag_insert, bag_items, bag_move, bag_push, bag_remove, bag_reserve, bag_settle,
 )
-from matchcore.heap cimport heap_give_back, heap_resize, heap_take
 from matchcore.syntax cimport AMQP, MQTT
 from matchcore.table cimport table_drop, table_first, table_free, table_next, table_put, table_reserve
 
@@ -21,22 +21,22 @@ cdef enum:
     SLOTS_AT_MOST = 0xFFFFFFF0
 
 
-cdef void slots_init(Slots* slots, Heap* heap) noexcept nogil:
+cdef void slots_init(Slots* slots, Allocator* allocator) noexcept nogil:
     memset(slots, 0, sizeof(Slots))
-    slots.heap = heap
+    slots.allocator = allocator
     slots.free = slots.free_list = NONE
-    arena_init(&slots.arena, heap)
-    arena_init(&slots.ids_of_lists, heap)
+    arena_init(&slots.arena, allocator)
+    arena_init(&slots.ids_of_lists, allocator)
 
 
 cdef void slots_free(Slots* slots) noexcept nogil:
-    heap_give_back(slots.heap, slots.entries, slots.capacity * sizeof(Slot))
-    heap_give_back(slots.heap, slots.ids, slots.capacity * sizeof(uint32_t))
-    heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Bag))
+    deallocate(slots.allocator, slots.entries, slots.capacity * sizeof(Slot))
+    deallocate(slots.allocator, slots.ids, slots.capacity * sizeof(uint32_t))
+    deallocate(slots.allocator, slots.lists, slots.list_capacity * sizeof(Bag))
     arena_free(&slots.ids_of_lists)
     arena_free(&slots.arena)
-    table_free(slots.heap, &slots.table)
-    slots_init(slots, slots.heap)
+    table_free(slots.allocator, &slots.table)
+    slots_init(slots, slots.allocator)
 
 
 cdef inline uint32_t _syntax(const Slots* slots, uint32_t slot) noexcept nogil:
@@ -117,18 +117,18 @@ cdef int _reserve(Slots* slots) noexcept nogil:
     if capacity > SLOTS_AT_MOST:
         return -1
     # The ids in a new block: of two that grow in place the first could not always go back.
-    ids = <uint32_t*> heap_take(slots.heap, capacity * sizeof(uint32_t))
+    ids = <uint32_t*> allocate(slots.allocator, capacity * sizeof(uint32_t))
     if ids == NULL:
         return -1
-    entries = <Slot*> heap_resize(
-        slots.heap, slots.entries, slots.capacity * sizeof(Slot), capacity * sizeof(Slot)
+    entries = <Slot*> reallocate(
+        slots.allocator, slots.entries, slots.capacity * sizeof(Slot), capacity * sizeof(Slot)
     )
     if entries == NULL:
-        heap_give_back(slots.heap, ids, capacity * sizeof(uint32_t))
+        deallocate(slots.allocator, ids, capacity * sizeof(uint32_t))
         return -1
     if slots.count != 0:
         memcpy(ids, slots.ids, slots.count * sizeof(uint32_t))
-    heap_give_back(slots.heap, slots.ids, slots.capacity * sizeof(uint32_t))
+    deallocate(slots.allocator, slots.ids, slots.capacity * sizeof(uint32_t))
     slots.entries = entries
     slots.ids = ids
     slots.capacity = <uint32_t> capacity
@@ -147,7 +147,7 @@ cdef uint32_t slots_add(
     cdef Slot* entry
     cdef uint32_t* block
     if (
-        _reserve(slots) < 0 or table_reserve(slots.heap, &slots.table) < 0
+        _reserve(slots) < 0 or table_reserve(slots.allocator, &slots.table) < 0
         or arena_reserve(&slots.arena, _units(size)) < 0
     ):
         if slots.live == 0:
@@ -198,7 +198,7 @@ cdef void slots_drop(Slots* slots, uint32_t slot, uint64_t hash) noexcept nogil:
     cdef Slot* entry = &slots.entries[slot]
     cdef size_t count
     slot_ids(slots, slot, &count)
-    table_drop(slots.heap, &slots.table, <uint32_t> (hash >> 32), slot)
+    table_drop(slots.allocator, &slots.table, <uint32_t> (hash >> 32), slot)
     arena_give_back(&slots.arena, entry.text, _units(slots.arena.units[entry.text]))
     slots.pairs -= count
     if entry.flags & SLOT_LIST:
@@ -234,8 +234,8 @@ cdef uint32_t _new_list(Slots* slots) noexcept nogil:
     else:
         if slots.list_count == slots.list_capacity:
             capacity = <size_t> slots.list_capacity + slots.list_capacity // 2 + 4
-            lists = <Bag*> heap_resize(
-                slots.heap, slots.lists, slots.list_capacity * sizeof(Bag), capacity * sizeof(Bag)
+            lists = <Bag*> reallocate(
+                slots.allocator, slots.lists, slots.list_capacity * sizeof(Bag), capacity * sizeof(Bag)
             )
             if lists == NULL:
                 return NONE
@@ -257,7 +257,7 @@ cdef void _free_list(Slots* slots, uint32_t list) noexcept nogil:
     slots.free_list = list
     slots.several -= 1
     if slots.several == 0:
-        heap_give_back(slots.heap, slots.lists, slots.list_capacity * sizeof(Bag))
+        deallocate(slots.allocator, slots.lists, slots.list_capacity * sizeof(Bag))
         slots.lists = NULL
         slots.list_count = slots.list_capacity = 0
         slots.free_list = NONE

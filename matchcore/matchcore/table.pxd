@@ -10,7 +10,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap, heap_give_back, heap_take_zeros, prefetch
+from matchcore.allocator cimport Allocator, deallocate, allocate_zeros, prefetch
 
 cdef enum:
     NONE = 0xFFFFFFFF  # no such reference; also the end of a chain of them
@@ -52,10 +52,10 @@ cdef inline void table_put(Table* table, uint32_t tag, uint32_t ref) noexcept no
     table.used += 1
 
 
-cdef inline int table_resize(Heap* heap, Table* table, size_t size) noexcept nogil:
+cdef inline int table_resize(Allocator* allocator, Table* table, size_t size) noexcept nogil:
     cdef uint64_t* old = table.cells
     cdef size_t old_size = 0 if old == NULL else <size_t> table.mask + 1
-    cdef uint64_t* cells = <uint64_t*> heap_take_zeros(heap, size * sizeof(uint64_t))
+    cdef uint64_t* cells = <uint64_t*> allocate_zeros(allocator, size * sizeof(uint64_t))
     cdef size_t i
     if cells == NULL:
         return -1
@@ -65,7 +65,7 @@ cdef inline int table_resize(Heap* heap, Table* table, size_t size) noexcept nog
     for i in range(old_size):
         if old[i] != 0:
             table_put(table, <uint32_t> (old[i] >> 32), <uint32_t> old[i] - 1)
-    heap_give_back(heap, old, old_size * sizeof(uint64_t))
+    deallocate(allocator, old, old_size * sizeof(uint64_t))
     return 0
 
 
@@ -88,28 +88,28 @@ cdef inline uint32_t table_seek(const Table* table, uint32_t tag) noexcept nogil
 
 
 # Room for `more`.
-cdef inline int table_reserve_many(Heap* heap, Table* table, size_t more) noexcept nogil:
+cdef inline int table_reserve_many(Allocator* allocator, Table* table, size_t more) noexcept nogil:
     cdef size_t size = 8 if table.cells == NULL else <size_t> table.mask + 1
     cdef size_t old = size
     while (<size_t> table.used + more) * 8 > size * 5:
         size *= 2
     if table.cells != NULL and size == old:
         return 0
-    return table_resize(heap, table, size)
+    return table_resize(allocator, table, size)
 
 
 # Room for one more.
-cdef inline int table_reserve(Heap* heap, Table* table) noexcept nogil:
+cdef inline int table_reserve(Allocator* allocator, Table* table) noexcept nogil:
     cdef size_t size
     if table.cells == NULL:
-        return table_resize(heap, table, 8)
+        return table_resize(allocator, table, 8)
     size = <size_t> table.mask + 1
     if (<size_t> table.used + 1) * 8 <= size * 5:
         return 0
-    return table_resize(heap, table, size * 2)
+    return table_resize(allocator, table, size * 2)
 
 
-cdef inline void table_drop(Heap* heap, Table* table, uint32_t tag, uint32_t ref) noexcept nogil:
+cdef inline void table_drop(Allocator* allocator, Table* table, uint32_t tag, uint32_t ref) noexcept nogil:
     cdef uint64_t wanted = (<uint64_t> tag << 32) | (ref + 1)
     cdef uint32_t hole = tag & table.mask
     cdef uint32_t i, home
@@ -128,13 +128,13 @@ cdef inline void table_drop(Heap* heap, Table* table, uint32_t tag, uint32_t ref
     table.cells[hole] = 0
     table.used -= 1
     if table.used == 0:
-        table_free(heap, table)
+        table_free(allocator, table)
     elif table.mask >= 63 and <size_t> table.used * 8 < <size_t> table.mask:
-        table_resize(heap, table, (<size_t> table.mask + 1) // 2)  # without memory it stays large
+        table_resize(allocator, table, (<size_t> table.mask + 1) // 2)  # without memory it stays large
 
 
-cdef inline void table_free(Heap* heap, Table* table) noexcept nogil:
+cdef inline void table_free(Allocator* allocator, Table* table) noexcept nogil:
     if table.cells != NULL:
-        heap_give_back(heap, table.cells, (<size_t> table.mask + 1) * sizeof(uint64_t))
+        deallocate(allocator, table.cells, (<size_t> table.mask + 1) * sizeof(uint64_t))
     table.cells = NULL
     table.mask = table.used = 0

@@ -11,15 +11,15 @@
 #     no room in the buckets          the pool
 #
 # The chance is the product, over the literals, of how many filters have this word there by how many have any
-# there. Counted by place: by word alone, fifty thousand filters over sixteen words at eight places all look
+# there. Counted by position: by word alone, fifty thousand filters over sixteen words at eight positions all look
 # common. When the filters with wildcards have doubled, those in the pool are weighed again and move out if
 # they have become rare. Nothing moves into the pool: when LEAST common filters have gone to buckets it opens for
 # those that come.
 #
 # What a match costs at most, whatever filters and topic an adversary chooses (n words, up to max_words):
 #
-#     rows      of 49 places and n words anywhere, each the and of at most 8 words (CLASSES_AT_MOST)
-#     probes    one for a class that is alive, at most 512; for one with the place any, one for each distinct word
+#     rows      of 49 positions and n words anywhere, each the and of at most 8 words (CLASSES_AT_MOST)
+#     probes    one for a class that is alive, at most 512; for one with the position any, one for each distinct word
 #     records   up to 64 a bucket that cannot be split, 8 of another; of each up to 31 literals, or the tokens
 #     pool      the blocks of the rarest row, 512 columns each, and at most 50 rows and n anywhere anded to each
 #     tokens    of a filter with several MANYs: tokens x n steps, for nothing is tried again (verify.pyx)
@@ -30,9 +30,9 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.buckets cimport Buckets
 from matchcore.classes cimport Classes
-from matchcore.heap cimport Heap
 from matchcore.pool cimport Pool
 from matchcore.slots cimport Slots
 from matchcore.words cimport Words
@@ -49,7 +49,7 @@ cdef enum:
 
 
 cdef struct Tiers:
-    Heap* heap
+    Allocator* allocator
     const uint64_t* secret # under which topics and their words are hashed
     Words words
     Classes classes
@@ -65,7 +65,7 @@ cdef struct Tiers:
     uint32_t pool_least
 
 
-cdef void tiers_init(Tiers* tiers, Heap* heap, Slots* slots) noexcept nogil
+cdef void tiers_init(Tiers* tiers, Allocator* allocator, Slots* slots) noexcept nogil
 cdef void tiers_free(Tiers* tiers) noexcept nogil
 
 # A slot's canonical filter, as word ids and wildcards; `flags` is NO_DOLLAR or 0. -1: no memory, and nothing

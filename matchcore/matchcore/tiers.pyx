@@ -11,22 +11,22 @@ from matchcore.classes cimport (
 )
 from matchcore.hashing cimport hash_secret
 from matchcore.keys cimport Pattern, pattern_chance, pattern_of
-from matchcore.places cimport DEPTH, NO_DOLLAR, PLACE_ANY, PLACE_RIGHT, TOKEN_WILD, Parts, parts_of
 from matchcore.pool cimport column_tokens, pool_add, pool_find, pool_free, pool_init, pool_remove
+from matchcore.positions cimport DEPTH, NO_DOLLAR, POSITION_ANY, POSITION_RIGHT, TOKEN_WILD, Parts, parts_of
 from matchcore.slots cimport TIER_POOL
 from matchcore.table cimport NONE
 from matchcore.words cimport words_free, words_init
 
 
-cdef void tiers_init(Tiers* tiers, Heap* heap, Slots* slots) noexcept nogil:
+cdef void tiers_init(Tiers* tiers, Allocator* allocator, Slots* slots) noexcept nogil:
     memset(tiers, 0, sizeof(Tiers))
-    tiers.heap = heap
+    tiers.allocator = allocator
     tiers.slots = slots
     tiers.secret = hash_secret()
-    words_init(&tiers.words, heap)
-    classes_init(&tiers.classes, heap, &tiers.words)
-    buckets_init(&tiers.buckets, heap, &tiers.classes, slots)
-    pool_init(&tiers.pool, heap, &tiers.words)
+    words_init(&tiers.words, allocator)
+    classes_init(&tiers.classes, allocator, &tiers.words)
+    buckets_init(&tiers.buckets, allocator, &tiers.classes, slots)
+    pool_init(&tiers.pool, allocator, &tiers.words)
     tiers.small_most = SMALL
     tiers.pool_least = LEAST
     _begin(tiers)
@@ -47,34 +47,34 @@ cdef void tiers_free(Tiers* tiers) noexcept nogil:
 
 # ---- literals ----------------------------------------------------------------------------------------
 
-cdef inline int _place(const Parts* parts, uint32_t count, uint32_t i) noexcept nogil:
-    """The place of token i, or -1: too deep."""
+cdef inline int _position(const Parts* parts, uint32_t count, uint32_t i) noexcept nogil:
+    """The position of token i, or -1: too deep."""
     if i < parts.prefix:
         return <int> i if i < DEPTH else -1
     if i >= count - parts.suffix:
         i = count - 1 - i
-        return <int> (PLACE_RIGHT + i) if i < DEPTH else -1
-    return PLACE_ANY
+        return <int> (POSITION_RIGHT + i) if i < DEPTH else -1
+    return POSITION_ANY
 
 
 cdef void _uncount(Tiers* tiers, const uint32_t* tokens, uint32_t count, uint32_t done) noexcept nogil:
     cdef Parts parts = parts_of(tokens, count)
     cdef uint32_t i
-    cdef int place
+    cdef int position
     for i in range(done):
-        place = _place(&parts, count, i)
-        if tokens[i] < TOKEN_WILD and place >= 0:
-            classes_uncount(&tiers.classes, tokens[i], place)
+        position = _position(&parts, count, i)
+        if tokens[i] < TOKEN_WILD and position >= 0:
+            classes_uncount(&tiers.classes, tokens[i], position)
 
 
 cdef int _count(Tiers* tiers, const uint32_t* tokens, uint32_t count) noexcept nogil:
     cdef Parts parts = parts_of(tokens, count)
     cdef uint32_t i
-    cdef int place
+    cdef int position
     for i in range(count):
-        place = _place(&parts, count, i)
-        if tokens[i] < TOKEN_WILD and place >= 0:
-            if classes_count(&tiers.classes, tokens[i], place) < 0:
+        position = _position(&parts, count, i)
+        if tokens[i] < TOKEN_WILD and position >= 0:
+            if classes_count(&tiers.classes, tokens[i], position) < 0:
                 _uncount(tiers, tokens, count, i)
                 return -1
     return 0

@@ -3,9 +3,9 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator, deallocate, allocate
 from matchcore.bitmap cimport Row
-from matchcore.heap cimport Heap, heap_give_back, heap_take
-from matchcore.places cimport DEPTH
+from matchcore.positions cimport DEPTH
 from matchcore.syntax cimport Token
 
 cdef enum:
@@ -25,7 +25,7 @@ cdef struct Topic:
     uint64_t hash            # of all words, see syntax.pxd
     uint32_t bloom           # the bits of its words
     uint32_t* ids            # OTHER for words that no filter with a wildcard has
-    uint64_t* places         # of each word, and its rows: see words.pxd
+    uint64_t* positions      # of each word, and its rows: see words.pxd
     uint32_t* rows
     uint32_t* anys           # words sought anywhere, each once
     Token* tokens
@@ -36,12 +36,12 @@ cdef struct Topic:
     size_t size              # bytes of the one allocation
 
 
-cdef inline int topic_init(Topic* topic, Heap* heap, uint32_t words) noexcept nogil:
+cdef inline int topic_init(Topic* topic, Allocator* allocator, uint32_t words) noexcept nogil:
     cdef size_t rows = 4 * DEPTH + 2 + <size_t> words  # literal and free for each position; any: one a word
     cdef char* block
     topic.words = words
     topic.size = words * (sizeof(Token) + 8 + 12) + GROUPS * sizeof(Group) + rows * (sizeof(Row*) + 4)
-    block = <char*> heap_take(heap, topic.size)
+    block = <char*> allocate(allocator, topic.size)
     topic.tokens = <Token*> block
     if block == NULL:
         return -1
@@ -51,7 +51,7 @@ cdef inline int topic_init(Topic* topic, Heap* heap, uint32_t words) noexcept no
     block += GROUPS * sizeof(Group)
     topic.rows_of_groups = <const Row**> block
     block += rows * sizeof(Row*)
-    topic.places = <uint64_t*> block
+    topic.positions = <uint64_t*> block
     block += words * sizeof(uint64_t)
     topic.ids = <uint32_t*> block
     topic.rows = topic.ids + words
@@ -60,8 +60,8 @@ cdef inline int topic_init(Topic* topic, Heap* heap, uint32_t words) noexcept no
     return 0
 
 
-cdef inline void topic_free(Topic* topic, Heap* heap) noexcept nogil:
-    heap_give_back(heap, topic.tokens, topic.size)
+cdef inline void topic_free(Topic* topic, Allocator* allocator) noexcept nogil:
+    deallocate(allocator, topic.tokens, topic.size)
     topic.tokens = NULL
 
 
@@ -76,4 +76,4 @@ cdef inline void topic_forget_words(Topic* topic) noexcept nogil:
     topic.bloom = 0
     for i in range(topic.count):
         topic.ids[i] = topic.rows[i] = 0
-        topic.places[i] = 0
+        topic.positions[i] = 0

@@ -10,9 +10,9 @@
 
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 
+from matchcore.allocator cimport Allocator
 from matchcore.arena cimport Arena
 from matchcore.bag cimport Bag, bag_items
-from matchcore.heap cimport Heap
 from matchcore.postings cimport Postings
 from matchcore.table cimport NONE, Table
 from matchcore.words cimport Words
@@ -32,14 +32,14 @@ cdef enum:
 cdef struct Node:          # 32 bytes: half a cache line
     uint32_t word          # id; the node holds a reference to it
     uint32_t parent
-    uint32_t among         # its place among its parent's children
-    uint32_t posted        # its place in its row of the postings
+    uint32_t among         # its position among its parent's children
+    uint32_t posted        # its position in its row of the postings
     uint32_t id
     Bag children           # children.depth: words from the root to here; of a free node, `at` is the next free one
 
 
 cdef struct Trie:
-    Heap* heap
+    Allocator* allocator
     Words* words
     Table edges
     Arena arena            # blocks of children, of postings and of ids
@@ -51,7 +51,7 @@ cdef struct Trie:
     uint32_t live          # nodes in use, the root not counted
 
 
-cdef void trie_init(Trie* trie, Heap* heap, Words* words) noexcept nogil
+cdef void trie_init(Trie* trie, Allocator* allocator, Words* words) noexcept nogil
 cdef void trie_free(Trie* trie) noexcept nogil
 cdef uint32_t trie_child(const Trie* trie, uint32_t parent, uint32_t word) noexcept nogil
 

@@ -4,10 +4,10 @@
 The picture is in trie.pxd. All memory a new node needs is asked for before anything is changed.
 """
 
+from matchcore.allocator cimport deallocate, reallocate
 from matchcore.arena cimport arena_free, arena_init
 from matchcore.bag cimport bag_init, bag_move, bag_push, bag_reserve, bag_take_out
 from matchcore.hashing cimport hash_add, hash_secret
-from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.postings cimport (
     postings_add, postings_drop, postings_free, postings_init, postings_reserve, row_place,
 )
@@ -20,18 +20,18 @@ cdef enum:
 cdef const uint64_t* secret = hash_secret()
 
 
-cdef void trie_init(Trie* trie, Heap* heap, Words* words) noexcept nogil:
-    trie.heap = heap
+cdef void trie_init(Trie* trie, Allocator* allocator, Words* words) noexcept nogil:
+    trie.allocator = allocator
     trie.words = words
     trie.free = NONE
-    arena_init(&trie.arena, heap)
-    postings_init(&trie.postings, heap, &trie.arena)
+    arena_init(&trie.arena, allocator)
+    postings_init(&trie.postings, allocator, &trie.arena)
 
 
 cdef void trie_free(Trie* trie) noexcept nogil:
     # The words are freed by their owner.
-    heap_give_back(trie.heap, trie.nodes, trie.capacity * sizeof(Node))
-    table_free(trie.heap, &trie.edges)
+    deallocate(trie.allocator, trie.nodes, trie.capacity * sizeof(Node))
+    table_free(trie.allocator, &trie.edges)
     postings_free(&trie.postings)
     arena_free(&trie.arena)
     trie.nodes = NULL
@@ -70,8 +70,8 @@ cdef int _reserve_node(Trie* trie) noexcept nogil:
     capacity += capacity // 2 if capacity < 65536 else capacity // 8
     if capacity > NODES_AT_MOST:
         return -1
-    nodes = <Node*> heap_resize(
-        trie.heap, trie.nodes, trie.capacity * sizeof(Node), capacity * sizeof(Node)
+    nodes = <Node*> reallocate(
+        trie.allocator, trie.nodes, trie.capacity * sizeof(Node), capacity * sizeof(Node)
     )
     if nodes == NULL:
         return -1
@@ -99,7 +99,7 @@ cdef inline void _link(Trie* trie, uint32_t n) noexcept nogil:
 
 
 cdef inline void _unlink(Trie* trie, uint32_t n) noexcept nogil:
-    table_drop(trie.heap, &trie.edges, _tag(trie.nodes[n].parent, trie.nodes[n].word), n)
+    table_drop(trie.allocator, &trie.edges, _tag(trie.nodes[n].parent, trie.nodes[n].word), n)
 
 
 cdef uint32_t trie_add(Trie* trie, uint32_t parent, uint32_t word, bint dollar) noexcept nogil:
@@ -113,7 +113,7 @@ cdef uint32_t trie_add(Trie* trie, uint32_t parent, uint32_t word, bint dollar) 
     if bag_reserve(&trie.arena, siblings) < 0 or postings_reserve(&trie.postings, word, row_place(position)) < 0:
         return NONE
     # Room for two: the second child brings its elder into the table.
-    if siblings.size >= 1 and table_reserve_many(trie.heap, &trie.edges, 2) < 0:
+    if siblings.size >= 1 and table_reserve_many(trie.allocator, &trie.edges, 2) < 0:
         return NONE
     if trie.free != NONE:
         n = trie.free

@@ -3,13 +3,13 @@
 
     a . # . b . * . # . c        prefix a | segment b.* | suffix c
     a x b y b z c                the prefix from the left, the suffix from the right, and each segment
-    ^   ^-^     ^                between two MANYs at the first place it fits after the one before
+    ^   ^-^     ^                between two MANYs at the first position it fits after the one before
 
-Taking the first place is enough: whatever a later place leaves to the segments after it, the first
+Taking the first position is enough: whatever a later position leaves to the segments after it, the first
 one leaves too.
 """
 
-from matchcore.places cimport TOKEN_MANY, TOKEN_ONE
+from matchcore.positions cimport TOKEN_MANY, TOKEN_ONE
 
 
 cdef inline bint _agree(const uint32_t* tokens, const uint32_t* ids, uint32_t count) noexcept nogil:

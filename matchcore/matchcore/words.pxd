@@ -1,13 +1,13 @@
 # The dictionary: word <-> id, counted, so that a filter is a short row of numbers.
 #
 #     table   hash tag -> id
-#     entries [0: "other"] [1: "forex" | size, places | rows -> 40 | refs 3] [2: free -> 7] ...
+#     entries [0: "other"] [1: "forex" | size, positions | rows -> 40 | refs 3] [2: free -> 7] ...
 #              32 bytes each: a word of up to 16 bytes lies in its entry
 #     long     [ "a-word-of-more-than-16-bytes" | ... ]     the others: their blocks in an arena
 #
 # Nothing in it is an address, so that it can be copied as it is (frozen_layout.pxd).
 #
-# `places` and `rows` belong to the class bitmap (classes.pxd): where, in the filters with wildcards, the word
+# `positions` and `rows` belong to the class bitmap (classes.pxd): where, in the filters with wildcards, the word
 # is a literal. They are here because a match that has found a word needs them next.
 #
 # Id 0 is no word: a topic's word that no filter names. An id is given again only when nothing refers to it
@@ -17,27 +17,27 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
+from matchcore.allocator cimport Allocator
 from matchcore.arena cimport Arena
-from matchcore.heap cimport Heap
 from matchcore.table cimport NONE, Table
 
 cdef enum:
     OTHER = 0          # the id of every word that is not in the dictionary
     INLINE_BYTES = 16
-    SIZE_SHIFT = 56    # in Word.places: the size of a word that lies in its entry, or LONG_WORD
+    SIZE_SHIFT = 56    # in Word.positions: the size of a word that lies in its entry, or LONG_WORD
     LONG_WORD = 31
 
 
 cdef struct Word:
     uint64_t low       # the word, padded with zeros; of a long one its block in Words.long
     uint64_t high      #                              and its size
-    uint64_t places    # bits 0..48: places; from bit 56 the size
+    uint64_t positions    # bits 0..48: positions; from bit 56 the size
     uint32_t rows
     uint32_t refs      # 0: free, and `rows` is the next free id
 
 
 cdef struct Words:
-    Heap* heap
+    Allocator* allocator
     Table table
     Arena long
     Word* entries
@@ -48,12 +48,12 @@ cdef struct Words:
 
 
 cdef inline uint32_t word_size(const Word* word) noexcept nogil:
-    cdef uint64_t size = word.places >> SIZE_SHIFT
+    cdef uint64_t size = word.positions >> SIZE_SHIFT
     return <uint32_t> (word.high if size == LONG_WORD else size)
 
 
 cdef inline const char* word_start(const Words* words, const Word* word) noexcept nogil:
-    if word.places >> SIZE_SHIFT == LONG_WORD:
+    if word.positions >> SIZE_SHIFT == LONG_WORD:
         return <const char*> &words.long.units[word.low]
     return <const char*> &word.low
 
@@ -74,15 +74,15 @@ cdef inline uint32_t words_seek(
         if <uint32_t> (cell >> 32) == tag:
             word = &words.entries[<uint32_t> cell - 1]
             if size <= INLINE_BYTES:
-                if word.low == low and word.high == high and word.places >> SIZE_SHIFT == size:
+                if word.low == low and word.high == high and word.positions >> SIZE_SHIFT == size:
                     return <uint32_t> cell - 1
-            elif word.places >> SIZE_SHIFT == LONG_WORD and word.high == size:
+            elif word.positions >> SIZE_SHIFT == LONG_WORD and word.high == size:
                 if memcmp(&words.long.units[word.low], start, size) == 0:
                     return <uint32_t> cell - 1
         i = (i + 1) & words.table.mask
 
 
-cdef void words_init(Words* words, Heap* heap) noexcept nogil
+cdef void words_init(Words* words, Allocator* allocator) noexcept nogil
 
 cdef uint32_t words_find(const Words* words, const char* start, uint32_t size, uint64_t hash) noexcept nogil
 

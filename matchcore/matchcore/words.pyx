@@ -6,11 +6,11 @@ Found by keyed hash, compared by bytes, counted by reference; the layout is draw
 
 from libc.string cimport memcpy, memset
 
+from matchcore.allocator cimport deallocate, reallocate
 from matchcore.arena cimport (
     arena_free, arena_give_back, arena_init, arena_is_sparse, arena_like, arena_reserve, arena_take,
 )
 from matchcore.hashing cimport hash_secret, hash_word, load_word
-from matchcore.heap cimport heap_give_back, heap_resize
 from matchcore.table cimport table_drop, table_free, table_put, table_reserve
 
 cdef enum:
@@ -20,10 +20,10 @@ cdef enum:
 cdef const uint64_t* secret = hash_secret()
 
 
-cdef void words_init(Words* words, Heap* heap) noexcept nogil:
+cdef void words_init(Words* words, Allocator* allocator) noexcept nogil:
     memset(words, 0, sizeof(Words))
-    words.heap = heap
-    arena_init(&words.long, heap)
+    words.allocator = allocator
+    arena_init(&words.long, allocator)
 
 
 cdef inline uint32_t _units(size_t size) noexcept nogil:
@@ -48,8 +48,8 @@ cdef int _reserve_entry(Words* words) noexcept nogil:
     capacity = 16 if words.capacity == 0 else <size_t> words.capacity + words.capacity // 2
     if capacity > IDS_AT_MOST:
         return -1
-    entries = <Word*> heap_resize(
-        words.heap, words.entries, words.capacity * sizeof(Word), capacity * sizeof(Word)
+    entries = <Word*> reallocate(
+        words.allocator, words.entries, words.capacity * sizeof(Word), capacity * sizeof(Word)
     )
     if entries == NULL:
         return -1
@@ -58,7 +58,7 @@ cdef int _reserve_entry(Words* words) noexcept nogil:
     if words.count == 0:
         words.count = 1  # entry 0 is OTHER and holds nothing
         entries[0].low = entries[0].high = 0
-        entries[0].places = <uint64_t> LONG_WORD << SIZE_SHIFT
+        entries[0].positions = <uint64_t> LONG_WORD << SIZE_SHIFT
         entries[0].rows = entries[0].refs = 0
     return 0
 
@@ -69,7 +69,7 @@ cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint6
     if id != OTHER:
         words.entries[id].refs += 1
         return id
-    if _reserve_entry(words) < 0 or table_reserve(words.heap, &words.table) < 0:
+    if _reserve_entry(words) < 0 or table_reserve(words.allocator, &words.table) < 0:
         return OTHER
     if size > INLINE_BYTES and arena_reserve(&words.long, _units(size)) < 0:
         return OTHER
@@ -87,24 +87,24 @@ cdef uint32_t words_intern(Words* words, const char* start, uint32_t size, uint6
         words.long.units[word.low + _units(size) - 1] = 0
         memcpy(&words.long.units[word.low], start, size)
         word.high = size
-        word.places = <uint64_t> LONG_WORD << SIZE_SHIFT
+        word.positions = <uint64_t> LONG_WORD << SIZE_SHIFT
     else:
         load_word(start, size, &word.low, &word.high)
-        word.places = <uint64_t> size << SIZE_SHIFT
+        word.positions = <uint64_t> size << SIZE_SHIFT
     table_put(&words.table, <uint32_t> (hash >> 32), id)
     words.live += 1
     return id
 
 
 cdef inline bint _is_long(const Word* word) noexcept nogil:
-    return word.places >> SIZE_SHIFT == LONG_WORD
+    return word.positions >> SIZE_SHIFT == LONG_WORD
 
 
 cdef void _drop(Words* words, uint32_t id) noexcept nogil:
     cdef Word* word = &words.entries[id]
     cdef const char* start = word_start(words, word)
     cdef size_t size = word_size(word)
-    table_drop(words.heap, &words.table, <uint32_t> (hash_word(secret, start, size) >> 32), id)
+    table_drop(words.allocator, &words.table, <uint32_t> (hash_word(secret, start, size) >> 32), id)
     if _is_long(word):
         arena_give_back(&words.long, <uint32_t> word.low, _units(size))
 
@@ -142,8 +142,8 @@ cdef void _pack(Words* words) noexcept nogil:
 
 
 cdef void words_free(Words* words) noexcept nogil:
-    heap_give_back(words.heap, words.entries, words.capacity * sizeof(Word))
+    deallocate(words.allocator, words.entries, words.capacity * sizeof(Word))
     words.entries = NULL
     words.count = words.capacity = words.free = words.live = 0
-    table_free(words.heap, &words.table)
+    table_free(words.allocator, &words.table)
     arena_free(&words.long)

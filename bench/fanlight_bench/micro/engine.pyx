@@ -9,9 +9,9 @@ matches by the wall clock, whose reading is the only one cheap enough, and keeps
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from matchcore.allocator cimport Allocator, Numbers, numbers_free
 from matchcore.filters cimport MATCHED, FilterIndex
 from matchcore.frozen_write cimport Draft, draft_copy, draft_free
-from matchcore.heap cimport Heap, Numbers, numbers_free
 from matchcore.syntax cimport Fault, View, take_syntax
 from matchcore.topic cimport Topic, topic_free, topic_init
 from matchcore.topics cimport Topics, take_topics
@@ -45,7 +45,7 @@ cdef class _Asked:
         FilterIndex index
         Topics given
         Topic topic
-        Heap heap
+        Allocator allocator
         Numbers found
         uint32_t syntax
 
@@ -55,22 +55,22 @@ cdef class _Asked:
         self.index = index
         self.syntax = take_syntax(syntax)
         self.given = take_topics(b"".join(texts), offsets, self.syntax)
-        self.heap.bytes = 0
-        self.heap.allowance = -1
+        self.allocator.bytes = 0
+        self.allocator.allowance = -1
         memset(&self.found, 0, sizeof(Numbers))
-        if topic_init(&self.topic, &self.heap, index.limits.words) < 0:
+        if topic_init(&self.topic, &self.allocator, index.limits.words) < 0:
             raise MemoryError()
 
     def __dealloc__(self):
-        topic_free(&self.topic, &self.heap)
-        numbers_free(&self.heap, &self.found)
+        topic_free(&self.topic, &self.allocator)
+        numbers_free(&self.allocator, &self.found)
 
     cdef int find(self, Py_ssize_t i, bint first_only) except -1 nogil:
         cdef Fault fault
         cdef View view = self.given.at(i)
         cdef uint32_t hit
         if self.index.find(
-            &view, self.syntax, first_only, &self.topic, &self.heap, &self.found, &fault, &hit
+            &view, self.syntax, first_only, &self.topic, &self.allocator, &self.found, &fault, &hit
         ) != MATCHED:
             raise ValueError(f"topic {i} cannot be matched")
         return 0
@@ -168,13 +168,13 @@ def held_ns(FilterIndex index, *, passes: int = 5) -> float:
     cdef int64_t start, spent
     cdef int64_t best = -1
     cdef int status = 0
-    cdef Heap heap
+    cdef Allocator allocator
     cdef Draft draft
-    heap.bytes = 0
-    heap.allowance = -1
+    allocator.bytes = 0
+    allocator.allowance = -1
     for _ in range(rounds):
         memset(&draft, 0, sizeof(Draft))
-        draft.heap = &heap
+        draft.allocator = &allocator
         draft.slots = &index.slots
         draft.tiers = &index.tiers
         draft.limits = index.limits

@@ -10,16 +10,16 @@ from libc.stdint cimport uint32_t, uint64_t
 from matchcore.bitmap cimport BLOCK_COLUMNS, BLOCK_WORDS, Row
 from matchcore.classes cimport Class, Classes, word_row_bits
 from matchcore.filters cimport FilterIndex
-from matchcore.places cimport LENGTHS, PLACE_ANY, PLACE_RIGHT, PLACES
 from matchcore.pool cimport Pool, word_row
+from matchcore.positions cimport LENGTHS, POSITION_ANY, POSITION_RIGHT, POSITIONS
 from matchcore.table cimport NONE
 from matchcore.words cimport Word, Words, word_size, word_start
 
 
-def _place(int place):
-    if place == PLACE_ANY:
+def _position(int position):
+    if position == POSITION_ANY:
         return "any"
-    return f"left {place}" if place < PLACE_RIGHT else f"right {place - PLACE_RIGHT}"
+    return f"left {position}" if position < POSITION_RIGHT else f"right {position - POSITION_RIGHT}"
 
 
 cdef set _columns(const Row* row):
@@ -47,30 +47,33 @@ cdef list _words(const Words* words):
 
 
 def pool_rows(FilterIndex index):
-    """(the filter of each column, [(place, word or None for the free row, the columns in it)]).
+    """(the filter of each column, [(position, word or None for the free row, the columns in it)]).
 
-    Rows that are empty are left out; the place is "left 0", "right 0", "any", "length 2" or "$" (the columns that
+    Rows that are empty are left out; the position is "left 0", "right 0", "any", "length 2" or "$" (the columns that
     refuse a first word that begins with it).
     """
     cdef const Pool* pool = &index.tiers.pool
     cdef uint32_t i, id
-    cdef int place
+    cdef int position
     columns = [
         None if pool.columns[i].tokens == NONE else index._triples(pool.columns[i].slot)[0][0]
         for i in range(pool.count)
     ]
     rows = []
-    for place in range(PLACES):
+    for position in range(POSITIONS):
         of_words = [
-            (_place(place), word, _columns(word_row(pool, id, place))) for id, word in _words(&index.tiers.words)
+            (_position(position), word, _columns(word_row(pool, id, position)))
+            for id, word in _words(&index.tiers.words)
         ]
         if not any(row[2] for row in of_words):
             continue
-        if place == PLACE_ANY:
+        if position == POSITION_ANY:
             free = _columns(&pool.free_any)
         else:
-            free = _columns(&pool.free_left[place] if place < PLACE_RIGHT else &pool.free_right[place - PLACE_RIGHT])
-        rows += [*of_words, (_place(place), None, free)]
+            free = _columns(
+                &pool.free_left[position] if position < POSITION_RIGHT else &pool.free_right[position - POSITION_RIGHT]
+            )
+        rows += [*of_words, (_position(position), None, free)]
     rows += [(f"length {i}", None, _columns(&pool.lengths[i])) for i in range(LENGTHS)]
     rows.append(("$", None, _columns(&pool.no_dollar)))
     return columns, [row for row in rows if row[2]]
@@ -83,28 +86,28 @@ cdef set _bits(const uint64_t* row, uint32_t width):
 
 
 def class_rows(FilterIndex index):
-    """(the key places of each class, [(place, word or None for the free row, the classes in it)]), as pool_rows."""
+    """(key positions of each class, [(position, word or None for the free row, the classes in it)]), as pool_rows."""
     cdef const Classes* classes = &index.tiers.classes
     cdef const Word* entry
     cdef uint32_t c, id, w
-    cdef int place, i
+    cdef int position, i
     if classes.count == 0:  # no rows either
         return [], []
     keys = []
     for c in range(classes.count):
-        keys.append([_place(classes.classes[c].place[i]) for i in range(classes.classes[c].literals)])
+        keys.append([_position(classes.classes[c].position[i]) for i in range(classes.classes[c].literals)])
     rows = []
-    for place in range(PLACES):
-        if not classes.used >> place & 1:
+    for position in range(POSITIONS):
+        if not classes.used >> position & 1:
             continue
         for id, word in _words(&index.tiers.words):
             entry = &index.tiers.words.entries[id]
             found = set()
             for w in range(classes.width):
-                bits = word_row_bits(classes, entry.places, entry.rows, place, w)
+                bits = word_row_bits(classes, entry.positions, entry.rows, position, w)
                 found |= {64 * w + i for i in range(64) if bits >> i & 1}
-            rows.append((_place(place), word, found))
-        rows.append((_place(place), None, _bits(&classes.free_rows[place * classes.width], classes.width)))
+            rows.append((_position(position), word, found))
+        rows.append((_position(position), None, _bits(&classes.free_rows[position * classes.width], classes.width)))
     for i in range(LENGTHS):
         rows.append((f"length {i}", None, _bits(&classes.lengths[i * classes.width], classes.width)))
     return keys, [row for row in rows if row[2]]

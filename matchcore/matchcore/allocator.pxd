@@ -39,7 +39,7 @@ cdef extern from *:
     #define MADV_HUGEPAGE 14
     #endif
 
-    static inline size_t matchcore_held(size_t size) {
+    static inline size_t matchcore_allocated_size(size_t size) {
         return size < MATCHCORE_HUGE ? size : (size + MATCHCORE_PAGE - 1) & ~(MATCHCORE_PAGE - 1);
     }
 
@@ -66,10 +66,10 @@ cdef extern from *:
                 return NULL;
             if (old != NULL)
                 memcpy(at, old, size);
-            munmap(old, matchcore_held(old_size));
+            munmap(old, matchcore_allocated_size(old_size));
             return at;
         }
-        size = matchcore_held(size);
+        size = matchcore_allocated_size(size);
         if (old_size < MATCHCORE_HUGE) {
             at = matchcore_reserve(size, PROT_READ | PROT_WRITE);
             if (at == NULL)
@@ -80,7 +80,7 @@ cdef extern from *:
             free(old);
             return at;
         }
-        old_size = matchcore_held(old_size);
+        old_size = matchcore_allocated_size(old_size);
         if (size == old_size || mremap(old, old_size, size, 0) != MAP_FAILED)
             return old;
         at = matchcore_reserve(size, PROT_NONE);
@@ -101,10 +101,10 @@ cdef extern from *:
         if (size < MATCHCORE_HUGE)
             free(old);
         else
-            munmap(old, matchcore_held(size));
+            munmap(old, matchcore_allocated_size(size));
     }
     #else
-    static inline size_t matchcore_held(size_t size) { return size; }
+    static inline size_t matchcore_allocated_size(size_t size) { return size; }
     static inline void *matchcore_resize(void *old, size_t old_size, size_t size) {
         (void) old_size;
         return realloc(old, size);
@@ -132,7 +132,7 @@ cdef extern from *:
     #define matchcore_prefetch(at) ((void) (at))
     #endif
     """
-    size_t heap_held "matchcore_held" (size_t size) noexcept nogil
+    size_t allocated_size "matchcore_allocated_size" (size_t size) noexcept nogil
     void* resize_block "matchcore_resize" (void* old, size_t old_size, size_t size) noexcept nogil
     bint leaves_pages "matchcore_leaves_pages" (size_t old_size, size_t size) noexcept nogil
     void release_block "matchcore_release" (void* old, size_t size) noexcept nogil
@@ -140,49 +140,49 @@ cdef extern from *:
     void prefetch "matchcore_prefetch" (const void* at) noexcept nogil
 
 
-cdef struct Heap:
+cdef struct Allocator:
     size_t bytes
     int64_t allowance
 
 
 # `old` (of `old_size` bytes, NULL when 0) made `new_size` bytes; new_size 0 gives it back. NULL: no memory, and
 # the block is as it was.
-cdef inline void* heap_resize(Heap* heap, void* old, size_t old_size, size_t new_size) noexcept nogil:
+cdef inline void* reallocate(Allocator* allocator, void* old, size_t old_size, size_t new_size) noexcept nogil:
     cdef void* block
     if new_size == 0:
         if old != NULL:
             release_block(old, old_size)
-        heap.bytes -= heap_held(old_size)
+        allocator.bytes -= allocated_size(old_size)
         return NULL
-    if heap.allowance >= 0 and (new_size > old_size or leaves_pages(old_size, new_size)):
-        if heap.allowance == 0:
+    if allocator.allowance >= 0 and (new_size > old_size or leaves_pages(old_size, new_size)):
+        if allocator.allowance == 0:
             return NULL
-        heap.allowance -= 1
+        allocator.allowance -= 1
     block = resize_block(old, old_size, new_size)
     if block == NULL:
         if new_size > old_size or leaves_pages(old_size, new_size):
             return NULL
         block = old  # the allocator would not make it smaller: it is merely larger than it need be
-    heap.bytes += heap_held(new_size)
-    heap.bytes -= heap_held(old_size)
+    allocator.bytes += allocated_size(new_size)
+    allocator.bytes -= allocated_size(old_size)
     return block
 
 
-cdef inline void* heap_take(Heap* heap, size_t size) noexcept nogil:
-    return heap_resize(heap, NULL, 0, size)
+cdef inline void* allocate(Allocator* allocator, size_t size) noexcept nogil:
+    return reallocate(allocator, NULL, 0, size)
 
 
 # `size` bytes of zeros.
-cdef inline void* heap_take_zeros(Heap* heap, size_t size) noexcept nogil:
-    cdef void* block = heap_resize(heap, NULL, 0, size)
+cdef inline void* allocate_zeros(Allocator* allocator, size_t size) noexcept nogil:
+    cdef void* block = reallocate(allocator, NULL, 0, size)
     if block != NULL:
         clear_new_block(block, size)
     return block
 
 
-cdef inline void heap_give_back(Heap* heap, void* block, size_t size) noexcept nogil:
+cdef inline void deallocate(Allocator* allocator, void* block, size_t size) noexcept nogil:
     if block != NULL:
-        heap_resize(heap, block, size, 0)
+        reallocate(allocator, block, size, 0)
 
 
 # A growable array of 32-bit numbers: ids, slots, nodes.
@@ -195,7 +195,7 @@ cdef struct Numbers:
     size_t capacity
 
 
-cdef inline int numbers_reserve(Heap* heap, Numbers* numbers, size_t room) noexcept nogil:
+cdef inline int numbers_reserve(Allocator* allocator, Numbers* numbers, size_t room) noexcept nogil:
     cdef size_t capacity = numbers.capacity
     cdef uint32_t* items
     if room <= capacity:
@@ -204,8 +204,8 @@ cdef inline int numbers_reserve(Heap* heap, Numbers* numbers, size_t room) noexc
         capacity = 16
     while capacity < room:
         capacity += capacity // 2
-    items = <uint32_t*> heap_resize(
-        heap, numbers.items, numbers.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
+    items = <uint32_t*> reallocate(
+        allocator, numbers.items, numbers.capacity * sizeof(uint32_t), capacity * sizeof(uint32_t)
     )
     if items == NULL:
         return -1
@@ -214,15 +214,15 @@ cdef inline int numbers_reserve(Heap* heap, Numbers* numbers, size_t room) noexc
     return 0
 
 
-cdef inline int numbers_push(Heap* heap, Numbers* numbers, uint32_t item) noexcept nogil:
-    if numbers.size == numbers.capacity and numbers_reserve(heap, numbers, numbers.size + 1) < 0:
+cdef inline int numbers_push(Allocator* allocator, Numbers* numbers, uint32_t item) noexcept nogil:
+    if numbers.size == numbers.capacity and numbers_reserve(allocator, numbers, numbers.size + 1) < 0:
         return -1
     numbers.items[numbers.size] = item
     numbers.size += 1
     return 0
 
 
-cdef inline void numbers_free(Heap* heap, Numbers* numbers) noexcept nogil:
-    heap_give_back(heap, numbers.items, numbers.capacity * sizeof(uint32_t))
+cdef inline void numbers_free(Allocator* allocator, Numbers* numbers) noexcept nogil:
+    deallocate(allocator, numbers.items, numbers.capacity * sizeof(uint32_t))
     numbers.items = NULL
     numbers.size = numbers.capacity = 0

@@ -10,7 +10,7 @@ The invariants, as the design has them (and the files that keep each):
     I3  rows may say too much, never too little [classes]
     I4  a record is reported only after all that is not in its key was checked, and the key's words [probe]
     I5  a slot is reported once a match: each key is probed once, each distinct word anywhere [probe]
-    I6  the word is known for each place a record may check, not only for those of keys [probe]
+    I6  the word is known for each position a record may check, not only for those of keys [probe]
     I7  a word id is given again when no filter has the word: then no row, count or key names it [words]
     I8  a bucket has at most SPLIT records, but for those that have no further literal [buckets]
     I9  the pool: a bit is set just where the filter has the literal, free rows where it has none [pool]
@@ -24,13 +24,13 @@ from cpython.pythread cimport (
     PyThread_type_lock, WAIT_LOCK,
 )
 
+from matchcore.allocator cimport deallocate, allocate
 from matchcore.buckets cimport buckets_locate
 from matchcore.classes cimport KEY_LITERALS
 from matchcore.hashing cimport hash_secret, hash_word
-from matchcore.heap cimport heap_give_back, heap_take
 from matchcore.ids cimport take_id
 from matchcore.keys cimport Key, Pattern, pattern_of
-from matchcore.places cimport NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD
+from matchcore.positions cimport NO_DOLLAR, TOKEN_MANY, TOKEN_ONE, TOKEN_WILD
 from matchcore.scan cimport hash_text
 from matchcore.slots cimport (
     SLOT_FREE, SLOT_MQTT, TIER_EXACT, TIER_POOL, slot_ids, slot_object, slot_text, slots_add, slots_add_id,
@@ -61,26 +61,28 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-cdef class HeldFilters:
+cdef class FilterTable:
     """Not for itself: FilterIndex is made of it."""
 
     def __cinit__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
-        self.heap.allowance = -1
-        slots_init(&self.slots, &self.heap)
-        tiers_init(&self.tiers, &self.heap, &self.slots)
+        self.allocator.allowance = -1
+        slots_init(&self.slots, &self.allocator)
+        tiers_init(&self.tiers, &self.allocator, &self.slots)
         take_limits(max_words, max_bytes, &self.limits)
         self.together_from = TOGETHER_FROM
         self.gate = <void*> PyThread_allocate_lock()
         self.forks = forks
-        self.word_ids = <uint32_t*> heap_take(&self.heap, self.limits.words * sizeof(uint32_t))
-        if self.gate == NULL or self.word_ids == NULL or topic_init(&self.topic, &self.heap, self.limits.words) < 0:
+        self.word_ids = <uint32_t*> allocate(&self.allocator, self.limits.words * sizeof(uint32_t))
+        if self.gate == NULL or self.word_ids == NULL:
+            raise MemoryError()
+        if topic_init(&self.topic, &self.allocator, self.limits.words) < 0:
             raise MemoryError()
 
     def __dealloc__(self) -> None:
         tiers_free(&self.tiers)
         slots_free(&self.slots)
-        topic_free(&self.topic, &self.heap)
-        heap_give_back(&self.heap, self.word_ids, self.limits.words * sizeof(uint32_t))
+        topic_free(&self.topic, &self.allocator)
+        deallocate(&self.allocator, self.word_ids, self.limits.words * sizeof(uint32_t))
         if self.gate != NULL:
             PyThread_free_lock(<PyThread_type_lock> self.gate)
 
@@ -248,7 +250,7 @@ cdef class HeldFilters:
     @property
     def nbytes(self) -> int:
         """Bytes held, all told: tables, texts, rows, scratch and this object; malloc's own headers are not."""
-        return self.heap.bytes + <size_t> type(self).__basicsize__
+        return self.allocator.bytes + <size_t> type(self).__basicsize__
 
     # Where Python 3.11 makes a list, a dict or a tuple it may collect, and a finalizer may then ask or change the
     # index: so first all is read, into bytes at most, and then they are made.
@@ -277,7 +279,7 @@ cdef class HeldFilters:
             i += 1
 
     cdef tuple _whereabouts(self, uint32_t slot, uint64_t version):
-        """("exact", ()), ("pool", ()) or ("buckets", ((place, word), ...)): the tier and the key."""
+        """("exact", ()), ("pool", ()) or ("buckets", ((position, word), ...)): the tier and the key."""
         cdef list words = [None] * KEY_LITERALS
         cdef uint32_t tier, syntax
         cdef uint32_t flags = 0
@@ -312,11 +314,11 @@ cdef class HeldFilters:
             for j in range(key.literals):
                 if key.ids[j] == self.word_ids[i]:
                     words[j] = token.start[:token.size]
-        return "buckets", tuple([(key.place[j], words[j]) for j in range(key.literals)])
+        return "buckets", tuple([(key.position[j], words[j]) for j in range(key.literals)])
 
     def _fail_after(self, allocations: int) -> None:
         """For tests: so many more growths of memory succeed, then none; -1: all."""
-        self.heap.allowance = allocations
+        self.allocator.allowance = allocations
 
     def _tune(
         self, *, split: int = 8, small: int = 1536, pool_least: int = 256, together: int = TOGETHER_FROM

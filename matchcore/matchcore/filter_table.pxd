@@ -2,16 +2,16 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from matchcore.heap cimport Heap
+from matchcore.allocator cimport Allocator
 from matchcore.slots cimport Slots
 from matchcore.syntax cimport Limits, View
 from matchcore.tiers cimport Tiers
 from matchcore.topic cimport Topic
 
 
-cdef class HeldFilters:
+cdef class FilterTable:
     cdef:
-        Heap heap             # counts every byte below
+        Allocator allocator             # counts every byte below
         Limits limits
         Slots slots           # each (text, syntax) with its ids; the exact tier
         Tiers tiers           # the filters with wildcards

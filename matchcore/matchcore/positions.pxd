@@ -1,21 +1,21 @@
-# Places: where a literal stands in a filter, and a word in a topic. What the tiers share.
+# Positions: where a literal stands in a filter, and a word in a topic. What the tiers share.
 #
 #     a . b . # . c . d        left 0 a, left 1 b; right 0 d, right 1 c
 #     a . # . b . # . c        left 0 a; right 0 c; any b
 #
 # Literals before the first MANY (all, if there is none) are counted from the left, those after the last MANY
-# from the right; one between two MANYs may stand anywhere. Places are kept to DEPTH from either end: deeper
+# from the right; one between two MANYs may stand anywhere. Positions are kept to DEPTH from either end: deeper
 # literals are only verified.
 
 from libc.stdint cimport uint32_t, uint64_t
 
 cdef enum:
-    DEPTH = 24               # as deep as nearly every topic; the places of a word fit in 49 bits
+    DEPTH = 24               # as deep as nearly every topic; the positions of a word fit in 49 bits
     LENGTHS = DEPTH + 2      # 0..DEPTH words, and one for all that is longer
-    PLACE_LEFT = 0           # left 0..23, right 24..47, any 48
-    PLACE_RIGHT = DEPTH
-    PLACE_ANY = 2 * DEPTH
-    PLACES = 2 * DEPTH + 1
+    POSITION_LEFT = 0           # left 0..23, right 24..47, any 48
+    POSITION_RIGHT = DEPTH
+    POSITION_ANY = 2 * DEPTH
+    POSITIONS = 2 * DEPTH + 1
 
     # Tokens of a canonical filter that are no word ids
     TOKEN_ONE = 0xFFFFFFFF
@@ -48,10 +48,10 @@ cdef extern from *:
     #else
     static inline int matchcore_count(unsigned long long bits) { return __builtin_popcountll(bits); }
     #endif
-    static inline int matchcore_lowest_place(unsigned long long bits) { return __builtin_ctzll(bits); }
+    static inline int matchcore_lowest_position(unsigned long long bits) { return __builtin_ctzll(bits); }
     """
-    int count_places "matchcore_count" (uint64_t bits) noexcept nogil
-    int lowest_place "matchcore_lowest_place" (uint64_t bits) noexcept nogil
+    int count_positions "matchcore_count" (uint64_t bits) noexcept nogil
+    int lowest_position "matchcore_lowest_position" (uint64_t bits) noexcept nogil
 
 
 # The length row of topics with so many words.

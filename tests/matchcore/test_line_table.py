@@ -1,4 +1,4 @@
-"""The hash table of the buckets (lines.pxd), in the states that only coming and going brings about."""
+"""The hash table of the buckets (line_table.pxd), in the states that only coming and going brings about."""
 
 import random
 
