@@ -14,11 +14,11 @@ from typing import Any
 
 from fanlight_bench import null_server
 from fanlight_bench.launch import Broker, LaunchError, program
-from fanlight_bench.load import compare, figures, kinds
+from fanlight_bench.load import compare, kinds, metrics
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
 from fanlight_bench.load.kinds import STREAM
-from fanlight_bench.load.live import Live
+from fanlight_bench.load.progress import ProgressLine
 from fanlight_bench.load.result import Result
 from fanlight_bench.load.run import run
 from fanlight_bench.load.scenario import BadScenario, Scenario
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     add("--generator-cpu", type=int, default=1, metavar="N", help="of the generator, if one process (%(default)s)")
     add("--save", metavar="FILE", help="write the JSON there, too: what --against reads")
     add("--against", metavar="FILE", help="say what became better or worse since that run")
-    add("--fail-above", type=float, metavar="PERCENT", help="with --against: exit with 1 when a figure lost more")
+    add("--fail-above", type=float, metavar="PERCENT", help="with --against: exit with 1 when a metric lost more")
     add("--set", action="append", default=[], metavar="OPTION=VALUE", help="of a scenario with a kind, its [options]")
     for name, kind in CHANGES.items():
         add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help="instead of the scenario's")
@@ -117,7 +117,7 @@ def _told(runs: Sequence[Run], before: Any, options: argparse.Namespace) -> int:
     """Print and save what came of the runs; the exit code."""
     lines = medians(runs)
     results = [{"server": each.server, **each.result.as_json()} for each in runs]
-    print("\n".join([*table(lines), *figures.lines(results)]), file=sys.stderr)
+    print("\n".join([*table(lines), *metrics.lines(results)]), file=sys.stderr)
     for each in runs:
         if each.result.complaint:
             print(f"bench: {each.result.scenario}, {each.server}: {each.result.complaint}", file=sys.stderr)
@@ -185,7 +185,7 @@ def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[R
 
 def _measure(scenario: Scenario, url: str, pids: Sequence[int] | None, options: argparse.Namespace) -> Result:
     print(f"bench: {scenario.name} ({scenario.title}), {url}, {options.duration:g} s", file=sys.stderr)
-    with Live(sys.stderr, scenario.name) as live:
+    with ProgressLine(sys.stderr, scenario.name) as line:
         return run(
             scenario,
             url,
@@ -194,7 +194,7 @@ def _measure(scenario: Scenario, url: str, pids: Sequence[int] | None, options: 
             drain=options.drain,
             processes=options.processes,
             pids=pids,
-            progress=live,
+            progress=line,
         )
 
 

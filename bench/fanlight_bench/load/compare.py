@@ -1,7 +1,7 @@
 """Two runs of one's own beside each other: what became faster or slower, and by more than they vary.
 
 A run is the JSON that `fanlight bench load` writes. Runs of one scenario over one protocol are taken together: the
-median counts, and the noise is what they differ by, or, with one run each, what the figure moves by from experience.
+median counts, and the noise is what they differ by, or, with one run each, what the metric moves by from experience.
 """
 
 import statistics
@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fanlight_bench.load import figures
-from fanlight_bench.load.figures import Figure
+from fanlight_bench.load import metrics
+from fanlight_bench.load.metrics import Metric
 
 BETTER, WORSE, SAME = "better", "WORSE", "within noise"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One figure in two runs. noise: relative; same: both ran with the same parameters."""
+    """One metric in two runs. noise: relative; same: both ran with the same parameters."""
 
     case: str
-    figure: Figure
+    metric: Metric
     before: float
     now: float
     noise: float
@@ -29,7 +29,7 @@ class Change:
     @property
     def change(self) -> float:
         """Relative; above 0 is better."""
-        return (self.now / self.before if self.figure.more_is_better else self.before / self.now) - 1
+        return (self.now / self.before if self.metric.more_is_better else self.before / self.now) - 1
 
     @property
     def verdict(self) -> str:
@@ -41,7 +41,7 @@ class Change:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
-    """A change for each figure that both have. Raises ValueError when there is none, or a document is no run."""
+    """A change for each metric that both have. Raises ValueError when there is none, or a document is no run."""
     earlier, later = _cases(before), _cases(now)
     found = []
     for case, runs in later.items():
@@ -53,9 +53,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
             new = values.get(name)
             if new is None:
                 continue
-            figure = figures.TITLES[name]
-            noise = _noise(figure, old, new)
-            found.append(Change(case, figure, statistics.median(old), statistics.median(new), noise, same))
+            metric = metrics.TITLES[name]
+            noise = _noise(metric, old, new)
+            found.append(Change(case, metric, statistics.median(old), statistics.median(new), noise, same))
     if not found:
         raise ValueError("no scenario is in both runs")
     return found
@@ -76,22 +76,22 @@ def _cases(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
 def _values(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
     for run in runs:
-        for figure, value in figures.of(run):
-            values.setdefault(figure.name, []).append(value)
+        for metric, value in metrics.of(run):
+            values.setdefault(metric.name, []).append(value)
     return values
 
 
-def _noise(figure: Figure, before: Sequence[float], now: Sequence[float]) -> float:
+def _noise(metric: Metric, before: Sequence[float], now: Sequence[float]) -> float:
     """What the runs of both sides differ by among themselves; a single one says nothing of that."""
     if min(len(before), len(now)) < 3:
-        return figure.noise
+        return metric.noise
     spread = sum((max(values) - min(values)) / statistics.median(values) for values in (before, now))
-    return max(spread, figure.noise / 4)
+    return max(spread, metric.noise / 4)
 
 
 def table(changes: Sequence[Change]) -> list[str]:
     """A line for each change, in the order of the scenarios."""
-    width = max(max(len(change.figure.title), len(change.case) - 2) for change in changes)
+    width = max(max(len(change.metric.title), len(change.case) - 2) for change in changes)
     lines = []
     case = ""
     for change in changes:
@@ -99,14 +99,14 @@ def table(changes: Sequence[Change]) -> list[str]:
             case = change.case
             lines.append(f"{case:<{width + 2}} {'before':>13} {'now':>13} {'change':>8} {'noise':>7}")
         moved = change.now / change.before - 1
-        digits = change.figure.digits
+        digits = change.metric.digits
         lines.append(
-            f"  {change.figure.title:<{width}} {change.before:>13,.{digits}f} {change.now:>13,.{digits}f} "
+            f"  {change.metric.title:<{width}} {change.before:>13,.{digits}f} {change.now:>13,.{digits}f} "
             f"{moved:>+8.1%} {change.noise:>7.1%}  {change.verdict}"
         )
     return lines
 
 
 def worst(changes: Sequence[Change]) -> float:
-    """By how much the figure that lost most is worse, relative; 0 if none is, beyond noise."""
+    """By how much the metric that lost most is worse, relative; 0 if none is, beyond noise."""
     return max((-change.change for change in changes if change.verdict == WORSE), default=0.0)

@@ -10,7 +10,7 @@ class Generator:
         self,
         dialect: Dialect,
         streams: Streams,
-        part: int,
+        worker: int,
         *,
         window: int = 20_000,
         batch: int = 32,

@@ -5,12 +5,12 @@ It is given sockets on which the handshake is done, and complete frames to repea
 interpreter lock turns an epoll loop over them. What a message carries and how a delivery is checked is in
 streams.pxd, how a protocol's frames are told apart in its Dialect.
 
-Closed loop: deliveries expected minus deliveries received, of all parts of the load, never exceed the window, so a
+Closed loop: deliveries expected minus deliveries received, of all workers of the load, never exceed the window, so a
 broker is measured at moving messages, not at filling its queues. Open loop, with a rate: the schedule waits for
 nobody, and a message carries the time it was due, not the time it was sent. So a broker that holds up the generator
 does not shorten the latency that is seen (coordinated omission).
 
-Not here: opening connections and naming topics (part.py), what to measure (scenario.py), processor time.
+Not here: opening connections and naming topics (worker.py), what to measure (scenario.py), processor time.
 """
 
 from libc.errno cimport errno
@@ -36,15 +36,15 @@ cdef enum:
     EVENTS = 512
     COMPLAINT_BYTES = 512
     UNSENT_BYTES = 4194304          # of a connection, beyond which nothing is added to them
-    PARTS_MAX = 64
+    WORKERS_MAX = 64
 
 
 cdef class Generator:
-    """One part of a load on one broker: add the peers and what they publish, then `start`, `run` and `drain`.
+    """One worker of a load on one broker: add the peers and what they publish, then `start`, `run` and `drain`.
 
     window: deliveries that may be outstanding; batch: messages of one write; inflight: publishes of one connection that may
     be without their acknowledgement, 0: none asks for one; eager: publish as long as the window lets it, else a round of
-    batches and then wait until something comes; wakers: an eventfd for each part. The file descriptors stay the
+    batches and then wait until something comes; wakers: an eventfd for each worker. The file descriptors stay the
     caller's, must be non-blocking, and must stay open as long as this object is used. Confined to one thread.
     """
 
@@ -53,8 +53,8 @@ cdef class Generator:
         Dialect dialect
         uint64_t window
         uint32_t batch, inflight
-        uint32_t part, n_wakers
-        int[PARTS_MAX] wakers
+        uint32_t worker, n_wakers
+        int[WORKERS_MAX] wakers
         int epoll, timer
         Peer* peers
         uint32_t n_peers, n_publishers
@@ -71,7 +71,7 @@ cdef class Generator:
         uint8_t[COMPLAINT_BYTES] complaint_bytes
         uint32_t complaint_size
 
-    def __cinit__(self, Dialect dialect not None, Streams streams not None, uint32_t part, *, uint64_t window=20_000,
+    def __cinit__(self, Dialect dialect not None, Streams streams not None, uint32_t worker, *, uint64_t window=20_000,
                   uint32_t batch=32, uint32_t inflight=0, bint eager=True, wakers=(),
                   double slow_bytes_per_second=0.0):
         cdef int i
@@ -82,11 +82,11 @@ cdef class Generator:
             raise ValueError(f"batch of {batch} messages, and {inflight} may be in flight")
         if inflight > dialect.number_max:
             raise ValueError(f"{inflight} messages in flight; {dialect.name} can number {dialect.number_max}")
-        if len(wakers) > PARTS_MAX:
-            raise ValueError(f"{len(wakers)} parts; at most {PARTS_MAX}")
+        if len(wakers) > WORKERS_MAX:
+            raise ValueError(f"{len(wakers)} workers; at most {WORKERS_MAX}")
         self.dialect = dialect
         self.streams = streams
-        self.part = part
+        self.worker = worker
         self.window = window
         self.batch = batch
         self.inflight = inflight
@@ -101,7 +101,7 @@ cdef class Generator:
             raise OSError(errno, "epoll_create1 or timerfd_create")
         self._watch(self.timer)
         if self.n_wakers:
-            self._watch(self.wakers[part])
+            self._watch(self.wakers[worker])
         self.buffer_room = READ_BYTES
         self.buffer = <uint8_t*>malloc(self.buffer_room)
         if self.buffer == NULL:
@@ -195,7 +195,7 @@ cdef class Generator:
     # ------------------------------------------------------------------ running
 
     def run(self, double seconds, double rate=0.0):
-        """Publish for so long; `rate` messages a second of this part, or 0: as fast as the window lets it."""
+        """Publish for so long; `rate` messages a second of this worker, or 0: as fast as the window lets it."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         with nogil:
             while now_ns() < end and not self._broken():
@@ -232,20 +232,20 @@ cdef class Generator:
 
     cdef bint _broken(self) noexcept nogil:
         cdef int i
-        for i in range(self.streams.board.parts):
-            if self.streams.board.counters[i].refused:
+        for i in range(self.streams.shared.workers):
+            if self.streams.shared.counters[i].refused:
                 return True
         return self.out_of_memory or self._count_closed()
 
     cdef uint64_t _count_closed(self) noexcept nogil:
         cdef uint64_t sum = 0
         cdef int i
-        for i in range(self.streams.board.parts):
-            sum += self.streams.board.counters[i].closed
+        for i in range(self.streams.shared.workers):
+            sum += self.streams.shared.counters[i].closed
         return sum
 
     cdef bint _is_drained(self) noexcept nogil:
-        return self.streams.board.outstanding() <= 0 and self.streams.own.acknowledged >= self.streams.own.requested
+        return self.streams.shared.outstanding() <= 0 and self.streams.own.acknowledged >= self.streams.own.requested
 
     cdef void _turn(self, int timeout_ms) noexcept nogil:
         cdef epoll_event[EVENTS] events
@@ -257,7 +257,7 @@ cdef class Generator:
             if peer == NULL:
                 read(self.timer, &ignored, 8)
                 if self.n_wakers:
-                    read(self.wakers[self.part], &ignored, 8)
+                    read(self.wakers[self.worker], &ignored, 8)
                 continue
             if peer.closed:
                 continue
@@ -283,13 +283,13 @@ cdef class Generator:
                 self._receive(&self.peers[i], <size_t>min(allowed, <uint64_t>READ_BYTES))
 
     cdef void _wake_others(self) noexcept nogil:
-        """A part that waits for the window sees no event when its deliveries come to others: they tell it."""
+        """A worker that waits for the window sees no event when its deliveries come to others: they tell it."""
         cdef uint64_t one = 1
         cdef uint32_t i
         for i in range(self.n_wakers):
-            if i != self.part and self.streams.board.counters[i].waiting:
-                if self.streams.board.outstanding() <= <int64_t>(self.window // 2):
-                    self.streams.board.counters[i].waiting = 0
+            if i != self.worker and self.streams.shared.counters[i].waiting:
+                if self.streams.shared.outstanding() <= <int64_t>(self.window // 2):
+                    self.streams.shared.counters[i].waiting = 0
                     write(self.wakers[i], &one, 8)
 
     # ------------------------------------------------------------------ publishing
@@ -302,7 +302,7 @@ cdef class Generator:
         cdef Peer* peer
         cdef uint32_t k
         for k in range(self.n_publishers):
-            outstanding = self.streams.board.outstanding()
+            outstanding = self.streams.shared.outstanding()
             if outstanding > 0 and outstanding + cost > <int64_t>self.window:
                 self.streams.own.waiting = 1
                 return False
@@ -361,8 +361,8 @@ cdef class Generator:
             number = peer.stream
             stream = &self.streams.streams[number]
             peer.stream = stream.next_of_publisher
-            size = <uint32_t>template(stream, self.streams.board.sequences[number]).size
-            number_at = template(stream, self.streams.board.sequences[number]).number_at
+            size = <uint32_t>template(stream, self.streams.shared.sequences[number]).size
+            number_at = template(stream, self.streams.shared.sequences[number]).number_at
             if not reserve(&peer.out, &peer.out_room, peer.out_end + size):
                 self.out_of_memory = True
                 return

@@ -1,4 +1,4 @@
-"""What a run came to: figures that go into JSON as they are, and their names."""
+"""What a run came to: metrics that go into JSON as they are, and their names."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 from fanlight_bench.load.histogram import Histogram
 
-# What is counted as a fault, in the words of the counters on the board; `lost` is what is missing.
+# What is counted as a fault, by the names of the shared counters; `lost` is what is missing.
 FAULTS = (
     "lost", "repeated", "reordered", "misrouted", "damaged", "unacknowledged", "wrong_acknowledgements", "refused",
     "closed",
@@ -55,7 +55,7 @@ class Result:
     slow: dict[str, int]                   # what those who are slow on purpose got: received, closed
     faults: dict[str, int]
     complaint: str                         # the broker's first error, in words
-    figures: dict[str, float] = field(default_factory=dict)  # what a kind of scenario has besides: see figures.py
+    metrics: dict[str, float] = field(default_factory=dict)  # what a kind of scenario has besides: see metrics.py
 
     @property
     def ok(self) -> bool:
@@ -63,7 +63,7 @@ class Result:
         return not any(self.faults.values())
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as values for JSON."""
+        """The metrics as values for JSON."""
         return {**dataclasses.asdict(self), "ok": self.ok}
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
-from fanlight_bench.load.crew import Alone, Crew
 from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.kinds import STREAM
 from fanlight_bench.load.result import FAULTS, GENERATOR_BUSY, Result, faults, percentiles
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.usage import broker_pids, busy, each, others, resident_bytes, spent, usage
-from fanlight_bench.load.workers import Workers
+from fanlight_bench.load.worker_processes import WorkerProcesses
+from fanlight_bench.load.workers import OneWorker, Workers
 
 DRAIN_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. phase: connecting, subscribing, warming up, measuring, draining; counters: of all parts."""
+    """How far a run is. phase: connecting, subscribing, warming up, measuring, draining; counters: of all workers."""
 
     phase: str
     seconds: float  # in this phase
@@ -64,13 +64,13 @@ def run(
         kind = importlib.import_module(f"fanlight_bench.load.kinds.{made.kind}")
         result: Result = kind.measure(made, target, Plan(duration, warmup, drain, processes, pids, progress))
         return result
-    with crew(made, target, processes) as load:
+    with workers(made, target, processes) as load:
         return _Run(made, target, load, pids, progress).measure(duration, warmup, drain)
 
 
-def crew(scenario: Scenario, target: targets.Target, processes: int) -> Crew:
-    """The parts of the load: one in this process, or several in processes of their own."""
-    return Alone(scenario, target) if processes == 1 else Workers(scenario, target, processes)
+def workers(scenario: Scenario, target: targets.Target, processes: int) -> Workers:
+    """The workers of the load: one in this process, or several in processes of their own."""
+    return OneWorker(scenario, target) if processes == 1 else WorkerProcesses(scenario, target, processes)
 
 
 class _Run:
@@ -78,7 +78,7 @@ class _Run:
         self,
         scenario: Scenario,
         target: targets.Target,
-        load: Crew,
+        load: Workers,
         pids: Sequence[int] | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
@@ -107,14 +107,14 @@ class _Run:
         self.load.run(warmup, self._tick)
         self.load.begin()
         self._begin("measuring")
-        first, counted = usage(self.pids, self.load.pids), self.load.board.totals()
+        first, counted = usage(self.pids, self.load.pids), self.load.shared.totals()
         self.load.run(duration, self._tick)
-        last, then = usage(self.pids, self.load.pids), self.load.board.totals()
+        last, then = usage(self.pids, self.load.pids), self.load.shared.totals()
         memory["after"] = resident_bytes(self.pids)
         self._begin("draining")
         measured = self.load.outcomes()
         self.load.drain(drain)
-        totals, drained = self.load.board.totals(), self.load.outcomes()
+        totals, drained = self.load.shared.totals(), self.load.outcomes()
         complaints = [outcome["complaint"] for outcome in drained if outcome["complaint"]]
         # What was due in the measured time and came after it waited longest, and counts. Without a rate nothing was
         # due, and a window that empties is not the load that is measured.
@@ -135,7 +135,7 @@ class _Run:
             url=self.target.url,
             protocol=self.target.protocol,
             parameters=scenarios.as_json(self.scenario),
-            processes=self.load.board.parts,
+            processes=self.load.shared.workers,
             seconds=seconds,
             published=published,
             delivered=delivered,
@@ -175,4 +175,4 @@ class _Run:
 
     def _tick(self) -> None:
         if self.progress is not None:
-            self.progress(Progress(self._phase, self._elapsed(), self.load.board.totals()))
+            self.progress(Progress(self._phase, self._elapsed(), self.load.shared.totals()))

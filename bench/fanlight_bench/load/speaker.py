@@ -1,6 +1,6 @@
 """What is said to a broker once per connection, subscription or stream: the plain half of a protocol.
 
-A Speaker makes bytes and judges answers; it touches no socket (opening.py does). The compiled half, for what is
+A Speaker makes bytes and judges answers; it touches no socket (connect.py does). The compiled half, for what is
 done once per message, is its Dialect.
 """
 

@@ -18,9 +18,9 @@ to get, so that what many subscribers know of many streams takes no more room th
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from fanlight_bench.load.board cimport Board, Counters
 from fanlight_bench.load.histogram cimport Histogram
 from fanlight_bench.load.protocol cimport Frame
+from fanlight_bench.load.shared_counters cimport Counters, SharedCounters
 
 cdef enum:
     HEADER = 20                     # of a payload, in bytes
@@ -45,7 +45,7 @@ cdef struct Stream:
     uint8_t* properties             # MQTT 5: that deliveries must have
     uint32_t properties_size
     uint32_t next_of_publisher      # the ring of this publisher's streams
-    uint32_t fan_out                # deliveries of a message, to all parts, which must come
+    uint32_t fan_out                # deliveries of a message, to all workers, which must come
     uint32_t reach                  # with those to subscribers that are slow on purpose
 
 
@@ -67,7 +67,7 @@ cdef struct Subscriber:
 
 cdef class Streams:
     cdef:
-        readonly Board board
+        readonly SharedCounters shared
         readonly Histogram latency
         Counters* own
         readonly uint32_t payload_bytes

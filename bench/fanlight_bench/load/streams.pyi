@@ -1,14 +1,14 @@
-from fanlight_bench.load.board import Board
+from fanlight_bench.load.shared_counters import SharedCounters
 from fanlight_bench.load.histogram import Histogram
 
 HEADER_BYTES: int
 DIGITS_COUNT: int
 
 class Streams:
-    board: Board
+    shared: SharedCounters
     latency: Histogram
     payload_bytes: int
-    def __init__(self, board: Board, part: int, payload_bytes: int) -> None: ...
+    def __init__(self, shared: SharedCounters, worker: int, payload_bytes: int) -> None: ...
     def add_subscriber(self, *, slow: bool = False, aliases: int = 0) -> int: ...
     def add_stream(
         self,

@@ -5,28 +5,28 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fanlight_bench.load.board cimport Board
 from fanlight_bench.load.properties cimport same_properties
 from fanlight_bench.load.protocol cimport Frame
+from fanlight_bench.load.shared_counters cimport SharedCounters
 
 HEADER_BYTES = HEADER   # of a payload: the least that it may hold, and one for its last octet
 DIGITS_COUNT = DIGITS
 
 
 cdef class Streams:
-    """The streams of one load, as one of its parts sees them. Confined to one thread.
+    """The streams of one load, as one of its workers sees them. Confined to one thread.
 
     payload_bytes: of each message, more than HEADER_BYTES. Raises ValueError.
     """
 
-    def __cinit__(self, Board board not None, int part, int64_t payload_bytes):
+    def __cinit__(self, SharedCounters shared not None, int worker, int64_t payload_bytes):
         cdef int64_t i
         if payload_bytes <= HEADER:
             raise ValueError(f"payload of {payload_bytes} bytes; it must hold a header of {HEADER} and one more")
-        if not 0 <= part < board.parts:
-            raise ValueError(f"part {part} of {board.parts}")
-        self.board = board
-        self.own = &board.counters[part]
+        if not 0 <= worker < shared.workers:
+            raise ValueError(f"worker {worker} of {shared.workers}")
+        self.shared = shared
+        self.own = &shared.counters[worker]
         self.latency = Histogram()
         self.payload_bytes = <uint32_t>payload_bytes
         self.filler = <uint8_t*>malloc(<size_t>payload_bytes)
@@ -74,14 +74,14 @@ cdef class Streams:
         self, bytes topic, uint32_t fan_out, *, reach=None, int64_t digits_at=-1, bytes properties=b"", frame=None,
         later=None, last=None
     ):
-        """Its number. All parts add the same streams in the same order.
+        """Its number. All workers add the same streams in the same order.
 
-        fan_out: deliveries of a message, to all parts; reach: with those to slow subscribers. digits_at: where in the topic its number stands, -1 nowhere. frame and
-        later, of a stream that is published here: (bytes, payload_at, number_at, digits_at), see Template. last: the
-        stream of the same publisher that this one follows.
+        fan_out: deliveries of a message, to all workers; reach: including slow subscribers. digits_at: where in the
+        topic its number stands, -1 nowhere. frame and later, of a stream that is published here: (bytes, payload_at,
+        number_at, digits_at), see Template. last: the stream of the same publisher that this one follows.
         """
-        if self.n_streams >= <uint32_t>self.board.streams:
-            raise ValueError(f"more than {self.board.streams} streams")
+        if self.n_streams >= <uint32_t>self.shared.streams:
+            raise ValueError(f"more than {self.shared.streams} streams")
         cdef Stream* grown = <Stream*>realloc(self.streams, (self.n_streams + 1) * sizeof(Stream))
         if grown == NULL:
             raise MemoryError
@@ -149,7 +149,7 @@ cdef class Streams:
 
     cdef void write(self, uint32_t number, uint8_t* frame, uint64_t sent) noexcept nogil:
         cdef Stream* stream = &self.streams[number]
-        cdef uint64_t sequence = self.board.sequences[number]
+        cdef uint64_t sequence = self.shared.sequences[number]
         cdef Template* made = template(stream, sequence)
         memcpy(frame, made.bytes, made.size)
         memcpy(frame + made.payload_at, &sequence, 8)
@@ -157,7 +157,7 @@ cdef class Streams:
         frame[made.payload_at + self.payload_bytes - 1] = <uint8_t>sequence
         if made.digits_at:
             _store_digits(frame + made.digits_at, sequence)
-        self.board.sequences[number] = sequence + 1
+        self.shared.sequences[number] = sequence + 1
         self.own.published += 1
         self.own.expected += stream.fan_out
 
@@ -194,7 +194,7 @@ cdef class Streams:
         stream = &self.streams[number]
         if (
             not _same_topic(stream, topic, topic_size, sequence)
-            or sequence >= self.board.sequences[number]
+            or sequence >= self.shared.sequences[number]
             or (frame.properties_size or stream.properties_size) and not same_properties(
                 frame.properties, frame.properties_size, stream.properties, stream.properties_size
             )

@@ -4,14 +4,14 @@ from fanlight_bench import procfs
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.run import run
 from fanlight_bench.peers.plan import Asked
-from fanlight_bench.peers.results import FIGURES, Row
+from fanlight_bench.peers.results import METRICS, Row
 
 SUBSCRIPTIONS_MIN = 10_000  # below that what a subscription takes is lost in the growth of the process
 CONNECTIONS_MIN = 1_000
 
 
 def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> Row:
-    """Load the broker at this address, whose process is `pid`; the figures of the run.
+    """Load the broker at this address, whose process is `pid`; the metrics of the run.
 
     Raises ValueError or OSError: the scenario is unknown, the broker cannot be reached or refuses the load.
     """
@@ -31,12 +31,12 @@ def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> R
         "faults": {name: count for name, count in result.faults.items() if count},
         "complaint": result.complaint,
     }
-    for name, figure in (("p50", "p50_us"), ("p90", "p90_us"), ("p99", "p99_us"), ("p99.9", "p999_us")):
-        row[figure] = result.latency_us.get(name)
+    for name, metric in (("p50", "p50_us"), ("p90", "p90_us"), ("p99", "p99_us"), ("p99.9", "p999_us")):
+        row[metric] = result.latency_us.get(name)
     if result.subscriptions >= SUBSCRIPTIONS_MIN:
         row["bytes_per_subscription"] = result.bytes_per_subscription
         row["subscribe_cpu_seconds"] = result.subscribe_broker_seconds
     if result.connections >= CONNECTIONS_MIN:
         row["bytes_per_connection"] = result.bytes_per_connection
     # What scenarios have that are not one stream of messages.
-    return row | {name: value for name, value in result.figures.items() if name in FIGURES}
+    return row | {name: value for name, value in result.metrics.items() if name in METRICS}

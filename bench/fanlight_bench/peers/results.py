@@ -26,7 +26,7 @@ Row = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "results"
 
 # What has a median. Rates are a second; None or missing in a run: not measured there.
-FIGURES = (
+METRICS = (
     "deliveries_per_second", "messages_per_second", "us_per_delivery", "us_per_message", "broker_busy",
     "generator_busy", "others_busy", "p50_us", "p90_us", "p99_us", "p999_us", "resident_bytes",
     "bytes_per_connection", "bytes_per_subscription", "subscribe_cpu_seconds", "connects_per_second",
@@ -44,7 +44,7 @@ def medians(runs: Sequence[Row]) -> list[Row]:
         row: Row = {"scenario": scenario, "contender": contender, "runs": len(mine), "good": len(good)}
         row["generator_bound"] = sum(bool(run.get("generator_bound")) for run in good)
         row["complaints"] = sorted({complaint for run in mine if (complaint := _complaint(run))})
-        for name in FIGURES:
+        for name in METRICS:
             values = sorted(float(run[name]) for run in good if run.get(name) is not None)
             if values:
                 row[name] = [median(values), values[0], values[-1]]

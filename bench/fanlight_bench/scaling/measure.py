@@ -14,7 +14,7 @@ from typing import Any
 from fanlight_bench.launch import Broker
 from fanlight_bench.load import target as targets
 from fanlight_bench.load.result import Result, faults
-from fanlight_bench.load.run import crew, run
+from fanlight_bench.load.run import run, workers
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.usage import resident_bytes, usage
 from fanlight_bench.scaling.curves import BROKER, PROTOCOLS, Point
@@ -124,7 +124,7 @@ def figures_of(result: Result) -> Figures:
 @contextlib.contextmanager
 def held(background: Scenario, url: str, pids: Sequence[int]) -> Iterator[Figures]:
     """Subscriptions that are there and get nothing: what they cost. Raises Misrouted at its end if they did."""
-    with crew(background, targets.parse(url), 1) as others:
+    with workers(background, targets.parse(url), 1) as others:
         others.connect()
         before, memory = usage(pids, []), resident_bytes(pids)
         count = others.subscribe()
@@ -136,7 +136,7 @@ def held(background: Scenario, url: str, pids: Sequence[int]) -> Iterator[Figure
         }
         others.start()
         others.run(LISTEN_SECONDS, lambda: None)
-        wrong = {name: number for name, number in faults(others.board.totals()).items() if number}
+        wrong = {name: number for name, number in faults(others.shared.totals()).items() if number}
         if wrong:
             raise Misrouted(f"{background.name}: subscriptions that nothing matches got something: {wrong}")
 

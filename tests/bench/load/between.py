@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fanlight_bench.load import board
+from fanlight_bench.load import shared_counters
 from fanlight_bench.load.generator import Generator
 from fanlight_bench.load.result import FAULTS, faults
 from fanlight_bench.load.scenario import Scenario
@@ -48,7 +48,7 @@ class Bench:
         return [self.wire.delivery(frame, SUBSCRIPTION) for frame in self.published()]
 
     def counters(self) -> dict[str, int]:
-        return self.generator.streams.board.totals()
+        return self.generator.streams.shared.totals()
 
     def faults(self) -> dict[str, int]:
         self.generator.drain(0.01)
@@ -68,7 +68,7 @@ def make(
 ) -> Bench:
     scenario = Scenario("test", "test", topic, filters=("#",), qos=qos, window=4, batch=4, properties=properties or {})
     speaks = speaker(parse(wire.url), scenario)
-    streams = Streams(board.private(1), 0, scenario.payload_bytes)
+    streams = Streams(shared_counters.private(1), 0, scenario.payload_bytes)
     generator = Generator(
         speaks.dialect, streams, 0, window=4, batch=4, inflight=4 if qos else 0, slow_bytes_per_second=1e6
     )

@@ -1,4 +1,4 @@
-"""`python -m fanlight_bench load`: its figures, its words and its exit codes."""
+"""`python -m fanlight_bench load`: its metrics, its words and its exit codes."""
 
 import json
 import os
@@ -87,13 +87,13 @@ def test_a_scenario_of_ones_own_is_run(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_figures_are_medians_and_ratios_to_the_null_broker() -> None:
     def run(server: str, rate: float, each: float) -> Run:
-        figures: dict[str, Any] = dict.fromkeys(Result.__dataclass_fields__, 0)
-        figures |= {
+        metrics: dict[str, Any] = dict.fromkeys(Result.__dataclass_fields__, 0)
+        metrics |= {
             "scenario": "fan-out", "protocol": "mqtt", "delivered_per_second": rate, "broker_us_per_delivery": each,
             "generator_busy": 0.95, "generator_bound": True, "latency_us": {}, "memory": {"after": 50_000_000},
             "faults": dict.fromkeys(FAULTS, 0), "broker_busy": None, "others_busy": None,
         }  # fmt: skip
-        return Run(server, Result(**figures))
+        return Run(server, Result(**metrics))
 
     lines = medians([run(NULL, 4e6, 0.1), run("broker", 1e6, 0.3), run("broker", 2e6, 0.2), run("broker", 9e6, 0.9)])
     assert [line["server"] for line in lines] == [NULL, "broker"]

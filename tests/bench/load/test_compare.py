@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
 from fanlight_bench.__main__ import main
-from fanlight_bench.load import compare, figures
+from fanlight_bench.load import compare, metrics
 from fanlight_bench.load.command import BAD_COMMAND, FAULTY, OK
-from fanlight_bench.load.live import Live, text
+from fanlight_bench.load.progress import ProgressLine, text
 from fanlight_bench.load.run import Progress
 from tests.bench.load.broker import faulty
 
@@ -23,7 +23,7 @@ def a_run(*rates: float, name: str = "pairs", **changes: Any) -> dict[str, Any]:
     results = [
         {
             "scenario": name, "protocol": "mqtt", "parameters": {"window": 8}, "delivered_per_second": rate,
-            "broker_us_per_delivery": 1e6 / rate, "latency_us": {"p50": 100.0}, "figures": {}, **changes,
+            "broker_us_per_delivery": 1e6 / rate, "latency_us": {"p50": 100.0}, "metrics": {}, **changes,
         }
         for rate in rates
     ]  # fmt: skip
@@ -31,7 +31,7 @@ def a_run(*rates: float, name: str = "pairs", **changes: Any) -> dict[str, Any]:
 
 
 def verdicts(before: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
-    return {change.figure.name: change.verdict for change in compare.changes(before, now)}
+    return {change.metric.name: change.verdict for change in compare.changes(before, now)}
 
 
 def test_more_is_better_of_a_rate_and_worse_of_a_time() -> None:
@@ -83,9 +83,9 @@ def test_what_cannot_be_compared_is_an_error(before: Any) -> None:
 
 def test_figures_of_a_kind_are_lines_below_the_table_and_compared() -> None:
     storm = {"connects_per_second": 5_000.0}
-    before, now = a_run(1.0, figures=storm), a_run(1.0, figures={"connects_per_second": 9_000.0})
+    before, now = a_run(1.0, metrics=storm), a_run(1.0, metrics={"connects_per_second": 9_000.0})
     assert verdicts(before, now)["connects_per_second"] == "better"
-    (head, line) = figures.lines(now["results"])
+    (head, line) = metrics.lines(now["results"])
     assert (head, line.split()) == ("pairs, mqtt:", ["connects/s", "9,000"])
 
 
@@ -133,9 +133,9 @@ class Terminal(io.StringIO):
 
 def test_the_line_is_written_over_and_is_gone_at_the_end() -> None:
     out = Terminal()
-    with Live(out, "pairs") as live:
-        live(Progress("connecting", 0.0, {}))
-        live(Progress("measuring", 0.1, {"published": 3, "received": 3}))
+    with ProgressLine(out, "pairs") as line:
+        line(Progress("connecting", 0.0, {}))
+        line(Progress("measuring", 0.1, {"published": 3, "received": 3}))
     first, second, *_, last = out.getvalue().split("\r")[1:]
     assert first.startswith("pairs: connecting")
     assert second.startswith("pairs: measuring 0.1 s, 3 published, 3 delivered")
@@ -144,8 +144,8 @@ def test_the_line_is_written_over_and_is_gone_at_the_end() -> None:
 
 def test_no_line_is_written_where_there_is_no_terminal() -> None:
     out = io.StringIO()
-    with Live(out, "pairs") as live:
-        live(Progress("measuring", 0.1, {}))
+    with ProgressLine(out, "pairs") as line:
+        line(Progress("measuring", 0.1, {}))
     assert out.getvalue() == ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
-from fanlight_bench.load import board
+from fanlight_bench.load import shared_counters
 from fanlight_bench.load.streams import Streams
 from tests.bench.load.between import SUBSCRIPTION, TOPIC, Bench, Pairs, fill, make
 from tests.bench.load.wire import WIRES, Wire
@@ -268,7 +268,7 @@ def test_what_a_slow_subscriber_misses_is_no_fault_and_what_it_gets_is_counted(w
 
 def test_a_payload_too_small_for_its_header_is_refused() -> None:
     with pytest.raises(ValueError, match="20 bytes"):
-        Streams(board.private(1), 0, 20)
+        Streams(shared_counters.private(1), 0, 20)
 
 
 # ---------------------------------------------------------------------- acknowledgements

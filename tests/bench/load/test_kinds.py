@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("fanlight_bench.load.trips", reason="needs epoll")
+pytest.importorskip("fanlight_bench.load.round_trips", reason="needs epoll")
 from fanlight_bench.launch import Broker
 from fanlight_bench.load import scenario as scenarios
-from fanlight_bench.load.acts import acts
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import retained
 from fanlight_bench.load.kinds.churner import Churner
 from fanlight_bench.load.kinds.watch import Watch
-from fanlight_bench.load.opening import Connection
+from fanlight_bench.load.requests import requests
 from fanlight_bench.load.result import Result
+from fanlight_bench.load.round_trips import RoundTrips
 from fanlight_bench.load.run import Plan, Progress, run
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.speak_mqtt import packet, string
 from fanlight_bench.load.speaker import Refused, speaker
 from fanlight_bench.load.target import parse
-from fanlight_bench.load.trips import Trips
 
 PROTOCOLS = ["fanlight", "mqtt", "mqtt5"]
 SMALL = {
@@ -55,7 +55,7 @@ def test_a_storm_connects_and_nobody_is_left_without_an_answer(broker: Broker, p
     result = measured(broker, protocol, "connect-storm")
     assert result.ok, result
     assert result.connections > 20
-    assert result.figures["broker_us_per_connect"] > 0
+    assert result.metrics["broker_us_per_connect"] > 0
     assert 0 < result.latency_us["p50"] <= result.latency_us["p99"]
 
 
@@ -71,9 +71,9 @@ def test_idle_connections_are_held_and_still_answer(broker: Broker, protocol: st
 def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Broker, protocol: str) -> None:
     result = measured(broker, protocol, "churn")
     assert result.ok, result
-    assert result.figures["changes_per_second"] > 0
-    assert result.figures["with_delivered_per_second"] > 0
-    assert result.figures["without_delivered_per_second"] > 0
+    assert result.metrics["changes_per_second"] > 0
+    assert result.metrics["with_delivered_per_second"] > 0
+    assert result.metrics["without_delivered_per_second"] > 0
     assert result.subscriptions == 50 + 100
 
 
@@ -81,7 +81,7 @@ def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Brok
 def test_requests_are_answered(broker: Broker, protocol: str) -> None:
     result = measured(broker, protocol, "requests")
     assert result.ok, result
-    assert result.figures["round_trips_per_second"] > 0
+    assert result.metrics["round_trips_per_second"] > 0
     assert result.published == result.delivered > 0
 
 
@@ -116,7 +116,7 @@ def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> No
 def test_a_recording_is_replayed_and_all_of_it_delivered(broker: Broker, protocol: str) -> None:
     result = measured(broker, protocol, "replay")
     assert result.ok, result
-    assert result.published <= result.figures["recorded"] == 2_000
+    assert result.published <= result.metrics["recorded"] == 2_000
     assert result.checked == 4 * result.published > 0
 
 
@@ -176,12 +176,12 @@ def delivery(topic: str, payload: bytes) -> bytes:
 class Asked:
     """One requester, who has asked once, and its responder."""
 
-    trips: Trips
+    round_trips: RoundTrips
     requester: socket.socket
     responder: socket.socket
 
     def question(self) -> bytes:
-        self.trips.run(0.01)
+        self.round_trips.run(0.01)
         self.requester.setblocking(False)
         return self.requester.recv(1_000)
 
@@ -192,17 +192,17 @@ def asked() -> Iterator[Asked]:
     for ours, _ in pairs:
         ours.setblocking(False)
     speaks = speaker(MQTT, Scenario("test", "test", "ask"))
-    trips = Trips(speaks.dialect, 64, 1)
+    round_trips = RoundTrips(speaks.dialect, 64, 1)
     question, answer = (speaks.publish(topic, 1) for topic in ("ask", "answer"))
-    responder = trips.add_responder(pairs[1][0].fileno())
-    trips.add_requester(
+    responder = round_trips.add_responder(pairs[1][0].fileno())
+    round_trips.add_requester(
         pairs[0][0].fileno(),
         responder,
         (question.frame.octets, question.topic, question.frame.payload_at),
         (answer.frame.octets, answer.topic, answer.frame.payload_at),
     )
-    trips.start()
-    yield Asked(trips, pairs[0][1], pairs[1][1])
+    round_trips.start()
+    yield Asked(round_trips, pairs[0][1], pairs[1][1])
     for pair in pairs:
         for end in pair:
             end.close()
@@ -210,37 +210,37 @@ def asked() -> Iterator[Asked]:
 
 def test_a_round_trip_is_counted_and_the_next_question_asked(asked: Asked) -> None:
     asked.responder.sendall(asked.question())
-    asked.trips.run(0.01)
+    asked.round_trips.run(0.01)
     answer = asked.responder.recv(1_000)
     assert b"answer" in answer
     asked.requester.sendall(answer)
-    asked.trips.run(0.01)
-    assert (asked.trips.answered, asked.trips.asked) == (1, 2)
-    assert asked.trips.latency.total == 1
+    asked.round_trips.run(0.01)
+    assert (asked.round_trips.answered, asked.round_trips.asked) == (1, 2)
+    assert asked.round_trips.latency.total == 1
     asked.requester.sendall(answer)
-    asked.trips.run(0.01)
-    assert asked.trips.repeated == 1
+    asked.round_trips.run(0.01)
+    assert asked.round_trips.repeated == 1
 
 
 def test_changed_and_misrouted_round_trips_are_faults(asked: Asked) -> None:
     question = asked.question()
     asked.responder.sendall(question.replace(b"xyz", b"xyZ") + question.replace(b"ask", b"asc"))
     asked.requester.sendall(question)  # a question is not an answer: its topic is another
-    asked.trips.run(0.01)
-    assert asked.trips.damaged == 3
-    asked.trips.drain(0.01)
-    assert asked.trips.answered == 0
-    assert not asked.trips.broken()
+    asked.round_trips.run(0.01)
+    assert asked.round_trips.damaged == 3
+    asked.round_trips.drain(0.01)
+    assert asked.round_trips.answered == 0
+    assert not asked.round_trips.broken()
     asked.responder.close()
-    asked.trips.run(0.01)
-    assert asked.trips.broken()
+    asked.round_trips.run(0.01)
+    assert asked.round_trips.broken()
 
 
 @pytest.fixture
 def asker() -> Iterator[tuple[retained.Asker, retained.Store, socket.socket]]:
     ours, theirs = socket.socketpair()
     scenario = scenarios.load("retained").with_changes(options={"stored": 6, "per_filter": 3})
-    says = acts(speaker(MQTT, scenario))
+    says = requests(speaker(MQTT, scenario))
     store = retained.Store(says, scenario, scenario.choices)
     connection = Connection("asker")
     connection._socket = ours

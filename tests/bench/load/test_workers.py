@@ -10,7 +10,7 @@ from fanlight_bench.load.run import run
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.load.target import parse
-from fanlight_bench.load.workers import Workers
+from fanlight_bench.load.worker_processes import WorkerProcesses
 from tests.bench.load import broker as mistakes
 from tests.bench.load.broker import Mistake, faulty
 
@@ -56,7 +56,7 @@ def test_what_a_worker_cannot_do_is_told_as_if_it_were_this_process() -> None:
 
 
 def test_a_worker_that_ends_is_an_error_and_leaves_nobody_behind() -> None:
-    with Workers(CROSSED, parse("mqtt://127.0.0.1:1"), 2) as workers:
+    with WorkerProcesses(CROSSED, parse("mqtt://127.0.0.1:1"), 2) as workers:
         os.kill(workers.pids[0], signal.SIGKILL)
         with pytest.raises(OSError, match=r"has ended|Broken pipe"):
             workers.connect()

@@ -15,7 +15,7 @@ from fanlight_bench.load.kinds import Churn
 from fanlight_bench.load.kinds.churner import Churner
 from fanlight_bench.load.kinds.watch import Watch
 from fanlight_bench.load.result import Result, faults, percentiles
-from fanlight_bench.load.run import Plan, crew
+from fanlight_bench.load.run import Plan, workers
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.target import Target
 from fanlight_bench.load.usage import Usage, each, spent
@@ -27,15 +27,15 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
     """Run it. Raises as `run` does."""
     options: Churn = scenario.choices
     watch = Watch(scenario, target, plan)
-    with crew(scenario, target, plan.processes) as load, Churner(watch, options) as churner:
+    with workers(scenario, target, plan.processes) as load, Churner(watch, options) as churner:
         watch.own = load.pids
 
         def tick() -> None:
-            watch.counters.update(load.board.totals(), changed=churner.changed)
+            watch.counters.update(load.shared.totals(), changed=churner.changed)
             watch.tick()
 
         def moment() -> Moment:
-            return watch.now(), load.board.totals()["received"], churner.changed
+            return watch.now(), load.shared.totals()["received"], churner.changed
 
         watch.begin("connecting")
         connections = load.connect() + churner.connect()
@@ -50,7 +50,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         load.begin()
         turns: dict[bool, list[tuple[Moment, Moment]]] = {False: [], True: []}
         first = watch.begin("measuring")
-        counted = load.board.totals()
+        counted = load.shared.totals()
         for _ in range(options.turns):
             for changing in (False, True):
                 churner.changing = changing
@@ -58,7 +58,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
                 load.run(plan.duration / options.turns / 2, tick)
                 turns[changing].append((before, moment()))
         churner.changing = False
-        last, then = watch.now(), load.board.totals()
+        last, then = watch.now(), load.shared.totals()
         latency, lag = Histogram(), 0
         for said in load.outcomes():
             latency.merge(Histogram.of(said["latency"]["steps"], said["latency"]["highest"]))
@@ -66,7 +66,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         watch.begin("draining")
         load.drain(plan.drain)
         churner.finish(time.monotonic() + plan.drain)
-        totals = load.board.totals()
+        totals = load.shared.totals()
         watch.faults.update(faults(totals))
         watch.faults["misrouted"] += churner.misrouted
         watch.faults["lost"] += churner.lost
@@ -80,15 +80,15 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             delivered=then["received"] - counted["received"],
             checked=totals["unique"],
             connections=connections,
-            processes=load.board.parts,
+            processes=load.shared.workers,
             subscriptions=subscriptions,
             latency_us=percentiles(latency, lag),
             complaint=complaints[0] if complaints else "",
-            figures=_figures(turns[False], turns[True]),
+            metrics=_metrics(turns[False], turns[True]),
         )
 
 
-def _figures(without: list[tuple[Moment, Moment]], changing: list[tuple[Moment, Moment]]) -> dict[str, float | None]:
+def _metrics(without: list[tuple[Moment, Moment]], changing: list[tuple[Moment, Moment]]) -> dict[str, float | None]:
     seconds, delivered, broker, _ = _sums(without)
     with_seconds, with_delivered, with_broker, changed = _sums(changing)
     rate, with_rate = delivered / seconds, with_delivered / with_seconds

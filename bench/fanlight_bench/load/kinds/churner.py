@@ -14,12 +14,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from fanlight_bench.load import opening, spelling
-from fanlight_bench.load.acts import Acts, Entry, acts
+from fanlight_bench.load import connect, spelling
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import Churn
 from fanlight_bench.load.kinds.watch import Watch
-from fanlight_bench.load.opening import Connection
 from fanlight_bench.load.protocol import DELIVERY, PING, Damaged
+from fanlight_bench.load.requests import ClientRequests, Entry, requests
 from fanlight_bench.load.speaker import Refused, Speaker
 
 TICK_SECONDS = 0.01
@@ -51,7 +51,7 @@ class Churner:
         self._watch = watch
         self._options = options
         self._speaker: Speaker = watch.speaker()
-        self._acts: Acts = acts(self._speaker)
+        self._requests: ClientRequests = requests(self._speaker)
         self._filter = spelling.Expander(options.filters)
         self._standing = max(1, options.standing // options.connections)
         # Far apart, so that two connections never have the same filter.
@@ -65,7 +65,7 @@ class Churner:
 
     def connect(self) -> int:
         """Open the connections; how many."""
-        opening.talk([member.connection for member in self._members], self._speaker, self._watch.address())
+        connect.talk([member.connection for member in self._members], self._speaker, self._watch.address())
         return len(self._members)
 
     def subscribe(self) -> int:
@@ -73,7 +73,7 @@ class Churner:
         for member in self._members:
             member.newest = self._standing
             member.connection.say(self._speaker.subscribe(self._entries(member, 0, self._standing)))
-        opening.talk([member.connection for member in self._members], self._speaker)
+        connect.talk([member.connection for member in self._members], self._speaker)
         return self._standing * len(self._members)
 
     def start(self) -> None:
@@ -107,7 +107,7 @@ class Churner:
             said += publish.frame.octets
             if at >= member.oldest:
                 member.probes.add(publish.topic)
-        ping, answers = self._acts.ping()
+        ping, answers = self._requests.ping()
         member.answers += answers
         member.unsent += said + ping
         self._flush(member)
@@ -133,8 +133,8 @@ class Churner:
     def _change(self, member: Member, count: int) -> None:
         if not count:
             return
-        begun, answers = self._acts.subscribe(self._entries(member, member.newest, member.newest + count))
-        ended, more = self._acts.unsubscribe(self._entries(member, member.oldest, member.oldest + count))
+        begun, answers = self._requests.subscribe(self._entries(member, member.newest, member.newest + count))
+        ended, more = self._requests.unsubscribe(self._entries(member, member.oldest, member.oldest + count))
         member.newest += count
         member.oldest += count
         member.answers += answers + more
@@ -143,7 +143,7 @@ class Churner:
         self._flush(member)
 
     def _entries(self, member: Member, first: int, end: int) -> list[Entry]:
-        return [(NUMBER_MIN + at, self._acts.spelled(self._filter(member.first + at))) for at in range(first, end)]
+        return [(NUMBER_MIN + at, self._requests.spelled(self._filter(member.first + at))) for at in range(first, end)]
 
     def _wait(self, until: float, waiting: Callable[[], bool]) -> None:
         while waiting() and time.monotonic() < until and not self.complaints:
@@ -178,7 +178,7 @@ class Churner:
                     self.misrouted += 1
             elif kind == PING:
                 member.unsent += self._speaker.dialect.reply(frame)
-            elif self._acts.is_answer(kind, frame):
+            elif self._requests.is_answer(kind, frame):
                 member.answers -= 1
 
     def _flush(self, member: Member) -> None:

@@ -35,7 +35,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             connect_seconds=seconds,
             latency_us=percentiles(storm.latency) if made else {},
             complaint=storm.complaint,
-            figures={
+            metrics={
                 "connects_per_second": made / seconds,
                 "broker_us_per_connect": each(spent(first.broker, last.broker), made, 1e6),
             },

@@ -42,7 +42,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             latency_us=latency,
             bytes_per_connection=apiece,
             complaint=storm.complaint,
-            figures={
+            metrics={
                 "bytes_per_connection": apiece,
                 "connects_per_second": made / seconds,
                 "broker_us_per_connect": each(spent(connecting.broker, connected.broker), made, 1e6),

@@ -18,14 +18,14 @@ import struct
 import time
 from collections.abc import Sequence
 
-from fanlight_bench.load import opening, spelling
-from fanlight_bench.load.acts import acts
+from fanlight_bench.load import connect, spelling
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.kinds import Replay, recording
 from fanlight_bench.load.kinds.recording import Event
 from fanlight_bench.load.kinds.watch import Watch, close
-from fanlight_bench.load.opening import Connection
 from fanlight_bench.load.protocol import DELIVERY, PING, REFUSAL, Damaged
+from fanlight_bench.load.requests import requests
 from fanlight_bench.load.result import Result, percentiles
 from fanlight_bench.load.run import Plan
 from fanlight_bench.load.scenario import PAYLOAD_BYTES_MIN, Scenario
@@ -68,7 +68,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             subscriptions=len(filters),
             latency_us=percentiles(player.latency) if player.latency.total else {},
             complaint=player.complaint,
-            figures={"recorded": len(events), "replayed": published, "behind_seconds": behind},
+            metrics={"recorded": len(events), "replayed": published, "behind_seconds": behind},
         )
     finally:
         close(player.connections, player.speaker)
@@ -96,7 +96,7 @@ class Player:
         self._watch = watch
         self._events = events
         self.speaker = self._speaker(PAYLOAD_BYTES_MIN)
-        self._acts = acts(self.speaker)
+        self._requests = requests(self.speaker)
         publishers = max(1, watch.scenario.publishers)
         self._publishers = [Connection(f"bench-replay-{number}") for number in range(publishers)]
         self._subscribers = [Connection(f"bench-listen-{number}") for number in range(len(filters))]
@@ -109,7 +109,7 @@ class Player:
         self._filters = filters
         self._gets = [{topics[at] for at in audience.topics(each)} for each in filters]
         self._fan_out = {topic: sum(topic in gets for gets in self._gets) for topic in topics}
-        self._spelled = {topic: self._acts.spelled(topic).encode() for topic in topics}
+        self._spelled = {topic: self._requests.spelled(topic).encode() for topic in topics}
         self._frames: dict[tuple[str, int], tuple[bytes, bytes]] = {}
         self._speakers: dict[int, Speaker] = {}
         self._seen = [bytearray(len(events)) for _ in filters]
@@ -121,10 +121,10 @@ class Player:
 
     def connect(self) -> None:
         """Open all connections and subscribe."""
-        opening.talk(self.connections, self.speaker, self._watch.address())
+        connect.talk(self.connections, self.speaker, self._watch.address())
         for number, (connection, pattern) in enumerate(zip(self._subscribers, self._filters, strict=True)):
-            connection.say([self._acts.subscribe([(number + 1, self._acts.spelled(pattern))])])
-        opening.talk(self._subscribers, self._acts)
+            connection.say([self._requests.subscribe([(number + 1, self._requests.spelled(pattern))])])
+        connect.talk(self._subscribers, self._requests)
         for number, connection in enumerate([*self._subscribers, *self._publishers]):
             self._by_number[connection.socket.fileno()] = (number, connection)
             self._epoll.register(connection.socket, select.EPOLLIN)

@@ -8,17 +8,17 @@ through the broker.
 import dataclasses
 import time
 
-from fanlight_bench.load import opening
-from fanlight_bench.load.acts import Acts, acts
+from fanlight_bench.load import connect
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import Requests
 from fanlight_bench.load.kinds.watch import Watch, close
-from fanlight_bench.load.opening import Connection
+from fanlight_bench.load.requests import ClientRequests, requests
 from fanlight_bench.load.result import Result, percentiles
+from fanlight_bench.load.round_trips import RoundTrips
 from fanlight_bench.load.run import Plan
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.speaker import speaker
 from fanlight_bench.load.target import Target
-from fanlight_bench.load.trips import Trips
 from fanlight_bench.load.usage import each, spent
 
 SLICE_SECONDS = 0.1
@@ -30,51 +30,52 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
     options: Requests = scenario.choices
     watch = Watch(scenario, target, plan)
     speaks = speaker(target, dataclasses.replace(scenario, qos=0))
-    says = acts(speaks)
+    says = requests(speaks)
     responders = [Connection(f"bench-responder-{number}") for number in range(options.responders)]
     requesters = [Connection(f"bench-requester-{number}") for number in range(options.requesters)]
     try:
         watch.begin("connecting")
-        opening.talk([*responders, *requesters], speaks, watch.address())
+        connect.talk([*responders, *requesters], speaks, watch.address())
         watch.begin("subscribing")
         for number, connection in enumerate(responders):
             connection.say([says.subscribe([(1, says.spelled(f"{scenario.topic}/ask/{number}/+"))])])
         for number, connection in enumerate(requesters):
             connection.say([says.subscribe([(1, says.spelled(_answer(scenario, number)))])])
-        opening.talk([*responders, *requesters], says)
-        trips = _trips(scenario, options, says, responders, requesters)
+        connect.talk([*responders, *requesters], says)
+        round_trips = _round_trips(scenario, options, says, responders, requesters)
 
         def run(seconds: float) -> None:
             end = time.monotonic() + seconds
-            while (left := end - time.monotonic()) > 0 and not trips.broken():
-                trips.run(min(left, SLICE_SECONDS))
-                watch.counters.update(published=trips.asked, received=trips.answered)
-                watch.faults.update({name: getattr(trips, name) for name in COUNTED})
+            while (left := end - time.monotonic()) > 0 and not round_trips.broken():
+                round_trips.run(min(left, SLICE_SECONDS))
+                watch.counters.update(published=round_trips.asked, received=round_trips.answered)
+                watch.faults.update({name: getattr(round_trips, name) for name in COUNTED})
                 watch.tick()
 
         watch.begin("warming up")
-        trips.start()
+        round_trips.start()
         run(plan.warmup)
-        trips.begin()
-        first, before = watch.begin("measuring"), trips.answered
+        round_trips.begin()
+        first, before = watch.begin("measuring"), round_trips.answered
         run(plan.duration)
-        last, then = watch.now(), trips.answered
-        latency = percentiles(trips.latency) if trips.latency.total else {}
+        last, then = watch.now(), round_trips.answered
+        latency = percentiles(round_trips.latency) if round_trips.latency.total else {}
         watch.begin("draining")
-        trips.drain(plan.drain)
-        watch.faults.update({name: getattr(trips, name) for name in COUNTED}, lost=trips.asked - trips.answered)
+        round_trips.drain(plan.drain)
+        lost = round_trips.asked - round_trips.answered
+        watch.faults.update({name: getattr(round_trips, name) for name in COUNTED}, lost=lost)
         made = then - before
         return watch.result(
             first,
             last,
             published=2 * made,
             delivered=2 * made,
-            checked=2 * trips.answered,
+            checked=2 * round_trips.answered,
             connections=len(responders) + len(requesters),
             subscriptions=len(responders) + len(requesters),
             latency_us=latency,
-            complaint=speaks.explain(trips.complaint()) if trips.complaint() else "",
-            figures={
+            complaint=speaks.explain(round_trips.complaint()) if round_trips.complaint() else "",
+            metrics={
                 "round_trips_per_second": made / (last.wall - first.wall),
                 "broker_us_per_round_trip": each(spent(first.broker, last.broker), made, 1e6),
             },
@@ -83,25 +84,29 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         close([*responders, *requesters], speaks)
 
 
-def _trips(
-    scenario: Scenario, options: Requests, says: Acts, responders: list[Connection], requesters: list[Connection]
-) -> Trips:
-    trips = Trips(says.dialect, scenario.payload_bytes, options.outstanding)
+def _round_trips(
+    scenario: Scenario,
+    options: Requests,
+    says: ClientRequests,
+    responders: list[Connection],
+    requesters: list[Connection],
+) -> RoundTrips:
+    round_trips = RoundTrips(says.dialect, scenario.payload_bytes, options.outstanding)
     for connection in responders:
-        trips.add_responder(connection.socket.fileno(), bytes(connection.rest))
+        round_trips.add_responder(connection.socket.fileno(), bytes(connection.rest))
     for number, connection in enumerate(requesters):
         responder = number % len(responders)
-        trips.add_requester(
+        round_trips.add_requester(
             connection.socket.fileno(),
             responder,
             _talk(says, f"{scenario.topic}/ask/{responder}/{number}"),
             _talk(says, _answer(scenario, number)),
             bytes(connection.rest),
         )
-    return trips
+    return round_trips
 
 
-def _talk(says: Acts, topic: str) -> tuple[bytes, bytes, int]:
+def _talk(says: ClientRequests, topic: str) -> tuple[bytes, bytes, int]:
     publish = says.speaker.publish(topic, 1)
     return publish.frame.octets, publish.topic, publish.frame.payload_at
 

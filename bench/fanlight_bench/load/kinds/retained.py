@@ -10,13 +10,13 @@ import struct
 import time
 from collections.abc import Iterator
 
-from fanlight_bench.load import opening, spelling
-from fanlight_bench.load.acts import Acts, acts
+from fanlight_bench.load import connect, spelling
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.kinds import Retained
 from fanlight_bench.load.kinds.watch import Watch
-from fanlight_bench.load.opening import Connection
 from fanlight_bench.load.protocol import DELIVERY, PING
+from fanlight_bench.load.requests import ClientRequests, requests
 from fanlight_bench.load.result import Result
 from fanlight_bench.load.run import Plan
 from fanlight_bench.load.scenario import Scenario
@@ -34,7 +34,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
     options: Retained = scenario.choices
     watch = Watch(scenario, target, plan)
     speaker = watch.speaker()
-    says = acts(speaker)
+    says = requests(speaker)
     store = Store(says, scenario, options)
     writer = Connection("bench-store")
     askers = [Asker(Connection(f"bench-ask-{number}"), says, store) for number in range(options.connections)]
@@ -42,12 +42,12 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
     left_there = False
     try:
         watch.begin("connecting")
-        opening.talk(connections, speaker, watch.address())
+        connect.talk(connections, speaker, watch.address())
         watch.remember("connected")
         before = watch.begin("storing")
         left_there = True
         writer.say(_stored(store, says, watch))
-        opening.talk([writer], says)
+        connect.talk([writer], says)
         stored = watch.now()
         watch.remember("stored")
         first = watch.begin("looking up")
@@ -70,7 +70,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
             checked=sum(asker.right for asker in askers),
             connections=len(connections),
             subscriptions=looked_up,
-            figures={
+            metrics={
                 "stored_per_second": options.stored / (stored.wall - before.wall),
                 "broker_us_per_stored": each(spent(before.broker, stored.broker), options.stored, 1e6),
                 "bytes_per_stored": each(spent(watch.memory["connected"], watch.memory["stored"]), options.stored),
@@ -92,7 +92,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
 class Store:
     """What is stored: the topic and payload of message `number`, and which of them a filter asks for."""
 
-    def __init__(self, says: Acts, scenario: Scenario, options: Retained) -> None:
+    def __init__(self, says: ClientRequests, scenario: Scenario, options: Retained) -> None:
         self.count = options.stored
         self.per_filter = options.per_filter
         self.filters = options.stored // options.per_filter
@@ -120,7 +120,7 @@ class Store:
 class Asker:
     """A connection that makes one look-up after the other: subscribe, all the messages, unsubscribe."""
 
-    def __init__(self, connection: Connection, says: Acts, store: Store) -> None:
+    def __init__(self, connection: Connection, says: ClientRequests, store: Store) -> None:
         self.connection = connection
         self.first, self.last = Histogram(), Histogram()
         self.received = self.right = 0
@@ -192,7 +192,7 @@ class Asker:
             self.faults["repeated" if number in self._asked_for else "misrouted"] += 1
 
 
-def _stored(store: Store, says: Acts, watch: Watch) -> Iterator[tuple[bytes, int]]:
+def _stored(store: Store, says: ClientRequests, watch: Watch) -> Iterator[tuple[bytes, int]]:
     for start in range(0, store.count, PIECE):
         numbers = range(start, min(store.count, start + PIECE))
         ping, answers = says.ping()
@@ -201,13 +201,13 @@ def _stored(store: Store, says: Acts, watch: Watch) -> Iterator[tuple[bytes, int
         watch.tick()
 
 
-def _clear(writer: Connection, store: Store, says: Acts) -> None:
+def _clear(writer: Connection, store: Store, says: ClientRequests) -> None:
     """Leave the broker as it was found. Raises OSError, Refused."""
     writer.say(_forgotten(store, says))
-    opening.talk([writer], says)
+    connect.talk([writer], says)
 
 
-def _forgotten(store: Store, says: Acts) -> Iterator[tuple[bytes, int]]:
+def _forgotten(store: Store, says: ClientRequests) -> Iterator[tuple[bytes, int]]:
     """An empty retained message removes the one there was (MQTT 5, 3.3.1.3)."""
     for start in range(0, store.count, PIECE):
         numbers = range(start, min(store.count, start + PIECE))

@@ -1,7 +1,7 @@
 """Opening connections as fast as the broker takes them, so many handshakes at a time.
 
 Plain Python over epoll: what a connection costs is the kernel's and the broker's work, and this here is a
-fifth of it. opening.py does the same for loads that only want to be connected.
+fifth of it. connect.py does the same for loads that only want to be connected.
 """
 
 import collections
@@ -13,10 +13,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from fanlight_bench.load.acts import acts
 from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.kinds.watch import Watch
 from fanlight_bench.load.protocol import PING, Damaged
+from fanlight_bench.load.requests import requests
 from fanlight_bench.load.speaker import Refused
 
 TICK_SECONDS = 0.1
@@ -48,7 +48,7 @@ class Storm:
         self.standing: collections.deque[Client] = collections.deque()
         self._watch = watch
         self._speaker = watch.speaker()
-        self._acts = acts(self._speaker)
+        self._requests = requests(self._speaker)
         self._at_once = at_once
         self._stay = stay
         self._address = watch.address()
@@ -94,7 +94,7 @@ class Storm:
             for number, client in clients.items():
                 epoll.register(number, select.EPOLLIN)
                 with contextlib.suppress(OSError):  # it will not answer
-                    client.socket.send(self._acts.ping()[0])
+                    client.socket.send(self._requests.ping()[0])
             self._listen(epoll, clients, time.monotonic() + seconds, missing)
         return len(missing)
 
@@ -154,7 +154,7 @@ class Storm:
         for kind, frame in frames:
             if kind == PING:
                 client.socket.send(self._speaker.dialect.reply(frame))
-            elif self._speaker.is_answer(kind, frame) or self._acts.is_answer(kind, frame):
+            elif self._speaker.is_answer(kind, frame) or self._requests.is_answer(kind, frame):
                 answered = True
         return answered
 

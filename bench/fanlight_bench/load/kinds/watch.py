@@ -4,9 +4,9 @@ import dataclasses
 import time
 from typing import Any
 
-from fanlight_bench.load import opening
+from fanlight_bench.load import connect
 from fanlight_bench.load import scenario as scenarios
-from fanlight_bench.load.opening import Connection
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.result import FAULTS, GENERATOR_BUSY, Result
 from fanlight_bench.load.run import Plan, Progress
 from fanlight_bench.load.scenario import Scenario
@@ -53,7 +53,7 @@ class Watch:
 
     def address(self) -> tuple[str, int]:
         """Where the broker is. Raises OSError."""
-        return opening.address(self.target.host, self.target.port)
+        return connect.address(self.target.host, self.target.port)
 
     def speaker(self) -> Speaker:
         """Who speaks to it. Raises Refused."""
@@ -103,7 +103,7 @@ class Watch:
             "faults": self.faults,
             "complaint": "",
         }
-        return Result(**{**values, **known, "figures": {k: v for k, v in known["figures"].items() if v is not None}})
+        return Result(**{**values, **known, "metrics": {k: v for k, v in known["metrics"].items() if v is not None}})
 
 
 def close(connections: list[Connection], speaker: Speaker) -> None:

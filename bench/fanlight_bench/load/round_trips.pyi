@@ -1,7 +1,7 @@
 from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.protocol import Dialect
 
-class Trips:
+class RoundTrips:
     latency: Histogram
     asked: int
     answered: int

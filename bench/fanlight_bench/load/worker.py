@@ -1,6 +1,6 @@
-"""One process's part of a load: its connections, its generator, and the calls that a run is made of.
+"""One worker of a load, in one process: its connections, its generator, and the calls that a run is made of.
 
-Of N parts, part k has every N-th connection of each kind, beginning with number k. All parts know all streams, so
+Of N workers, worker k has every N-th connection of each kind, beginning with number k. All workers know all streams, so
 that each can check whatever comes to its subscribers, whoever published it.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fanlight_bench.load import opening, spelling
-from fanlight_bench.load.board import Board
+from fanlight_bench.load import connect, spelling
+from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.generator import Generator
-from fanlight_bench.load.opening import Connection
 from fanlight_bench.load.scenario import BadScenario, Scenario
+from fanlight_bench.load.shared_counters import SharedCounters
 from fanlight_bench.load.speaker import Publish, speaker
 from fanlight_bench.load.streams import Streams
 from fanlight_bench.load.target import Target
@@ -25,18 +25,18 @@ SLOW_RECEIVE_BYTES = 4_096  # of a slow subscriber's receive buffer: so that the
 SUBSCRIPTION_MIN = 1_000
 
 
-class Part:
+class Worker:
     """A context manager: at its end the connections are closed.
 
-    The calls come in this order, in all parts: connect, subscribe, start, run and begin as often as one likes, drain,
-    outcome. They raise Refused, OSError and TimeoutError as `opening.talk` does.
+    The calls come in this order, in all workers: connect, subscribe, start, run and begin as often as one likes, drain,
+    outcome. They raise Refused, OSError and TimeoutError as `connect.talk` does.
     """
 
     def __init__(
-        self, scenario: Scenario, target: Target, board: Board, *, number: int = 0, wakers: Sequence[int] = ()
+        self, scenario: Scenario, target: Target, shared: SharedCounters, *, number: int = 0, wakers: Sequence[int] = ()
     ) -> None:
         self.scenario = scenario
-        self.board = board
+        self.shared = shared
         self._number = number
         self._wakers = wakers
         self._target = target
@@ -53,7 +53,7 @@ class Part:
     def connect(self) -> int:
         """Open all connections; how many."""
         everyone = self._everyone()
-        opening.talk(everyone, self._speaker, opening.address(self._target.host, self._target.port))
+        connect.talk(everyone, self._speaker, connect.address(self._target.host, self._target.port))
         return len(everyone)
 
     def subscribe(self) -> int:
@@ -65,13 +65,13 @@ class Part:
         for number, connection in self._background.items():
             connection.say(self._speaker.subscribe(self._background_filters(number)))
             count += len(self._background_numbers(number))
-        opening.talk([*self._subscribers.values(), *self._background.values()], self._speaker)
+        connect.talk([*self._subscribers.values(), *self._background.values()], self._speaker)
         return count
 
     def start(self) -> None:
         """Make the streams and the generator; after this nothing can be refused but by a broker that misbehaves."""
         scenario = self.scenario
-        streams = Streams(self.board, self._number, scenario.payload_bytes)
+        streams = Streams(self.shared, self._number, scenario.payload_bytes)
         generator = Generator(
             self._speaker.dialect,
             streams,
@@ -107,7 +107,7 @@ class Part:
         self.generator = generator
 
     def run(self, seconds: float) -> None:
-        """Publish for so long, at this part's share of the rate."""
+        """Publish for so long, at this worker's share of the rate."""
         assert self.generator is not None
         share = len(self._publishers) / self.scenario.publishers if self.scenario.publishers else 0.0
         self.generator.run(seconds, self.scenario.rate * share)
@@ -118,7 +118,7 @@ class Part:
         self.generator.begin()
 
     def drain(self, seconds: float) -> bool:
-        """Wait for what is still to come, to all parts; whether it has."""
+        """Wait for what is still to come, to all workers; whether it has."""
         assert self.generator is not None
         return self.generator.drain(seconds)
 
@@ -128,7 +128,7 @@ class Part:
         return self.generator.broken()
 
     def outcome(self) -> dict[str, Any]:
-        """What only this part knows, as values for JSON; the counters are on the board."""
+        """What only this worker knows, as values for JSON; not in the shared counters."""
         assert self.generator is not None
         latency = self.generator.streams.latency
         complaint = self.generator.complaint()
@@ -146,7 +146,7 @@ class Part:
     # ------------------------------------------------------------------ who is who
 
     def _own(self, name: str, count: int) -> dict[int, Connection]:
-        return {number: Connection(f"{name}{number}") for number in range(self._number, count, self.board.parts)}
+        return {number: Connection(f"{name}{number}") for number in range(self._number, count, self.shared.workers)}
 
     def _everyone(self) -> list[Connection]:
         groups = (self._subscribers, self._background, self._idle, self._publishers)
@@ -178,7 +178,7 @@ class Part:
     # ------------------------------------------------------------------ who gets what
 
     def _add_streams(self, streams: Streams, at: dict[int, int]) -> None:
-        """All streams; `at`: the generator's numbers of this part's subscribers and background connections."""
+        """All streams; `at`: the generator's numbers of this worker's subscribers and background connections."""
         scenario = self.scenario
         topics = list(map(spelling.Expander(scenario.topic), range(scenario.topics)))
         audience = list(self._audience(topics))

@@ -21,7 +21,7 @@ READ_BYTES = 65_536
 
 
 class Talker(Protocol):
-    """Who knows what is said and what an answer is: a Speaker, or the Acts of one."""
+    """Makes requests and recognises answers: a Speaker, or its ClientRequests."""
 
     dialect: Dialect
 

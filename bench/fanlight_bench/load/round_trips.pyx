@@ -46,7 +46,7 @@ cdef struct Requester:
     uint64_t answered
 
 
-cdef class Trips:
+cdef class RoundTrips:
     """Add responders, then requesters, then `start`, `run` and `drain`. The file descriptors stay the caller's.
 
     payload_bytes: of question and answer, at least 21. Confined to one thread. Raises ValueError.

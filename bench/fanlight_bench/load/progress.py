@@ -10,7 +10,7 @@ WIDTH = 110
 EVERY_SECONDS = 0.25  # a rate over less than that jumps about
 
 
-class Live:
+class ProgressLine:
     """Give it to `run` as `progress`. A context manager: at its end the line is gone."""
 
     def __init__(self, out: TextIO, name: str) -> None:

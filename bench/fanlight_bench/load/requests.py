@@ -1,4 +1,4 @@
-"""What the other kinds of scenario say to a broker besides: unsubscribe, ping, store a message. See speaker.py.
+"""Further requests of the other kinds of scenario: unsubscribe, ping, store a message. See speaker.py.
 
 Plain Python, for what is done some ten thousand times a second at most.
 """
@@ -19,8 +19,8 @@ UNSUBACK, PINGRESP = 11, 13          # of MQTT
 Entry = tuple[int, str]  # a subscription: its number and its filter, as the protocol spells it
 
 
-class Acts(ABC):
-    """What one connection can say. Bytes come with the number of answers that they get."""
+class ClientRequests(ABC):
+    """The requests that one connection can make. Bytes come with the number of answers that they get."""
 
     def __init__(self, speaker: Speaker) -> None:
         self.speaker = speaker
@@ -61,7 +61,7 @@ class Acts(ABC):
         return spelled(text, self.target.protocol, self.target.syntax)
 
 
-class NativeActs(Acts):
+class NativeRequests(ClientRequests):
     def subscribe(self, entries: Sequence[Entry]) -> tuple[bytes, int]:
         options = {"syntax": frames.SYNTAXES[self.target.syntax]}
         return b"".join(
@@ -78,7 +78,7 @@ class NativeActs(Acts):
         return kind == GRANTED or (kind == OTHER and frame[5] == PONG)
 
 
-class MqttActs(Acts):
+class MqttRequests(ClientRequests):
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(speaker)
         self._five = self.target.protocol == "mqtt5"
@@ -106,7 +106,7 @@ class MqttActs(Acts):
         return kind == OTHER and frame[0] >> 4 in (UNSUBACK, PINGRESP)
 
 
-class NatsActs(Acts):
+class NatsRequests(ClientRequests):
     def subscribe(self, entries: Sequence[Entry]) -> tuple[bytes, int]:
         return "".join([f"SUB {p} {n}\r\n" for n, p in entries] + ["PING\r\n"]).encode(), 1
 
@@ -120,9 +120,9 @@ class NatsActs(Acts):
         return kind == GRANTED
 
 
-def acts(speaker: Speaker) -> Acts:
-    """What can be said to the target of this speaker."""
-    kinds: dict[str, Callable[[Speaker], Acts]] = {
-        "fanlight": NativeActs, "mqtt": MqttActs, "mqtt5": MqttActs, "nats": NatsActs,
+def requests(speaker: Speaker) -> ClientRequests:
+    """The requests that the target of this speaker understands."""
+    kinds: dict[str, Callable[[Speaker], ClientRequests]] = {
+        "fanlight": NativeRequests, "mqtt": MqttRequests, "mqtt5": MqttRequests, "nats": NatsRequests,
     }  # fmt: skip
     return kinds[speaker.target.protocol](speaker)
