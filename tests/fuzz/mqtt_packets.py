@@ -30,7 +30,7 @@ def outcome(octets: bytes, version: Version | None, piece: int) -> Outcome:
     try:
         for at in range(0, len(octets), piece):
             decoder.feed(octets[at : at + piece])
-            while raw := decoder.take():
+            while raw := decoder.next_packet():
                 assert len(raw.body) < MAXIMUM
                 packet = decode(*raw, version)
                 if isinstance(packet, Connect):
@@ -59,7 +59,7 @@ def comes_back(packet: Packet, version: Version) -> None:
     octets = encode(packet, version)
     decoder = PacketDecoder(len(octets))
     decoder.feed(octets)
-    raw = decoder.take()
+    raw = decoder.next_packet()
     assert raw is not None
     assert decode(*raw, version) == packet
 

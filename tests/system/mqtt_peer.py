@@ -77,7 +77,7 @@ class MqttPeer:
                 if not octets:
                     raise Closed("the broker closed the connection")
                 self._decoder.feed(octets)
-                while (raw := self._decoder.take()) is not None:
+                while (raw := self._decoder.next_packet()) is not None:
                     self._packets.append(decode(raw.first_byte, raw.body, self.version))
         return self._packets.popleft()
 

@@ -46,7 +46,7 @@ class MqttPeer:
                 octets = await self._reader.read(65_536)
                 assert octets, "the broker closed the connection"
                 self._decoder.feed(octets)
-                while (raw := self._decoder.take()) is not None:
+                while (raw := self._decoder.next_packet()) is not None:
                     self._packets.append(decode(raw.first_byte, raw.body, V5))
         packet = self._packets.pop(0)
         assert isinstance(packet, kind), packet

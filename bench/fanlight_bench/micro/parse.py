@@ -88,7 +88,7 @@ def by_packets(version: Version) -> Callable[[bytes], int]:
         stream = PacketDecoder(GIB)
         stream.feed(octets)
         packets = 0
-        while (raw := stream.take()) is not None:
+        while (raw := stream.next_packet()) is not None:
             codec.decode(raw.first_byte, raw.body, version)
             packets += 1
         return packets

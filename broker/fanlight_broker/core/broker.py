@@ -112,7 +112,7 @@ class Broker:
                     client.outbox.pin()
                     client.connection.subscription_ended(subscription, "after")
                     client.outbox.evicted.pop(subscription.number, None)
-        self.flow.attend()
+        self.flow.handle_overflows()
         self._close_faulty()
 
     def _close_faulty(self) -> None:

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from fanlight_broker.core.subscription import Subscription
 
 
-class Gone:
+class ClosedConnection:
     """The connection of a client whose connection is closed: there is nobody to speak to."""
 
     def subscription_ended(self, subscription: "Subscription", reason: str) -> None: ...
     def say_goodbye(self, reason: str, text: str) -> None: ...
     def cut_off(self, reason: str, text: str) -> None: ...
     def unblocked(self) -> None: ...
-    def held(self, held: bool, seconds: float) -> None: ...
+    def notify_held(self, held: bool, seconds: float) -> None: ...
 
 
-GONE: Final = Gone()
+CLOSED_CONNECTION: Final = ClosedConnection()
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from fanlight_broker.core.client import GONE, Client
+from fanlight_broker.core.client import CLOSED_CONNECTION, Client
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
@@ -85,7 +85,7 @@ class Clients:
             self._teardown.end(client.subscriptions)
         self._shares.leave(client.share)
         client.outbox.discard()
-        client.connection = GONE
+        client.connection = CLOSED_CONNECTION
         if client.subscriber.client is client:
             client.subscriber.client = None
         show(client, client.outbox)

@@ -45,7 +45,7 @@ class ProtocolConnection(ClientConnection, ABC):
     """The protocol side of one connection.
 
     receive(now)       after bytes have been put into `inbox`
-    take(event, now)   the same, when the transport has advanced the lane up to this event
+    process(event, now)  the same, when the transport has advanced the lane up to this event
     authenticated(..)  when the credentials it passed to `verify` were right; `refuse` if not
     idle(now)          now and then
     lost(reason)       when the transport is gone
@@ -63,9 +63,9 @@ class ProtocolConnection(ClientConnection, ABC):
         self.client: Client | None = None
         self.blocked = False
         self.turn_over = False  # the rest of the inbox is for the next turn
-        self.met = False  # the first bytes have been checked
+        self.first_checked = False  # the first bytes have been checked
         self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
-        lane.hear(now)
+        lane.note_activity(now)
         self._refused = 0
         self._complained = False
 
@@ -115,7 +115,7 @@ class ProtocolConnection(ClientConnection, ABC):
     def refill(self, now: float) -> None:
         """The outbox has drained: put in what waited for that."""
 
-    def works_on(self) -> bool:
+    def continue_work(self) -> bool:
         """Do a turn's share of a frame that takes more than one. True if there is more of it to do."""
         return False
 
@@ -123,7 +123,7 @@ class ProtocolConnection(ClientConnection, ABC):
         """The PUBLISH at hand waits, and nothing is read, until a queue has room for it."""
         raise NotImplementedError(f"{type(self).__name__} does not let its publishers wait for a queue")
 
-    def settle(self, now: float) -> bool:
+    def end_of_input(self, now: float) -> bool:
         """All that came has been looked at. False if Python is to be asked again at the next read, whatever comes."""
         return True
 
@@ -131,34 +131,34 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def receive(self, now: float) -> None:
         """Process what is in the inbox, as far as it goes."""
-        if not self.met:
-            self._meet()
+        if not self.first_checked:
+            self._check_first_bytes()
         if not self.closed and (self.blocked or self.turn_over or self.waiting):
             # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
             self.inbox.pause()
         else:
-            self.take(None, now)
+            self.process(None, now)
 
-    def _meet(self) -> None:
+    def _check_first_bytes(self) -> None:
         """Check that the client speaks this protocol at all: an error about its first frame would not say so."""
         first = self.inbox.first(FIRST_BYTES)
-        self.met = len(first) >= ENOUGH_BYTES
+        self.first_checked = len(first) >= ENOUGH_BYTES
         answer = self.transport.wrong_protocol(first)
         if answer is not None:
-            self.met = True
+            self.first_checked = True
             self.failed = "wrong_protocol"
             if answer:
                 self.outbox.write(answer)
             self.leave("closed by the broker: wrong_protocol")
 
-    def take(self, event: int | None, now: float) -> None:
+    def process(self, event: int | None, now: float) -> None:
         """Go on from an event of the lane's; None: from where it stands."""
         begun, dry = False, False  # one decision is made, however late it is: there is an end to everything
         try:
             while not (self.closed or self.waiting):
                 if event is None:
-                    if (begun and self.broker.turns.over()) or self.works_on():
-                        self._put_off()
+                    if (begun and self.broker.turns.over()) or self.continue_work():
+                        self._defer()
                         break
                     event = self.lane.advance(now)
                 begun = True
@@ -166,7 +166,7 @@ class ProtocolConnection(ClientConnection, ABC):
                     dry = True
                     break
                 if event == TURN_OVER:
-                    self._put_off()
+                    self._defer()
                     break
                 if event == BLOCKED:
                     self._wait_for_blocker(now)
@@ -182,7 +182,7 @@ class ProtocolConnection(ClientConnection, ABC):
                 else:
                     self.reject(event)
                 event = None
-            dry = self.settle(now) and dry
+            dry = self.end_of_input(now) and dry
         except FanlightError as error:
             self.fail(error)
         if self.closed:
@@ -190,7 +190,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.lane.ready = dry and not (self.closed or self.waiting)
         self.broker.finish()
 
-    def _put_off(self) -> None:
+    def _defer(self) -> None:
         """The rest is for a later turn."""
         self.turn_over = True
         self.inbox.pause()
@@ -200,18 +200,18 @@ class ProtocolConnection(ClientConnection, ABC):
         self.turn_over = False
         if not (self.closed or self.waiting):
             now = self.transport.now()
-            self.lane.hear(now)  # the silence so far was ours: we did not read
+            self.lane.note_activity(now)  # the silence so far was ours: we did not read
             self.resume(now)
 
     def resume(self, now: float) -> None:
         """Go on with what is in the inbox."""
         self.inbox.resume()
-        self.take(None, now)
+        self.process(None, now)
 
     def unblock(self, now: float) -> None:
         """The outbox that held it back has drained."""
         self.blocked = False
-        self.lane.hear(now)  # the silence so far was ours: we did not read
+        self.lane.note_activity(now)  # the silence so far was ours: we did not read
         self.transport.resume_reading()
         self.resume(now)
 
@@ -236,7 +236,7 @@ class ProtocolConnection(ClientConnection, ABC):
         if blocker is None:
             self.wait_for_room(now)
             return
-        self.broker.flow.hold(self.client, blocker, now)
+        self.broker.flow.hold_back(self.client, blocker, now)
 
     # -- its life ---------------------------------------------------------------------------------------------------
 

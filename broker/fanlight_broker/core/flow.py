@@ -67,7 +67,7 @@ class Flow:
         self.slow_consumers_disconnected = 0
         self._later = later
         self._next_turn = next_turn
-        self._rings_at: float | None = None  # the earliest call back that is asked for
+        self._timer_at: float | None = None  # the earliest call back that is asked for
         self._waiting: dict[Outbox, dict[Client, None]] = {}  # in their order, by the outbox that holds them back
         self._holds: dict[Client, Hold] = {}  # the same, by the publisher
         # By the ledger's `awake`: when a publisher's own time is used up, and when a consumer's is.
@@ -99,7 +99,7 @@ class Flow:
 
     # -- slow consumers ---------------------------------------------------------------------------------------------
 
-    def attend(self) -> None:
+    def handle_overflows(self) -> None:
         """Hear of the outboxes that overflowed in this turn, each once in a connection's life, and of those to end."""
         for outbox in self.ledger.take_attention():
             client: Client = outbox.owner
@@ -125,7 +125,7 @@ class Flow:
 
     # -- holding ----------------------------------------------------------------------------------------------------
 
-    def hold(self, publisher: Client, blocker: Outbox, now: float) -> None:
+    def hold_back(self, publisher: Client, blocker: Outbox, now: float) -> None:
         """A publisher waits until `blocker` has drained, or until the time for that is used up."""
         awake = self.ledger.awake(now)
         self.publishers_paused += 1
@@ -135,7 +135,7 @@ class Flow:
             # It gets no notice: its outbox is full of answers that it does not read.
             self._holds[publisher] = Hold(blocker, ANSWERS)
             self._choked.setdefault(blocker, awake)
-            self._ring_in(self.limits.pause_seconds_max, now)
+            self._set_timer(self.limits.pause_seconds_max, now)
             return
         kind = kind_of(blocker) if consumer is not None else STORE
         self._holds[publisher] = Hold(blocker, kind)
@@ -144,7 +144,7 @@ class Flow:
         own.begin(awake, budget.window)
         self._running += 1
         self._began += awake
-        publisher.connection.held(True, 0.0)
+        publisher.connection.notify_held(True, 0.0)
         if consumer is None:
             return
         account = consumer.account(CONSUMER)
@@ -153,7 +153,7 @@ class Flow:
         self._publishers_due.set(publisher, awake + left)
         if blocker not in self._consumers_due:
             self._consumers_due.set(blocker, awake + account.left(awake, budget.seconds))
-        self._ring_in(min(left, account.left(awake, budget.seconds)), now)
+        self._set_timer(min(left, account.left(awake, budget.seconds)), now)
 
     def use(self, limits: Limits) -> None:
         """Apply new limits. What is due is reckoned again, in one step: budgets change when an operator wants it."""
@@ -225,7 +225,7 @@ class Flow:
             self._began = self._began - (own.since or 0.0) if self._running else 0.0
             lasted = own.end(now)
             self._held_before += lasted
-            publisher.connection.held(False, lasted)
+            publisher.connection.notify_held(False, lasted)
         return publisher
 
     # -- by the clock -----------------------------------------------------------------------------------------------
@@ -239,17 +239,17 @@ class Flow:
             if not self._renew(client, now):
                 self._used_up[client] = None  # behind the others
 
-    def _ring_in(self, seconds: float, now: float) -> None:
+    def _set_timer(self, seconds: float, now: float) -> None:
         """`now` is the clock's: so much later it is time to look, and a standstill until then shows there."""
         at = now + max(seconds, 0.0)
-        if self._later is not None and (self._rings_at is None or at < self._rings_at):
-            self._rings_at = at
-            self._later(at - now, self._ring)
+        if self._later is not None and (self._timer_at is None or at < self._timer_at):
+            self._timer_at = at
+            self._later(at - now, self._timer_fired)
 
-    def _ring(self, now: float) -> None:
-        if self._rings_at is not None and now < self._rings_at - AT_ONCE:
+    def _timer_fired(self, now: float) -> None:
+        if self._timer_at is not None and now < self._timer_at - AT_ONCE:
             return  # it was asked for before a shorter one, which has been here
-        self._rings_at = None
+        self._timer_at = None
         self._do_what_is_due(now)
 
     def _do_what_is_due(self, time: float) -> None:
@@ -263,7 +263,7 @@ class Flow:
         due = [each for each in (self._publishers_due.first, self._consumers_due.first) if each is not None]
         due += [since + self.limits.pause_seconds_max for since in islice(self._choked.values(), 1)]
         if due:
-            self._ring_in(min(due) - now, time)
+            self._set_timer(min(due) - now, time)
 
     def _due(self, now: float) -> list[Client]:
         """Ends what has used up its time. Returns the publishers that may go on."""
@@ -317,7 +317,7 @@ class Flow:
         """Publishers that are not read from at present."""
         return len(self._holds)
 
-    def holds(self, publisher: Client) -> bool:
+    def is_held_back(self, publisher: Client) -> bool:
         """Is this one of them?"""
         return publisher in self._holds
 

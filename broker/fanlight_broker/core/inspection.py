@@ -231,7 +231,8 @@ class BrokerInspection:
         now = self._clock()
         flow, clients = self._broker.flow, self._broker.clients
         awake = self._broker.ledger.awake(now)
-        return [connection_view(c, now, awake, held=flow.holds(c)) for c in islice(clients, offset, offset + limit)]
+        listed = islice(clients, offset, offset + limit)
+        return [connection_view(each, now, awake, held=flow.is_held_back(each)) for each in listed]
 
     def subscriptions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [subscription_view(s) for s in islice(self._broker.router.subscriptions(), offset, offset + limit)]
@@ -347,7 +348,7 @@ def session_view(session: Session) -> View:
 
 def share_view(shares: Shares, share: Share) -> View:
     pots = {
-        pot.value: {"held": share.holds(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
+        pot.value: {"held": share.used(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
         for pot in SharedPot
     }
     return {"principal": share.principal, "clients": share.clients, "away": len(share.away), "pots": pots}

@@ -106,7 +106,7 @@ class Marks:
                 self._take_out(key)
         if key not in share.producers:
             self._make_room(share)
-            self.shares.take(share, SharedPot.MARKS)
+            self.shares.charge(share, SharedPot.MARKS)
         for order in (self._known, share.producers):
             order.pop(key, None)
         self._known[key] = progress = ProducerProgress(place, share, connection)
@@ -124,4 +124,4 @@ class Marks:
     def _take_out(self, key: tuple[str, str]) -> None:
         share = self._known.pop(key).share
         del share.producers[key]
-        self.shares.give_back(share, SharedPot.MARKS)
+        self.shares.refund(share, SharedPot.MARKS)

@@ -67,7 +67,7 @@ class ClientConnection(Protocol):
         """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
         ...
 
-    def held(self, held: bool, seconds: float) -> None:
+    def notify_held(self, held: bool, seconds: float) -> None:
         """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
         ...
 

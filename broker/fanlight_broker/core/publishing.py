@@ -85,7 +85,7 @@ class Sender(Protocol):
         """Fan it out. False if an outbox or a full queue holds it back."""
         ...
 
-    def hold(self, blocker: Outbox | None) -> None:
+    def hold_back(self, blocker: Outbox | None) -> None:
         """It waits for this outbox."""
         ...
 
@@ -109,7 +109,7 @@ class Direct:
         self.routed = publish(route, self._ledger, self._publisher, self._message, own=self._publisher is None)
         return True
 
-    def hold(self, blocker: Outbox | None) -> None:
+    def hold_back(self, blocker: Outbox | None) -> None:
         raise AssertionError("a message that cannot wait was held")
 
     def answers(self, route: Route) -> bool:
@@ -165,7 +165,7 @@ class Publishing:
         if receipt is not None and not sender.answers(route):
             blocker = self.store.blocker(route)
             if blocker is not None:
-                sender.hold(blocker)
+                sender.hold_back(blocker)
                 return HELD
         self.ledger.now = now
         kept = message.keep() if message.retain else None  # the sender gives up what a lane's message points at

@@ -34,7 +34,7 @@ Encode = Callable[[int, int, bytes, int, bytes, Content | None], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayRequest:
     """What is asked for. Neither offset nor since: all there is."""
 
     filter: bytes
@@ -46,7 +46,7 @@ class Wanted:
     live: bool = True
 
 
-class Kept(NamedTuple):
+class ReplayStart(NamedTuple):
     """What there is when a replay begins, and where in it that does."""
 
     archive: str  # its identity, for who keeps a position
@@ -64,7 +64,7 @@ class ReplayPart(NamedTuple):
     epoch: int = 0
     at_end: bool = False  # there is nothing more, at present or before the end that was asked for
     error: FanlightError | None = None
-    kept: Kept | None = None  # of the first part
+    kept: ReplayStart | None = None  # of the first part
 
 
 class ReplayReader(Protocol):
@@ -80,11 +80,11 @@ class ReplayReader(Protocol):
 class ReplaySource(Protocol):
     """Keeps messages by offset."""
 
-    def read(self, wanted: Wanted, encode: Encode) -> ReplayReader:
+    def read(self, wanted: ReplayRequest, encode: Encode) -> ReplayReader:
         """Raises LimitExceeded if there are too many readings already."""
         ...
 
-    def mark(self, then: Callable[[int], None]) -> None:
+    def report_end(self, then: Callable[[int], None]) -> None:
         """Call `then`, in the loop, with the offset behind all that was published until now."""
         ...
 
@@ -118,7 +118,7 @@ class Replay:
 
     def __init__(
         self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: ReplayObserver,
-        number: int, wanted: Wanted, encode: Encode,
+        number: int, wanted: ReplayRequest, encode: Encode,
     ) -> None:
         subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
         self.source, self.client, self.listener = source, client, listener
@@ -138,7 +138,7 @@ class Replay:
         if self.wanted.live:
             self._ask()
         else:
-            self.source.mark(self._marked)
+            self.source.report_end(self._end_known)
 
     def drained(self) -> None:
         """The outbox is empty: there is room for the next part."""
@@ -154,9 +154,9 @@ class Replay:
 
     def _ask(self) -> None:
         self._asked = True
-        self._reading.ask(self._end, self._came)
+        self._reading.ask(self._end, self._part_read)
 
-    def _came(self, part: ReplayPart) -> None:
+    def _part_read(self, part: ReplayPart) -> None:
         self._asked = False
         if self.state is ReplayState.OVER:
             return
@@ -180,7 +180,7 @@ class Replay:
             else:
                 self._ask()
         elif self._end is not None:
-            self._arrived()
+            self._caught_up()
         else:
             self._join()
 
@@ -200,16 +200,16 @@ class Replay:
             self.listener.replay_failed(self, error)
             return
         self._subscription = subscription
-        self.source.mark(self._marked)
+        self.source.report_end(self._end_known)
 
-    def _marked(self, offset: int) -> None:
+    def _end_known(self, offset: int) -> None:
         if self.state is ReplayState.OVER:
             return
         self.state = ReplayState.CLOSING
         self._end = offset if self.wanted.end is None else min(offset, self.wanted.end)
         self._ask()
 
-    def _arrived(self) -> None:
+    def _caught_up(self) -> None:
         subscription = self._subscription
         if subscription is not None and subscription.dropped:
             # The rest is kept as well: read on, and join again.

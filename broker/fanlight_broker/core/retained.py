@@ -164,8 +164,8 @@ class Retained:
             self._keep(entry, place_bytes(entry.message.topic))
             entry.message.held(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
-                self.shares.take(entry.share, SharedPot.RETAINED_MESSAGES)
-                self.shares.take(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
+                self.shares.charge(entry.share, SharedPot.RETAINED_MESSAGES)
+                self.shares.charge(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
 
     def _uncount(self, entry: Entry) -> None:
         if entry.own:
@@ -175,8 +175,8 @@ class Retained:
             self._keep(entry, -place_bytes(entry.message.topic))
             entry.message.released(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
-                self.shares.give_back(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
-                self.shares.give_back(entry.share, SharedPot.RETAINED_MESSAGES)
+                self.shares.refund(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
+                self.shares.refund(entry.share, SharedPot.RETAINED_MESSAGES)
 
     def _keep(self, entry: Entry, octets: int) -> None:
         """Count the bytes of its place in the index."""

@@ -33,9 +33,9 @@ def room_for(
     nbytes = wanted.nbytes
     count = freed = others = others_bytes = 0  # given back by those that end: of this share, and of others
     if old is not None and old.share is share:
-        count, freed = 1, old.held
+        count, freed = 1, old.charged
     elif old is not None:
-        others, others_bytes = 1, old.held
+        others, others_bytes = 1, old.charged
     ending: list[Session] = []
     away = iter(share.away)
     while True:
@@ -52,7 +52,7 @@ def room_for(
             raise _refusal(shares, share, nbytes, full=full, many=many)
         ending.append(next_one)
         count += 1
-        freed += next_one.held
+        freed += next_one.charged
     _log(shares, share, wanted, ending)
     return ending
 
@@ -95,6 +95,6 @@ def _log(shares: Shares, share: Share, wanted: ConnectRequest, ending: Sequence[
         log.warning(
             "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,
             for_client=wanted.client_id,
-            held=share.holds(SharedPot.SESSIONS), most=shares.most(share, SharedPot.SESSIONS),
-            held_bytes=share.holds(SharedPot.SESSIONS_BYTES), most_bytes=shares.most(share, SharedPot.SESSIONS_BYTES),
+            held=share.used(SharedPot.SESSIONS), most=shares.most(share, SharedPot.SESSIONS),
+            held_bytes=share.used(SharedPot.SESSIONS_BYTES), most_bytes=shares.most(share, SharedPot.SESSIONS_BYTES),
         )

@@ -212,14 +212,14 @@ class Router:
 
     def _give_back_one(self) -> None:
         if self._gone:
-            self._release(self._gone.popleft())
+            self._forget_route(self._gone.popleft())
             return
         if not self._buried[0]:
             self._buried.popleft()
             return
         self._remember(self._buried[0].pop())
 
-    def _release(self, route: Route) -> None:
+    def _forget_route(self, route: Route) -> None:
         """A route has left the cache: its topic and its slot are free again."""
         syntax, topic = topic_of(route)
         self._topics[route.slot // PART].remove(topic, route.slot, syntax=syntax)

@@ -122,7 +122,7 @@ class Session:
         self.nbytes = nbytes
 
     @property
-    def held(self) -> int:
+    def charged(self) -> int:
         """Bytes of the pot that its end gives back."""
         return self.nbytes + self.unreleased.nbytes + self.window.nbytes + self.cursor_bytes
 

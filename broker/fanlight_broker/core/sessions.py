@@ -113,7 +113,7 @@ class Sessions:
         if found is not None and found.client is not None:
             self.taken_over += 1
             old = found.client
-            self._part(found, now)
+            self._detach(found, now)
             old.connection.say_goodbye(TAKEN_OVER, "another connection has the same client identifier")
         if found is not None and not goes_on:
             self.expired += overdue
@@ -143,7 +143,7 @@ class Sessions:
         session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions)
         self._by_name[session.name] = session
         hide(*session.things, self._by_name)
-        self._shares.take(share, SharedPot.SESSIONS)
+        self._shares.charge(share, SharedPot.SESSIONS)
         session.expiry = self._bounded(expiry)
         if now is not None:
             self._wait(session, now)
@@ -211,11 +211,11 @@ class Sessions:
             session.charge()
         if expiry is not None:
             session.expiry = self._bounded(expiry)
-        self._part(session, now)
+        self._detach(session, now)
         if session.expiry <= 0:
             self.end(session, now)
 
-    def _part(self, session: Session, now: float) -> None:
+    def _detach(self, session: Session, now: float) -> None:
         """A session and its connection go apart."""
         session.connected = False
         self._connected -= 1
@@ -254,7 +254,7 @@ class Sessions:
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
         show(*session.things)
-        self._shares.give_back(session.share, SharedPot.SESSIONS)
+        self._shares.refund(session.share, SharedPot.SESSIONS)
         log.info("session_ended", client=session.name, lost=lost)
 
     def _bounded(self, expiry: float) -> float:

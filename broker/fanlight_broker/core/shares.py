@@ -99,7 +99,7 @@ class Share:
         self.away: dict[Session, None] = {}  # sessions whose client is away, for the longest time first
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
 
-    def holds(self, pot: SharedPot) -> int:
+    def used(self, pot: SharedPot) -> int:
         if pot is SharedPot.STORED_BYTES:
             return self.account.stored
         return self.sessions.used if pot is SharedPot.SESSIONS_BYTES else self.held[pot]
@@ -164,7 +164,7 @@ class Shares:
         weights = [(pot, 1 / max(1, self.limit(pot))) for pot in SharedPot]
 
         def part(share: Share) -> float:
-            return max(share.holds(pot) * weight for pot, weight in weights)
+            return max(share.used(pot) * weight for pot, weight in weights)
 
         return nlargest(count, self, key=part)
 
@@ -173,12 +173,12 @@ class Shares:
 
         leaving  what others are about to give back
         """
-        left = self.limit(pot) - (self.total(pot) - share.holds(pot) - leaving)
+        left = self.limit(pot) - (self.total(pot) - share.used(pot) - leaving)
         return max(0, ceil(percent_of(self.limits, pot) * left / 100))
 
     def fits(self, share: Share, pot: SharedPot, more: int = 1, leaving: int = 0) -> bool:
         """Has a principal's share room for more?"""
-        return share.holds(pot) + more <= self.most(share, pot, leaving)
+        return share.used(pot) + more <= self.most(share, pot, leaving)
 
     def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
         """The same, and counted if not: something is refused for it."""
@@ -204,13 +204,13 @@ class Shares:
         if share.refused[pot] == 1:
             self._tell(share, pot)
 
-    def take(self, share: Share, pot: SharedPot, count: int = 1) -> None:
+    def charge(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal holds in addition."""
         self._keep(share)
         share.held[pot] += count
         self.totals[pot] += count
 
-    def give_back(self, share: Share, pot: SharedPot, count: int = 1) -> None:
+    def refund(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal holds no longer."""
         share.held[pot] -= count
         self.totals[pot] -= count
@@ -245,6 +245,6 @@ class Shares:
 
     def _tell(self, share: Share, pot: SharedPot) -> None:
         log.warning(
-            "share_used_up", principal=share.principal, pot=pot.value, held=share.holds(pot),
+            "share_used_up", principal=share.principal, pot=pot.value, held=share.used(pot),
             most=self.most(share, pot), setting=pot.setting,
         )

@@ -135,7 +135,7 @@ class Subscribing:
         subscriber: Subscriber = subscription.owner
         searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
         subscriber.searching += sign * searching
-        enter = self.shares.take if sign > 0 else self.shares.give_back
+        enter = self.shares.charge if sign > 0 else self.shares.refund
         if searching:
             enter(subscriber.share, SharedPot.SEARCHING_FILTERS)
         enter(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))

@@ -110,7 +110,7 @@ cdef class Socket(Watched):
         if self.direct and lane.ready:
             event = lane.take(now)
             if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults:
-                self.reader.take(event, now)
+                self.reader.process(event, now)
         else:
             self.reader.receive(now)
         return 0

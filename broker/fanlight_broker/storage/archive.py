@@ -26,7 +26,7 @@ from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
-from fanlight_broker.core.replay import Encode, ReplayReader, Wanted
+from fanlight_broker.core.replay import Encode, ReplayReader, ReplayRequest
 from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
@@ -180,13 +180,13 @@ class Archive:
 
     # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
 
-    def read(self, wanted: Wanted, encode: Encode) -> ReplayReader:
+    def read(self, wanted: ReplayRequest, encode: Encode) -> ReplayReader:
         most = self._limits().archive_replays_max
         if self.replays.running >= most:
             raise LimitExceeded("too many replays at once", "archive_replays_max", most)
         return self.replays.read(wanted, encode)
 
-    def mark(self, then: Callable[[int], None]) -> None:
+    def report_end(self, then: Callable[[int], None]) -> None:
         # A batch ends here: the writer thread says at which offset.
         self.tap.flush()
         if not self._marks and self.state.written == self.tap.taken:

@@ -20,7 +20,7 @@ from fanlight_archive.arrow import pa, pc
 from fanlight_broker.core.archive_selection import TopicSelection
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
-from fanlight_broker.core.replay import Encode, Kept, ReplayPart, Wanted
+from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
 from fanlight_broker.core.topics import SYNTAXES
 
 log: Final = structlog.stdlib.get_logger("archive")
@@ -44,7 +44,7 @@ class ArchiveReplays:
         self.messages = 0
         self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    def read(self, wanted: Wanted, encode: Encode) -> "ArchiveReading":
+    def read(self, wanted: ReplayRequest, encode: Encode) -> "ArchiveReading":
         return ArchiveReading(self, wanted, encode)
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class ArchiveReplays:
 class ArchiveReading:
     """`core.replay.ReplayReader`."""
 
-    def __init__(self, replays: ArchiveReplays, wanted: Wanted, encode: Encode) -> None:
+    def __init__(self, replays: ArchiveReplays, wanted: ReplayRequest, encode: Encode) -> None:
         self._replays, self._wanted, self._encode = replays, wanted, encode
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
         self._reader: Reader | None = None
@@ -63,7 +63,7 @@ class ArchiveReading:
         self._until = 0  # where those end
         self._next = 0  # offset of what comes next
         self._epoch = 0  # of that offset
-        self._kept: Kept | None = None  # of the part that is gathered, if it is the first
+        self._kept: ReplayStart | None = None  # of the part that is gathered, if it is the first
         self._gone: Gone | None = None  # behind the part that was given out last
         self._closed = False
         replays.running += 1
@@ -108,7 +108,7 @@ class ArchiveReading:
         if reader is None:
             reader = self._reader = Reader(self._replays.folder)
             self._next, self._epoch = self._first(reader), reader.epoch
-            self._kept = Kept(reader.id, reader.start, reader.end, self._next)
+            self._kept = ReplayStart(reader.id, reader.start, reader.end, self._next)
         if self._gone is not None:
             raise self._gone
         octets: list[bytes] = []

@@ -46,8 +46,8 @@ cdef class Lane:
         public bint silent                # acknowledgements of what is stored are Python's: they wait until it is
         readonly str fault                # what is wrong, after FAULT
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
-        readonly double heard_at          # when the peer was heard of last, in seconds of `Ledger.awake`
-        bint heard                        # it was since; what counts for that is the protocol's to say
+        readonly double last_activity     # when the peer last sent something that counts, in seconds of `Ledger.awake`
+        bint active                       # it has sent such since then (the protocol decides what counts for keep-alive)
         public bint ready                 # nothing but bytes is waited for: what comes may be taken at once
         # The frame at hand.
         readonly Py_ssize_t frame_size    # in bytes, as the protocol counts them

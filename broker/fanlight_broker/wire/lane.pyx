@@ -29,16 +29,16 @@ cdef class Lane:
         """Process frames until one needs Python, or none is left. Returns one of the events of lane.pxd."""
         return self.take(now)
 
-    def hear(self, double now):
+    def note_activity(self, double now):
         """The peer's silence begins now."""
-        self.heard_at = now - self.ledger.standstill
+        self.last_activity = now - self.ledger.standstill
 
     def silence(self, double now):
         """Seconds since the peer was heard of last, those not counted in which the loop stood still."""
         cdef double awake = now - self.ledger.standstill
-        if self.heard_at > awake:
-            self.heard_at = awake    # it was read from behind a standstill that was not known of yet
-        return awake - self.heard_at
+        if self.last_activity > awake:
+            self.last_activity = awake    # it was read from behind a standstill that was not known of yet
+        return awake - self.last_activity
 
     # -- the frame at hand, for Python ------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ cdef class Lane:
         self.pass_frame()
         return body
 
-    def hold(self, Outbox blocker):
+    def hold_back(self, Outbox blocker):
         """The frame at hand waits for this outbox, or for something else: as BLOCKED does, by Python's decision."""
         self.blocker = blocker
         self.stop()
@@ -80,9 +80,9 @@ cdef class Lane:
             event = self.take_frames(now)
         finally:
             self.collector.settle()
-        if self.heard:
-            self.heard = False
-            self.heard_at = now - self.ledger.standstill
+        if self.active:
+            self.active = False
+            self.last_activity = now - self.ledger.standstill
         if event == NEED_MORE and self.inbox.over():
             return NO_ROOM
         return event

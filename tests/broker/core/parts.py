@@ -28,7 +28,7 @@ class Listener:
     def unblocked(self) -> None:
         self.told.append(("unblocked",))
 
-    def held(self, held: bool, seconds: float) -> None:
+    def notify_held(self, held: bool, seconds: float) -> None:
         self.told.append(("held",) if held else ("goes on", round(seconds, 6)))
 
 

@@ -52,7 +52,7 @@ def test_a_slow_consumer_under_disconnect_is_cut_off() -> None:
 def waiting(broker: Broker, blocker: Outbox, since: float, count: int = 2) -> list[tuple[Client, Listener]]:
     publishers = [connect(broker) for _ in range(count)]
     for n, (publisher, _) in enumerate(publishers):
-        broker.flow.hold(publisher, blocker, since + n)
+        broker.flow.hold_back(publisher, blocker, since + n)
     return publishers
 
 
@@ -100,7 +100,7 @@ def test_a_burst_holds_publishers_for_its_budget_and_nobody_is_cut_off(policy: s
     ((publisher, listener),) = waiting(broker, slow.outbox, 0.0, 1)
     broker.sweep(0.05)
     assert listener.told == [("held",)]
-    assert broker.flow.holds(publisher)
+    assert broker.flow.is_held_back(publisher)
     broker.sweep(0.1)
     assert listener.told == [("held",), ("goes on", 0.1), ("unblocked",)]
     assert (connection.told, slow.outbox.patient, slow.outbox.hold_back()) == ([], False, False)
@@ -140,10 +140,10 @@ def test_a_publisher_is_held_no_longer_for_many_slow_consumers_than_for_one() ->
         slow, _ = connect(broker)
         slow.outbox.hold_publishers()
         if slow.outbox.hold_back(publisher.outbox):
-            broker.flow.hold(publisher, slow.outbox, now)
+            broker.flow.hold_back(publisher, slow.outbox, now)
             now += 0.06
             broker.sweep(now)
-            if broker.flow.holds(publisher):
+            if broker.flow.is_held_back(publisher):
                 broker.clients.disconnect(slow, "gone", now)
     assert broker.flow.held_seconds(now) == pytest.approx(0.12)  # the sweep came that late: see the next test
     assert publisher.outbox.exempt
@@ -160,8 +160,8 @@ def test_time_is_up_when_it_is_up_and_not_at_the_next_sweep() -> None:
     limits = Limits(burst_seconds_max=0.1, burst_window_seconds=10)
     broker = Broker(limits, lambda: None, at_once, lambda seconds, then: calls.append((seconds, then)))
     (slow, _), (first, told), (second, _) = connect(broker), connect(broker), connect(broker)
-    broker.flow.hold(first, slow.outbox, 5.0)
-    broker.flow.hold(second, slow.outbox, 5.02)
+    broker.flow.hold_back(first, slow.outbox, 5.0)
+    broker.flow.hold_back(second, slow.outbox, 5.02)
     ((seconds, ring),) = calls  # one for both
     assert seconds == pytest.approx(0.1)
     ring(5.1)
@@ -174,7 +174,7 @@ def test_a_call_back_that_comes_after_the_hold_is_over_does_nothing_and_asks_for
     calls: list[Callable[[float], None]] = []
     broker = Broker(Limits(), lambda: None, at_once, lambda seconds, then: calls.append(then))
     (slow, _), (publisher, told) = connect(broker), connect(broker)
-    broker.flow.hold(publisher, slow.outbox, 5.0)
+    broker.flow.hold_back(publisher, slow.outbox, 5.0)
     assert broker.flow.drained(slow.outbox, 5.01) == [publisher]
     calls.pop()(5.1)
     assert (calls, told.told) == ([], [("held",), ("goes on", 0.01)])
@@ -203,7 +203,7 @@ def test_who_holds_is_shown_with_its_time_and_who_is_held_too() -> None:
     broker = broker_with(burst_seconds_max=0.1)
     (slow, _), (publisher, _) = connect(broker), connect(broker)
     slow.outbox.hold_publishers()
-    broker.flow.hold(publisher, slow.outbox, 1.0)
+    broker.flow.hold_back(publisher, slow.outbox, 1.0)
     inspection = BrokerInspection(broker, lambda: 1.05, dict, lambda: True)
     (entry,) = inspection.slow_consumers(limit=10)
     assert (entry["connection"], entry["reason"]) == (slow.number, "holds publishers back")
@@ -256,11 +256,11 @@ def test_a_standstill_of_the_broker_takes_nothing_of_a_budget(policy: str, budge
     ((publisher, _),) = waiting(broker, slow.outbox, 100.0, 1)
     broker.standstills.note(120.25, 0.25)
     broker.sweep(120.0 + 0.9 * budget)
-    assert broker.flow.holds(publisher)
+    assert broker.flow.is_held_back(publisher)
     assert connection.told == []
     assert broker.flow.held_seconds(120.0 + 0.9 * budget) == pytest.approx(0.9 * budget)
     broker.sweep(120.0 + budget)
-    assert not broker.flow.holds(publisher)
+    assert not broker.flow.is_held_back(publisher)
     assert connection.told == ([("cut off", "slow_consumer")] if policy == "pause" else [])
 
 
@@ -270,14 +270,14 @@ def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and
     broker = Broker(limits, lambda: None, at_once, lambda seconds, then: calls.append((seconds, then)))
     (slow, _), (publisher, _) = connect(broker), connect(broker)
     broker.standstills.note(5.0, 0.25)
-    broker.flow.hold(publisher, slow.outbox, 5.0)
+    broker.flow.hold_back(publisher, slow.outbox, 5.0)
     broker.standstills.note(12.29, 0.25)  # it stood still for 7.04 s
     calls.pop()[1](12.1)
-    assert broker.flow.holds(publisher)
+    assert broker.flow.is_held_back(publisher)
     ((seconds, ring),) = calls
     assert seconds == pytest.approx(0.04)
     ring(12.14)
-    assert not broker.flow.holds(publisher)
+    assert not broker.flow.is_held_back(publisher)
 
 
 class Counting(dict[int, HoldTime]):
@@ -296,7 +296,8 @@ def test_the_clock_s_look_at_the_holds_costs_nothing_for_those_that_are_not_due(
     publishers = [connect(broker)[0] for _ in range(100)]
     for n, publisher in enumerate(publishers):
         publisher.accounts = Counting()
-        broker.flow.hold(publisher, connect(broker, "drop_newest")[0].outbox if n % 2 else slow.outbox, 1.0 + n / 10)
+        blocker = connect(broker, "drop_newest")[0].outbox if n % 2 else slow.outbox
+        broker.flow.hold_back(publisher, blocker, 1.0 + n / 10)
     Counting.looks = 0
     broker.flow.sweep(10.9)
     assert (Counting.looks, broker.flow.publishers_held) == (0, 100)
@@ -316,7 +317,7 @@ def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) 
     slow, _ = connect(broker, "drop_newest")
     publishers = [connect(broker)[0] for _ in range(1_000)]
     for publisher in publishers:
-        broker.flow.hold(publisher, slow.outbox, 1.0)
+        broker.flow.hold_back(publisher, slow.outbox, 1.0)
     broker.turns.begin()
     if how == "drained":
         released = broker.flow.drained(slow.outbox, 2.0)

@@ -34,7 +34,7 @@ class Sending:
         self.unkept = self.world.unkept
         return True
 
-    def hold(self, blocker: Outbox | None) -> None:
+    def hold_back(self, blocker: Outbox | None) -> None:
         self.world.events.append("hold")
         self.blocker = blocker
 

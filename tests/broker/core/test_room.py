@@ -81,7 +81,7 @@ def test_what_a_large_window_took_is_given_back_when_its_session_ends() -> None:
         world.publish("t", "x", 1)
     window: Window = peer.session.window
     assert window.nbytes >= 8 * 600
-    held = peer.session.held
+    held = peer.session.charged
     assert held == world.broker.ledger.sessions.used
     peer.leave(expiry=0)
     assert (window.nbytes, world.broker.ledger.sessions.used) == (0, 0)
@@ -93,14 +93,14 @@ def test_a_share_that_others_have_made_small_shrinks_a_little_with_each_new_sess
     away(world, *(f"a{number}" for number in range(1_500)))
     away(world, *(f"b{number}" for number in range(400)), **B)
     share = world.broker.shares.of("address 192.0.2.66")
-    excess = share.holds(SharedPot.SESSIONS) - world.broker.shares.most(share, SharedPot.SESSIONS)
+    excess = share.used(SharedPot.SESSIONS) - world.broker.shares.most(share, SharedPot.SESSIONS)
     assert excess > 8 * ENDED_AT_ONCE
-    before, rounds = share.holds(SharedPot.SESSIONS), 0
-    while share.holds(SharedPot.SESSIONS) > world.broker.shares.most(share, SharedPot.SESSIONS):
+    before, rounds = share.used(SharedPot.SESSIONS), 0
+    while share.used(SharedPot.SESSIONS) > world.broker.shares.most(share, SharedPot.SESSIONS):
         away(world, f"new-{rounds}")
         rounds += 1
-        assert 0 < before - share.holds(SharedPot.SESSIONS) < ENDED_AT_ONCE
-        before = share.holds(SharedPot.SESSIONS)
+        assert 0 < before - share.used(SharedPot.SESSIONS) < ENDED_AT_ONCE
+        before = share.used(SharedPot.SESSIONS)
     assert rounds <= excess // (ENDED_AT_ONCE - 1) + 1
 
 
@@ -109,8 +109,8 @@ def test_a_share_in_bytes_that_others_have_made_small_shrinks_too() -> None:
     away(world, *(f"a{number}" for number in range(950)))
     away(world, *(f"b{number}" for number in range(10)), **B, **large(world, 60 * KIB))
     share = world.broker.shares.of("address 192.0.2.66")
-    before = share.holds(SharedPot.SESSIONS_BYTES)
+    before = share.used(SharedPot.SESSIONS_BYTES)
     assert before > world.broker.shares.most(share, SharedPot.SESSIONS_BYTES)
     world.connect("new", **A, **large(world, 60 * KIB))
-    assert share.holds(SharedPot.SESSIONS_BYTES) < before
+    assert share.used(SharedPot.SESSIONS_BYTES) < before
     assert world.broker.sessions.made_room <= ENDED_AT_ONCE

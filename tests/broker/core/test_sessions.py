@@ -323,7 +323,7 @@ def crowd(world: World, policy: str = "pause") -> tuple[Peer, Client]:
     while (blocker := world.broker.router.route(b"a", "mqtt").blocker_of(None)) is None:
         world.publish("a", qos=1)
     publisher, _ = connect(world.broker)
-    world.broker.flow.hold(publisher, blocker, world.now)
+    world.broker.flow.hold_back(publisher, blocker, world.now)
     return peer, publisher
 
 
@@ -334,18 +334,18 @@ def test_an_acknowledgement_now_and_then_gives_a_slow_client_no_more_time_to_hol
         peer.acknowledge()
         world.later(4)
     assert peer.connection.told == []
-    assert world.broker.flow.holds(publisher)
+    assert world.broker.flow.is_held_back(publisher)
     peer.acknowledge()
     world.later(4)
     assert peer.connection.told == [("cut off", "slow_consumer")]
-    assert not world.broker.flow.holds(publisher)
+    assert not world.broker.flow.is_held_back(publisher)
 
 
 def test_a_client_that_acknowledges_now_and_then_loses_what_its_queue_has_no_room_for_and_holds_nobody() -> None:
     world = World(burst_seconds_max=0.1, queue_messages_max=20, pause_allowed=False)
     peer, publisher = crowd(world, "drop_newest")
     world.later(0.25)
-    assert not world.broker.flow.holds(publisher)
+    assert not world.broker.flow.is_held_back(publisher)
     for _ in range(10):
         peer.acknowledge()
         for _ in range(50):

@@ -82,7 +82,7 @@ def test_a_principal_that_takes_all_the_sessions_it_can_leaves_room_for_others()
     world = World(sessions_max=100)
     for number in range(200):
         away(world, f"a{number}", **ATTACKER)
-    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SESSIONS) == 75
+    assert world.broker.shares.of("address 192.0.2.66").used(SharedPot.SESSIONS) == 75
     for number in range(15):
         assert world.connect(f"v{number}", **VICTIM).session.connected
 
@@ -153,7 +153,7 @@ def test_the_identifiers_of_a_principal_count_in_its_share() -> None:
     refused = until_refused(lambda number: peers[number // 32].session.receive(1 + number % 32 * 2_048), 300 * 32)
     assert "sessions_share_percent" in refused.text
     share = world.broker.shares.of("address 192.0.2.66")
-    assert share.holds(SharedPot.SESSIONS_BYTES) == world.broker.ledger.sessions.used <= 1.5 * MIB
+    assert share.used(SharedPot.SESSIONS_BYTES) == world.broker.ledger.sessions.used <= 1.5 * MIB
     assert share.refusals(SharedPot.SESSIONS_BYTES) == world.broker.shares.refusals(SharedPot.SESSIONS_BYTES) == 1
     world.connect("v", will=world.will("will", "w" * 60_000), **VICTIM).session.receive(7)
 
@@ -195,7 +195,7 @@ def test_subscriptions_are_shared_over_all_clients_of_a_principal() -> None:
         victim.subscribe(f"v/{filter}")
     mine = len(peer.session.subscriptions)
     peer.leave(expiry=0)
-    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SUBSCRIPTIONS) == 75 - mine < 75
+    assert world.broker.shares.of("address 192.0.2.66").used(SharedPot.SUBSCRIPTIONS) == 75 - mine < 75
 
 
 def test_large_filters_of_one_principal_leave_room_for_those_of_another() -> None:
@@ -210,7 +210,7 @@ def test_large_filters_of_one_principal_leave_room_for_those_of_another() -> Non
     world.connect("v", **VICTIM).subscribe("v" * 10_000)
     for peer in peers:
         peer.leave(expiry=0)
-    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.SUBSCRIPTIONS_BYTES) == 0
+    assert world.broker.shares.of("address 192.0.2.66").used(SharedPot.SUBSCRIPTIONS_BYTES) == 0
 
 
 def test_filters_of_many_words_leave_room_although_the_index_takes_more_for_them() -> None:
@@ -237,7 +237,7 @@ def test_filters_with_several_hashes_are_shared() -> None:
     subscribe(broker, attackers[0], 99, b"more.#")
     subscribe(broker, victim, 1, b"#.x.#")
     broker.clients.disconnect(attackers[0], "test", 0.0)
-    assert broker.shares.of("address 192.0.2.66").holds(SharedPot.SEARCHING_FILTERS) == 60
+    assert broker.shares.of("address 192.0.2.66").used(SharedPot.SEARCHING_FILTERS) == 60
 
 
 # -- stored bytes ----------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_retained_messages_of_one_principal_leave_room_for_those_of_another() ->
         victim.publish(f"v/{number}", retain=True)
     assert len(world.broker.retained) == 93
     victim.publish("a/1", "mine", retain=True)  # another's topic: it counts as the victim's from now on
-    assert world.broker.shares.of("address 192.0.2.66").holds(SharedPot.RETAINED_MESSAGES) == 74
+    assert world.broker.shares.of("address 192.0.2.66").used(SharedPot.RETAINED_MESSAGES) == 74
 
 
 # -- what the operator sees ------------------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ def test_what_is_counted_in_the_shares_is_what_is_there_and_in_the_end_nothing(
     for operation, who, what in operations:
         do(world, peers, operation, who, what)
         counted = {share.principal: share for share in world.broker.shares}
-        assert {principal: +Counter({"clients": share.clients} | {pot.value: share.holds(pot) for pot in COUNTED})
+        assert {principal: +Counter({"clients": share.clients} | {pot.value: share.used(pot) for pot in COUNTED})
                 for principal, share in counted.items()} == held(world)
         assert {p: s.account.stored for p, s in counted.items() if s.account.stored} == stored(world)
         totals = {pot: sum(share.held[pot] for share in counted.values()) for pot in SharedPot}

@@ -110,7 +110,7 @@ class MqttConnection(ProtocolConnection):
             raise PacketTooLarge(self.lane.frame_size, self.lane.frame_max)
         raise PacketError(self.lane.fault, ReasonCode(self.lane.fault_reason))
 
-    def settle(self, now: float) -> bool:
+    def end_of_input(self, now: float) -> bool:
         if self.state is not ConnectionState.CONNECTED:
             return False
         # Acknowledgements make room for retained messages that wait: they are looked after in Python.
@@ -118,7 +118,7 @@ class MqttConnection(ProtocolConnection):
 
     def wait_for_room(self, now: float) -> None:
         self._unkept = self.lane.message.keep(), now
-        self.lane.hold(None)
+        self.lane.hold_back(None)
         self.counts.unkept += 1
 
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
@@ -131,7 +131,7 @@ class MqttConnection(ProtocolConnection):
                 f"PUBLISH: no queue has room for a message to {message.topic!r}", "unkept_seconds_max", limit
             ))
 
-    def works_on(self) -> bool:
+    def continue_work(self) -> bool:
         """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
         if self._at_work is not None and next(self._at_work, self) is self:
             self._at_work = None
@@ -173,7 +173,7 @@ class MqttConnection(ProtocolConnection):
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         raise AssertionError("a session's subscriptions do not end by themselves")
 
-    def held(self, held: bool, seconds: float) -> None:
+    def notify_held(self, held: bool, seconds: float) -> None:
         pass  # MQTT has no packet for it; /connections shows it
 
     def farewell(self, reason: str, text: str) -> bytes | None:
@@ -298,7 +298,7 @@ class MqttConnection(ProtocolConnection):
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.state = ConnectionState.CONNECTED
-        self.lane.hear(now)
+        self.lane.note_activity(now)
         self.keep_alive = accepted.keep_alive
         inbox = on_connect.inbox_of(client.inbox)
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)

@@ -36,7 +36,7 @@ class PacketDecoder:
         """Bytes as they arrived, in any pieces. Take all packets before more is fed: that keeps the buffer small."""
         self._buffer += octets
 
-    def take(self) -> RawPacket | None:
+    def next_packet(self) -> RawPacket | None:
         """The next packet; None if the rest of it has not arrived. Raises MalformedPacket, PacketTooLarge."""
         buffer = self._buffer
         if not buffer:

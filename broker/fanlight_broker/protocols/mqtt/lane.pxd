@@ -38,7 +38,7 @@ cdef class MqttLane(Lane):
         readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
-        public int unsettled              # acknowledgements that wait for the store: those that follow wait behind them
+        public int pending_acks           # acknowledgements that wait for the store: those that follow wait behind them
         # If it is a PUBLISH.
         PublishBody body
         char* spliced                     # properties with the Topic Alias cut out of their middle
@@ -46,7 +46,7 @@ cdef class MqttLane(Lane):
     cdef int next_frame(self) except -1
     cdef bint confirms(self, Route route) noexcept
     cdef bint acknowledged(self, double now) except -1
-    cdef int take_publish(self, double now) except -1
+    cdef int forward_publish(self, double now) except -1
     cdef bint is_text_indeed(self) noexcept
     cdef bint resolve_alias(self) except -1
     cdef bint keep_alias(self, int alias, bytes before) except -1

@@ -21,7 +21,7 @@ from fanlight_broker.wire.message cimport Format, Message, borrowed
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.window cimport AWAITING_PUBACK, AWAITING_PUBCOMP
 
-from fanlight_broker.protocols.mqtt.publish_body cimport take_apart
+from fanlight_broker.protocols.mqtt.publish_body cimport parse_body
 
 from fanlight_broker.protocols.mqtt.codec import decode
 from fanlight_broker.protocols.mqtt.errors import PacketError
@@ -94,7 +94,7 @@ cdef class MqttLane(Lane):
             event = self.next_frame()
             if event == FRAME and self.open:
                 if self.first_byte >> 4 == PUBLISH_TYPE:
-                    event = self.take_publish(now)
+                    event = self.forward_publish(now)
                 else:
                     self.collector.settle()
                     if self.acknowledged(now):
@@ -128,7 +128,7 @@ cdef class MqttLane(Lane):
         """May a PUBLISH of QoS 1 be acknowledged here? Not if it is to be stored before that, nor as long as an earlier
         acknowledgement waits for the store: they are in the order of their PUBLISH packets [MQTT-4.6.0-2].
         """
-        return not self.silent or (route.tap is None and self.unsettled == 0)
+        return not self.silent or (route.tap is None and self.pending_acks == 0)
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -192,14 +192,14 @@ cdef class MqttLane(Lane):
 
     # -- PUBLISH ----------------------------------------------------------------------------------------------------
 
-    cdef int take_publish(self, double now) except -1:
+    cdef int forward_publish(self, double now) except -1:
         """Send the PUBLISH at hand if it needs no decision."""
         cdef Message message = self.message
         cdef PublishBody* body = &self.body
         cdef int qos = self.first_byte >> 1 & 3
         cdef Route route
         cdef bint more
-        if not take_apart(self.body_at, self.body_size, qos, self.has_properties, self.collector.last, body):
+        if not parse_body(self.body_at, self.body_size, qos, self.has_properties, self.collector.last, body):
             return self.refuse_publish()
         if qos > self.maximum_qos:
             return self.refuse(f"PUBLISH: QoS {qos}; the Maximum QoS is {self.maximum_qos} (mqtt_maximum_qos)",
@@ -317,7 +317,7 @@ cdef class MqttLane(Lane):
             self.ledger.count_recipients(routed, -1)
             return False
         if self.message.qos == 1 and not self.confirms(route):
-            self.unsettled += 1    # until Python has sent its PUBACK
+            self.pending_acks += 1    # until Python has sent its PUBACK
         elif self.message.qos == 1 and self.unkept:
             self.answer(PUBACK, QUOTA_EXCEEDED)
         elif self.message.qos == 1:
@@ -353,7 +353,7 @@ cdef class MqttLane(Lane):
 
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size
-        self.heard = True    # half a packet is none (3.1.2.10)
+        self.active = True    # half a packet is none (3.1.2.10)
         if self.spliced is not NULL:
             free(self.spliced)
             self.spliced = NULL

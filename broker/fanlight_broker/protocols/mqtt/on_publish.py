@@ -2,7 +2,7 @@
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
                on a topic that is stored PUBACK waits for the store's commit, and so do those that follow it:
-               the lane leaves QoS 1 to Python while there are such (`Lane.unsettled`)
+               the lane leaves QoS 1 to Python while there are such (`Lane.pending_acks`)
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
@@ -86,7 +86,7 @@ def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated)
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
     if qos == 1:
-        peer.lane.unsettled -= 1
+        peer.lane.pending_acks -= 1
     peer.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
 
 
@@ -115,14 +115,14 @@ def _answer(
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
     store = peer.broker.publishing.store
     if store.durable:
-        peer.lane.unsettled += 1
+        peer.lane.pending_acks += 1
         store.commit(partial(_send_in_order, peer, packet))
     else:
         peer.send(packet)
 
 
 def _send_in_order(peer: Peer, packet: Acknowledgement) -> None:
-    peer.lane.unsettled -= 1
+    peer.lane.pending_acks -= 1
     peer.send(packet)
 
 

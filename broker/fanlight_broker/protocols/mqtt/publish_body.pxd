@@ -15,7 +15,7 @@ cdef struct PublishBody:
     const char* payload
     Py_ssize_t payload_size
     uint32_t packet_id              # 0 with QoS 0
-    const char* properties          # those of the packet before are looked at again: see `take_apart`
+    const char* properties          # those of the packet before are looked at again: see `parse_body`
     Py_ssize_t properties_size
     uint32_t alias                  # 0: none
     Py_ssize_t alias_at             # where in the properties it stands
@@ -24,5 +24,5 @@ cdef struct PublishBody:
     Py_ssize_t user_properties      # how many
     bint is_text                    # the payload format indicator is 1
 
-cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
+cdef bint parse_body(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
                      PublishBody* body) noexcept

@@ -74,7 +74,7 @@ cdef inline void clear(PublishBody* body) noexcept nogil:
     body.user_properties = 0
 
 
-cdef bint take_apart(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
+cdef bint parse_body(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
                      PublishBody* body) noexcept:
     """False if anything is wrong with it.
 

@@ -138,7 +138,7 @@ class NativeConnection(ProtocolConnection):
             return
         if silence >= most:
             self.say_goodbye("idle_timeout", f"nothing received for {most:g} s; answer PING with PONG")
-        elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.heard_at):
+        elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.last_activity):
             self.pinged_at = self.broker.ledger.awake(now)
             self._pings += 1
             self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
@@ -152,7 +152,7 @@ class NativeConnection(ProtocolConnection):
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
 
-    def held(self, held: bool, seconds: float) -> None:
+    def notify_held(self, held: bool, seconds: float) -> None:
         # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
         wanted = self.outbox.size < NOTICE_ROOM if held else self._told_held
         if self.state is ConnectionState.CONNECTED and wanted:

@@ -73,7 +73,7 @@ cdef class NativeLane(Lane):
         cdef Py_ssize_t rest, size
         cdef Fault fault
         cdef Route route
-        self.heard = True    # whatever came
+        self.active = True    # whatever came
         while True:
             if self.unread():
                 return BLOCKED
@@ -276,7 +276,7 @@ cdef class NativeLane(Lane):
         publish.fields = min(fields, <uint32_t> PUBLISH_FIELDS)
         publish.at = 7
         if fields > 7 and not msgpack.is_nil(cursor):
-            fault = take_mark(cursor, publish)
+            fault = parse_mark(cursor, publish)
             if fault:
                 return fault
             publish.special = True
@@ -288,7 +288,7 @@ cdef class NativeLane(Lane):
         return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
 
 
-cdef Fault take_mark(Cursor* cursor, Publish* publish) noexcept nogil:
+cdef Fault parse_mark(Cursor* cursor, Publish* publish) noexcept nogil:
     """[producer, batch, sequence], section 3.8."""
     cdef uint32_t count = 0
     cdef bint is_str

@@ -9,14 +9,14 @@ from fanlight_broker.core.errors import FanlightError
 
 PRODUCERS_MAX: Final = 100  # remembered for a connection, the latest; few have more than one
 
-Mark = tuple[str, int, int]  # producer, batch, sequence
+MarkNumber = tuple[str, int, int]  # producer, batch, sequence
 
 
 class Refusals:
     def __init__(self) -> None:
-        self._first: dict[str, tuple[Mark, FanlightError]] = {}  # of each producer
+        self._first: dict[str, tuple[MarkNumber, FanlightError]] = {}  # of each producer
 
-    def check(self, mark: Mark) -> None:
+    def check(self, mark: MarkNumber) -> None:
         """Raises the error with which one before it in its batch was refused."""
         known = self._first.get(mark[0])
         if known is None:
@@ -26,7 +26,7 @@ class Refusals:
             raise error.with_traceback(None)  # each raise adds to it, and it holds the frames with what they had
         del self._first[mark[0]]  # it is tried again, or given up with its batch
 
-    def add(self, mark: Mark, error: FanlightError) -> None:
+    def add(self, mark: MarkNumber, error: FanlightError) -> None:
         self._first.setdefault(mark[0], (mark, error))
         if len(self._first) > PRODUCERS_MAX:
             del self._first[next(iter(self._first))]

@@ -7,7 +7,7 @@ from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.content import Content
-from fanlight_broker.core.replay import Replay, ReplayPart, Wanted
+from fanlight_broker.core.replay import Replay, ReplayPart, ReplayRequest
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.protocols.native import convert, frames
 from fanlight_broker.protocols.native.error_codes import CODES
@@ -40,7 +40,7 @@ class ConnectionReplays:
         self.check_number(number)
         if client.subscriptions.numbered(number) is not None:
             raise errors.SubscriptionInUse(number)
-        wanted = Wanted(
+        wanted = ReplayRequest(
             frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,
             end=frame.end, live=not frame.past_only and frame.end is None,
         )

@@ -102,7 +102,7 @@ def split(octets: bytes) -> list[RawPacket]:
     decoder = PacketDecoder(1 << 28)
     decoder.feed(octets)
     found = []
-    while (packet := decoder.take()) is not None:
+    while (packet := decoder.next_packet()) is not None:
         found.append(packet)
     assert len(decoder) == 0
     return found

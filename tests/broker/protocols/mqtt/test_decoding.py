@@ -23,7 +23,7 @@ def octets_of(written: str) -> bytes:
 def decoded(written: str, version: Version | None) -> Packet:
     decoder = PacketDecoder(256)
     decoder.feed(octets_of(written))
-    raw = decoder.take()
+    raw = decoder.next_packet()
     assert raw is not None
     return decode(*raw, version)
 

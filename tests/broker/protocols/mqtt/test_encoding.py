@@ -53,7 +53,7 @@ EXPLAINING = [
 def read(octets: bytes, version: Version) -> Packet:
     decoder = PacketDecoder(len(octets))
     decoder.feed(octets)
-    raw = decoder.take()
+    raw = decoder.next_packet()
     assert raw is not None
     return decode(*raw, version)
 

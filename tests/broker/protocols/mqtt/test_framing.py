@@ -22,12 +22,12 @@ def fed(*pieces: bytes, maximum: int = KIB) -> PacketDecoder:
 
 
 def test_nothing_is_taken_from_nothing() -> None:
-    assert PacketDecoder(KIB).take() is None
+    assert PacketDecoder(KIB).next_packet() is None
 
 
 def test_several_packets_in_one_read_are_taken_one_by_one() -> None:
     decoder = fed(bytes.fromhex("c000 4002 0001 e000"))
-    assert [decoder.take() for _ in range(4)] == [
+    assert [decoder.next_packet() for _ in range(4)] == [
         RawPacket(0xC0, b""), RawPacket(0x40, b"\0\1"), RawPacket(0xE0, b""), None
     ]  # fmt: skip
     assert len(decoder) == 0
@@ -56,31 +56,31 @@ def test_a_body_of_any_length_is_taken_whole(length: int) -> None:
     body = b"x" * length
     octets = b"\x30" + encode_variable_byte_integer(length) + body
     decoder = fed(octets, maximum=len(octets))
-    assert decoder.take() == RawPacket(0x30, body)
+    assert decoder.next_packet() == RawPacket(0x30, body)
     decoder = PacketDecoder(len(octets))
     for at in range(len(octets) - 1):
         decoder.feed(octets[at : at + 1])
-        assert decoder.take() is None
+        assert decoder.next_packet() is None
     decoder.feed(octets[-1:])
-    assert decoder.take() == RawPacket(0x30, body)
+    assert decoder.next_packet() == RawPacket(0x30, body)
 
 
 @pytest.mark.mqtt("MQTT-1.5.5-1", version=5)
 @pytest.mark.parametrize("written", ["8000", "ff00", "808000", "80808000", "81808000"])
 def test_a_remaining_length_in_more_bytes_than_it_needs_is_malformed(written: str) -> None:
     with pytest.raises(MalformedPacket, match="fewer"):
-        fed(b"\x30" + bytes.fromhex(written)).take()
+        fed(b"\x30" + bytes.fromhex(written)).next_packet()
 
 
 @pytest.mark.parametrize("written", ["80808080", "ffffffff", "8080808001"])
 def test_a_remaining_length_that_goes_on_behind_four_bytes_is_malformed(written: str) -> None:
     with pytest.raises(MalformedPacket, match="within 4 bytes"):
-        fed(b"\x30" + bytes.fromhex(written)).take()
+        fed(b"\x30" + bytes.fromhex(written)).next_packet()
 
 
 def test_three_bytes_of_a_remaining_length_wait_for_the_fourth() -> None:
     decoder = fed(bytes.fromhex("30 808080"), maximum=VARIABLE_BYTE_INTEGER_MAX)
-    assert decoder.take() is None
+    assert decoder.next_packet() is None
 
 
 def legal_first_bytes() -> set[int]:
@@ -103,10 +103,10 @@ def legal_first_bytes() -> set[int]:
 def test_only_the_first_bytes_of_table_2_2_begin_a_packet(first: int) -> None:
     decoder = fed(bytes((first,)))
     if first in legal_first_bytes():
-        assert decoder.take() is None
+        assert decoder.next_packet() is None
         return
     with pytest.raises(MalformedPacket) as refused:  # at once: its length has not come
-        decoder.take()
+        decoder.next_packet()
     assert refused.value.reason_code == ReasonCode.MALFORMED_PACKET
     assert f"{first:#04x}" in refused.value.text
     if 0 < first >> 4 != PacketType.PUBLISH:
@@ -115,18 +115,18 @@ def test_only_the_first_bytes_of_table_2_2_begin_a_packet(first: int) -> None:
 
 def test_a_packet_of_the_maximum_is_taken_and_one_byte_more_is_refused_before_its_body() -> None:
     body = b"x" * (KIB - 3)
-    assert fed(b"\x30\xfd\x07" + body).take() == RawPacket(0x30, body)
+    assert fed(b"\x30\xfd\x07" + body).next_packet() == RawPacket(0x30, body)
     with pytest.raises(PacketTooLarge) as refused:
-        fed(b"\x30\xfe\x07").take()
+        fed(b"\x30\xfe\x07").next_packet()
     assert refused.value.reason_code == ReasonCode.PACKET_TOO_LARGE
     assert refused.value.details == {"size": KIB + 1, "maximum": KIB}
 
 
 def test_packets_before_a_malformed_one_are_still_taken() -> None:
     decoder = fed(b"\xc0\0\xc1\0")
-    assert decoder.take() == RawPacket(0xC0, b"")
+    assert decoder.next_packet() == RawPacket(0xC0, b"")
     with pytest.raises(MalformedPacket):
-        decoder.take()
+        decoder.next_packet()
 
 
 def test_between_reads_no_more_is_held_than_one_packet() -> None:
@@ -135,7 +135,7 @@ def test_between_reads_no_more_is_held_than_one_packet() -> None:
     taken = 0
     for at in range(0, len(octets), 700):
         decoder.feed(octets[at : at + 700])
-        while decoder.take():
+        while decoder.next_packet():
             taken += 1
         assert len(decoder) < KIB
     assert taken == 8

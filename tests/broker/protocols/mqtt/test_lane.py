@@ -21,7 +21,7 @@ def decoded(*pieces: bytes, maximum: int = MAXIMUM) -> Outcome:
     try:
         for piece in pieces:
             decoder.feed(piece)
-            while (packet := decoder.take()) is not None:
+            while (packet := decoder.next_packet()) is not None:
                 found.append(packet)
     except PacketError as error:
         return found, (error.reason_code, error.text)

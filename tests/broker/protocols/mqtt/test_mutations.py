@@ -91,7 +91,7 @@ def test_a_stranger_that_announces_much_and_sends_on_takes_no_memory() -> None:
         decoder.feed(b"\x10\xf0\xff\x03")
         for _ in range(maximum - 64):
             decoder.feed(b"\xff")
-            assert decoder.take() is None
+            assert decoder.next_packet() is None
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

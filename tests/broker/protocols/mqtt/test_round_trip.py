@@ -24,7 +24,7 @@ def test_a_packet_comes_back_as_it_was(kind: PacketType, version: Version, data:
     octets = encode(packet, version)
     decoder = PacketDecoder(len(octets))
     decoder.feed(octets)
-    raw = decoder.take()
+    raw = decoder.next_packet()
     assert raw is not None
     assert decode(*raw, version) == packet
     assert len(decoder) == 0
@@ -43,7 +43,7 @@ def test_a_stream_in_any_pieces_is_the_packets_that_were_written(version: Versio
     found: list[Packet] = []
     for start, end in zip([0, *cuts], [*cuts, len(octets)], strict=True):
         decoder.feed(octets[start:end])
-        while raw := decoder.take():
+        while raw := decoder.next_packet():
             found.append(decode(*raw, version))
     assert found == sent
 
@@ -61,7 +61,7 @@ def test_what_is_sent_within_a_maximum_says_the_same(
     assert len(octets) <= maximum
     decoder = PacketDecoder(maximum)
     decoder.feed(octets)
-    raw = decoder.take()
+    raw = decoder.next_packet()
     assert raw is not None
     read = decode(*raw, version)
     assert type(read) is type(packet)

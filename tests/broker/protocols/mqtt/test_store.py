@@ -100,10 +100,10 @@ def test_acknowledgements_of_stored_and_other_topics_are_in_the_order_of_their_p
     assert peer.publish("other", b"x", 1, packet_id=3) == []
     assert peer.publish("$SYS/x", b"x", 1, packet_id=4) == []
     assert peer.publish("other", b"x", 1, packet_id=5) == []
-    assert peer.protocol.lane.unsettled == 4
+    assert peer.protocol.lane.pending_acks == 4
     store.flush()
     assert acknowledged() == [2, 3, 4, 5]
-    assert peer.protocol.lane.unsettled == 0
+    assert peer.protocol.lane.pending_acks == 0
     assert [each.packet_id for each in peer.publish("other", b"x", 1, packet_id=6) if isinstance(each, PubAck)] == [6]
     assert store.waiting == []
 

@@ -28,7 +28,7 @@ def test_bytes_become_the_packet_they_mean(entry: Entry, way: str) -> None:
     found: list[Packet] = []
     for piece in WAYS[way](entry.octets):
         decoder.feed(piece)
-        while raw := decoder.take():
+        while raw := decoder.next_packet():
             found.append(decode(*raw, entry.version))
     if way == "with a tail":
         assert found.pop() == decode(0xC0, b"", entry.version)

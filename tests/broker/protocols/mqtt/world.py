@@ -136,7 +136,7 @@ def packets_of(octets: bytes, version: Version) -> list[Packet]:
     decoder = PacketDecoder(1 << 28)
     decoder.feed(octets)
     found: list[Packet] = []
-    while (raw := decoder.take()) is not None:
+    while (raw := decoder.next_packet()) is not None:
         found.append(decode(raw.first_byte, raw.body, version))
     assert not len(decoder), "half a packet"
     return found
