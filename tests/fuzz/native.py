@@ -79,7 +79,7 @@ class Wire:
 
     def read(self) -> None:
         """The peer reads all there is for it."""
-        while octets := self.protocol.outbox.take():
+        while octets := self.protocol.outbox.read():
             self.said += octets
 
     def heard(self) -> Iterator[list[object]]:

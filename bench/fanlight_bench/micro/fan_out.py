@@ -67,7 +67,7 @@ class Fan:
         for _ in range(self.repeats):
             spent += self.publish()
             self.octets = sum(one.emptied() for one in self.peers)
-            self.ledger.take_dirty()
+            self.ledger.pop_dirty()
         return spent
 
     def facts(self) -> dict[str, object]:

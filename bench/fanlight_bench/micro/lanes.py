@@ -58,7 +58,7 @@ class Way:
     def turn_over(self) -> int:
         octets = sum(one.emptied() for one in self.receivers)
         self.publisher.emptied()
-        self.ledger.take_dirty()
+        self.ledger.pop_dirty()
         return octets
 
     def turn(self) -> int:

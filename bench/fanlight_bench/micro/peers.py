@@ -87,7 +87,7 @@ class Peer:
         """The bytes that a flush would have written."""
         octets = 0
         while self.outbox.size:
-            octets += len(self.outbox.take())
+            octets += len(self.outbox.read())
         self.outbox.clean()
         return octets
 

@@ -83,8 +83,8 @@ class Way:
         spent = timed(self.publish)
         for connection in self.connections:
             while connection.outbox.size:
-                connection.outbox.take()
-        self.broker.ledger.take_dirty()
+                connection.outbox.read()
+        self.broker.ledger.pop_dirty()
         for connection in self.connections:
             connection.outbox.clean()
         return spent

@@ -93,8 +93,8 @@ class Connected:
             connection.receive(0.0)
             wire.turn()
             while connection.outbox.size:
-                connection.outbox.take()
-            self.broker.ledger.take_dirty()
+                connection.outbox.read()
+            self.broker.ledger.pop_dirty()
             connection.outbox.clean()
 
     def subscribe(self) -> None:

@@ -1,4 +1,4 @@
-"""Archive selection: which topics are kept as they pass, and where they go (`wire.Tap`).
+"""Archive selection: which topics are kept as they pass, and where they go (`wire.ArchiveTap`).
 
 Asked once a topic, when its route is built. The filters are those of the settings and do not change while the broker
 runs, so no route has to be forgotten for them.
@@ -10,7 +10,7 @@ import matchcore
 from fanlight_broker.core.errors import InvalidFilter
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING
 from fanlight_broker.core.topics import reserved, sees_reserved
-from fanlight_broker.wire.tap import Tap
+from fanlight_broker.wire.archive_tap import ArchiveTap
 
 
 class TopicSelection:
@@ -36,6 +36,6 @@ class TopicSelection:
 class ArchiveSelection(TopicSelection):
     """The topics that are kept, and the tap that takes their messages."""
 
-    def __init__(self, tap: Tap, filters: Iterable[tuple[bytes, str]]) -> None:
+    def __init__(self, tap: ArchiveTap, filters: Iterable[tuple[bytes, str]]) -> None:
         super().__init__(filters)
         self.tap = tap

@@ -103,7 +103,7 @@ class Broker:
 
     def finish(self) -> None:
         """End the subscriptions that have had their last message, and attend to what overflowed or failed."""
-        for subscription in self.ledger.take_ended():
+        for subscription in self.ledger.pop_ended():
             owner: Subscriber = subscription.owner
             client = owner.client
             if subscription in owner.subscriptions:
@@ -118,7 +118,7 @@ class Broker:
     def _close_faulty(self) -> None:
         """Close the connections that a message could not be written for, each with one line in the log."""
         while self.ledger.faults:  # publishing the will of a closed connection may fail for another one
-            for outbox in self.ledger.take_faults():
+            for outbox in self.ledger.pop_faults():
                 client: Client | None = outbox.owner
                 if client is None or outbox.closed:
                     continue

@@ -101,7 +101,7 @@ class Flow:
 
     def handle_overflows(self) -> None:
         """Hear of the outboxes that overflowed in this turn, each once in a connection's life, and of those to end."""
-        for outbox in self.ledger.take_attention():
+        for outbox in self.ledger.pop_attention():
             client: Client = outbox.owner
             if outbox.closed:
                 continue

@@ -284,7 +284,8 @@ class BrokerInspection:
                 views.append(
                     {
                         "connection": client.number, "client": client.name, "address": client.address,
-                        "policy": client.outbox.policy, "outbox_bytes": client.outbox.size + client.outbox.held,
+                        "policy": client.outbox.policy,
+                        "outbox_bytes": client.outbox.size + client.outbox.awaiting_credit,
                         "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
                         "held_publishers_seconds": seconds_held(client, CONSUMER, awake),
                     }
@@ -302,7 +303,7 @@ def slowness(client: Client) -> str | None:
         return "holds publishers back"
     if dropped_of(client):
         return "messages were dropped"
-    if 2 * (outbox.size + outbox.held) > outbox.limit:
+    if 2 * (outbox.size + outbox.awaiting_credit) > outbox.limit:
         return "outbox more than half full"
     return None
 
@@ -325,7 +326,8 @@ def connection_view(client: Client, now: float, awake: float, *, held: bool) -> 
         "unverified_user": client.label, "agent": client.agent, "address": client.address, "port": client.port,
         "protocol": client.protocol,
         "connected_seconds": round(now - client.connected_at, 3),
-        "subscriptions": len(client.subscriptions), "policy": outbox.policy, "outbox_bytes": outbox.size + outbox.held,
+        "subscriptions": len(client.subscriptions), "policy": outbox.policy,
+        "outbox_bytes": outbox.size + outbox.awaiting_credit,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
         "blocking": outbox.pausing, "held": held,
         "held_seconds": round(

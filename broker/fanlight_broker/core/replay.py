@@ -222,7 +222,7 @@ class Replay:
         self.listener.replay_ended(self, self._part)
         if subscription is not None:
             self._subscription = None
-            subscription.release()
+            subscription.lift_credit()
 
     def _leave(self) -> None:
         if self._subscription is not None:

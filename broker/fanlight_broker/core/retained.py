@@ -162,7 +162,7 @@ class Retained:
         else:
             self.nbytes += nbytes_of(entry.message)
             self._keep(entry, place_bytes(entry.message.topic))
-            entry.message.held(self.ledger, entry.share.account if entry.share is not None else None)
+            entry.message.add_holder(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
                 self.shares.charge(entry.share, SharedPot.RETAINED_MESSAGES)
                 self.shares.charge(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
@@ -173,7 +173,7 @@ class Retained:
         else:
             self.nbytes -= nbytes_of(entry.message)
             self._keep(entry, -place_bytes(entry.message.topic))
-            entry.message.released(self.ledger, entry.share.account if entry.share is not None else None)
+            entry.message.drop_holder(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
                 self.shares.refund(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
                 self.shares.refund(entry.share, SharedPot.RETAINED_MESSAGES)

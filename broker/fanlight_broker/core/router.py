@@ -34,7 +34,7 @@ from fanlight_broker.core.topics import (
     reserved,
 )
 from fanlight_broker.core.turns import Turns
-from fanlight_broker.wire.fanout import Group, Route, Target
+from fanlight_broker.wire.fanout import QueueGroup, Route, Target
 from fanlight_broker.wire.gather import gather
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Account, Ledger
@@ -72,7 +72,7 @@ class Router:
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
         self._filters_bytes = 0  # entered in the ledger
-        self._groups: dict[GroupKey, Group] = {}
+        self._groups: dict[GroupKey, QueueGroup] = {}
         self._turns = turns
         self._topics: list[matchcore.NameIndex] = []  # of PART slots each
         self._slots: list[Route | None] = []
@@ -122,7 +122,7 @@ class Router:
             self._by_id[self._free.pop()] = subscription
         subscription.id = id
         if group_name is not None:
-            group = self._groups.setdefault((group_name, filter, syntax), Group(group_name))
+            group = self._groups.setdefault((group_name, filter, syntax), QueueGroup(group_name))
             group.add(subscription, new_queue(self.ledger, self.limits, account))
             self.shared += 1
         self._count(nbytes_held(subscription))
@@ -283,7 +283,7 @@ class Router:
         members = chain.from_iterable(group.members for group in groups)
         return sorted((*targets, *chain.from_iterable(sessions), *members), key=lambda each: each.id)
 
-    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[Group], list[list[Target]]]:
+    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[QueueGroup], list[list[Target]]]:
         """Who gets a topic, by the way it is delivered."""
         try:
             ids = self._filters.match(topic, syntax=syntax)

@@ -17,11 +17,11 @@ from fanlight_broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.will import Will
-from fanlight_broker.wire.identifiers import Identifiers
-from fanlight_broker.wire.ledger import Part
+from fanlight_broker.wire.ledger import PotShare
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.subscriptions import Subscriptions
+from fanlight_broker.wire.tag_set import TagSet
 from fanlight_broker.wire.window import Window
 
 SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
@@ -71,12 +71,12 @@ class SessionOptions:
 class Session:
     subscriber: Subscriber  # its share is of the principal that made it, wherever its client connects from later
     window: Window
-    pot: Part  # that counts what it takes: its share's for sessions
+    pot: PotShare  # that counts what it takes: its share's for sessions
     expiry: float = 0.0
     connected: bool = False
     ended: bool = False
     will: Will | None = None
-    unreleased: Identifiers = field(init=False)  # identifiers received with QoS 2
+    unreleased: TagSet = field(init=False)  # identifiers received with QoS 2
     nbytes: int = 0  # entered in the pot
     # Retained messages still to be sent, by the number of the subscription; one after the other.
     cursors: dict[int, Cursor] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.subscriber.session = self
-        self.unreleased = Identifiers(self.pot)
+        self.unreleased = TagSet(self.pot)
         self.charge()
 
     @property
@@ -141,10 +141,10 @@ class Session:
     def drop_cursor(self, number: int) -> None:
         before = self.cursor_bytes
         self.cursors.pop(number, None)
-        self.pot.give(before - self.cursor_bytes)
+        self.pot.refund(before - self.cursor_bytes)
 
     def clear_cursors(self) -> None:
-        self.pot.give(self.cursor_bytes)
+        self.pot.refund(self.cursor_bytes)
         self.cursors.clear()
 
     def _no_room(self, what: str) -> LimitExceeded:

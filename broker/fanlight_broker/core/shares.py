@@ -5,7 +5,7 @@ everybody) it is the address, of IPv6 the /64 network. All clients and sessions 
 
     pot (limits.py)                      counted here
     sessions_max                         sessions, of clients that are there and that are away
-    sessions_bytes_max                   `wire.Part`: names, wills, QoS 2 identifiers and tables of its sessions
+    sessions_bytes_max                   `wire.PotShare`: names, wills, QoS 2 identifiers and tables of its sessions
     subscriptions_max                    subscriptions of all its clients
     subscriptions_bytes_max              their filters and groups, and about what these take in the index
     searching_filters_max                those of its subscriptions whose filter has several `#`
@@ -31,7 +31,7 @@ import structlog
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.wire.hidden import hide, show
-from fanlight_broker.wire.ledger import Account, Ledger, Part
+from fanlight_broker.wire.ledger import Account, Ledger, PotShare
 
 if TYPE_CHECKING:
     from fanlight_broker.core.session import Session
@@ -92,7 +92,7 @@ class Share:
     def __init__(self, principal: str, ledger: Ledger) -> None:
         self.principal = principal
         self.account = Account()
-        self.sessions = Part(ledger.sessions)
+        self.sessions = PotShare(ledger.sessions)
         self.clients = 0  # connected
         self.held = dict.fromkeys(SharedPot, 0)  # stored bytes are the account's, bytes of sessions the part's
         self.refused = dict.fromkeys(SharedPot, 0)
@@ -152,7 +152,7 @@ class Shares:
         """How often any principal's share had no room."""
         if pot is SharedPot.STORED_BYTES:
             return self.ledger.dropped_share
-        return self.refused[pot] + (self.ledger.sessions.refused_parts if pot is SharedPot.SESSIONS_BYTES else 0)
+        return self.refused[pot] + (self.ledger.sessions.refused_shares if pot is SharedPot.SESSIONS_BYTES else 0)
 
     def limit(self, pot: SharedPot) -> int:
         """What all principals may hold together."""
@@ -238,7 +238,7 @@ class Shares:
 
     def sweep(self) -> None:
         """Log the principals whose stored bytes reached their share since the last call."""
-        for account in self.ledger.take_short():
+        for account in self.ledger.pop_short():
             for share in self._known.values():
                 if share.account is account:
                     self._tell(share, SharedPot.STORED_BYTES)

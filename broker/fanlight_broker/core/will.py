@@ -31,7 +31,7 @@ class Will:
         will = self.message
         return Message(
             will.format, will.topic, will.syntax, will.payload, fields=will.fields, qos=will.qos, retain=will.retain,
-            expires_at=now + self.lifetime, expiry_hole=will.expiry_hole, mark=will.mark,
+            expires_at=now + self.lifetime, expiry_hole=will.expiry_hole, format_data=will.format_data,
         )
 
 

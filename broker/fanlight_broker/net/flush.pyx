@@ -100,7 +100,7 @@ cdef class SocketSink(Sink):
         cdef Outbox outbox = self.outbox
         while not self.full and not self.broken and outbox.size:
             if self.fd < 0:
-                self.through_transport(outbox.take(TRANSPORT_BYTES))
+                self.through_transport(outbox.read(TRANSPORT_BYTES))
                 continue
             n = outbox.gather(starts, sizes, MOST_RUNS)
             total = 0
@@ -121,7 +121,7 @@ cdef class SocketSink(Sink):
                     break
                 if errno == EAGAIN:
                     # This transport waits only while it has something to send: it gets the first frame.
-                    self.through_transport(outbox.take(1))
+                    self.through_transport(outbox.read(1))
                     continue
                 # The transport's read sees the error too and ends the connection in good order; this is only faster.
                 self.abort()
@@ -188,7 +188,7 @@ cdef class Flusher:
         """The end of a turn."""
         if self.ledger.dirty:
             self.turns += 1
-            self.empty(self.ledger.take_dirty())
+            self.empty(self.ledger.pop_dirty())
 
     cdef int flush_oldest(self, Py_ssize_t count, Py_ssize_t few) except -1:
         """Flush the `count` that have waited longest, or all if they are few; the others wait for more."""

@@ -106,9 +106,9 @@ cdef class Socket(Watched):
             elif errno != EAGAIN and errno != EINTR:
                 self.lose(OSError(errno, os.strerror(errno)))
             return 0
-        inbox.take_in(size)
+        inbox.add_read(size)
         if self.direct and lane.ready:
-            event = lane.take(now)
+            event = lane.advance(now)
             if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults:
                 self.reader.process(event, now)
         else:

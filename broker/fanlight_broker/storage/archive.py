@@ -1,6 +1,6 @@
 """The archive, as the loop has it: a tap on the routes, the writer thread behind it, and receipts that wait for both.
 
-    fan_out --> wire.Tap --full, or batch_seconds--> ArchiveWriterThread.inbox
+    fan_out --> wire.ArchiveTap --full, or batch_seconds--> ArchiveWriterThread.inbox
                   ^                                      |
                   '-- memory is free <-- `_heard` <------' WriteProgress (call_soon_threadsafe)
                                             '--> acknowledgements that waited, publishers that were held back
@@ -30,10 +30,10 @@ from fanlight_broker.core.replay import Encode, ReplayReader, ReplayRequest
 from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
+from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.tap import Columns, Tap
 
 log: Final = structlog.stdlib.get_logger("archive")
 
@@ -100,7 +100,7 @@ class Archive:
         self.state = WriteProgress()
         self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
         present = limits()
-        self.tap = Tap(
+        self.tap = ArchiveTap(
             rows_max=present.archive_batch_messages_max, bytes_max=present.archive_buffer_bytes_max,
             batch_bytes_max=BATCH_BYTES_MAX, begun=self._begun, full=self._full,
         )
@@ -226,7 +226,7 @@ class Archive:
 
     def _hand_over(self, columns: Columns | None, marks: tuple[Mark, ...]) -> None:
         octets = sum(octets_of(mark) for mark in marks)
-        self.tap.settle(-octets)  # they are in the same bound, until they are written
+        self.tap.free_bytes(-octets)  # they are in the same bound, until they are written
         self.writer_thread.inbox.put(WriteJob(columns, marks, octets + (columns.octets if columns is not None else 0)))
 
     def _hand_over_marks(self) -> None:
@@ -244,7 +244,7 @@ class Archive:
 
     def _heard(self, progress: WriteProgress) -> None:
         before, self.state = self.state, progress
-        self.tap.settle(progress.octets)
+        self.tap.free_bytes(progress.octets)
         if progress.trouble != before.trouble:
             if progress.trouble is not None:
                 log.error("archive_unwell", reason=progress.trouble, advice="messages are routed and not archived")

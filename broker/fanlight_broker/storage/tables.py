@@ -10,7 +10,7 @@ from fanlight_archive.arrow import pa
 from fanlight_archive.schema import MESSAGE
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.topics import SYNTAXES
-from fanlight_broker.wire.tap import Columns
+from fanlight_broker.wire.archive_tap import Columns
 
 TYPES: Final[dict[str, Any]] = {field.name: field.type for field in MESSAGE}
 _SYNTAX_NAMES: Final = pa.array(SYNTAXES, pa.string())

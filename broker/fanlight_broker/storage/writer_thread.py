@@ -23,7 +23,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import Histogram
 from fanlight_broker.storage.pending_marks import merged, octets_of
 from fanlight_broker.storage.tables import batch_of
-from fanlight_broker.wire.tap import Columns
+from fanlight_broker.wire.archive_tap import Columns
 
 log: Final = structlog.stdlib.get_logger("archive")
 

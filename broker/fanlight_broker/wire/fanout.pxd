@@ -2,7 +2,7 @@
 #
 #   Route ("stock.nasdaq.AAPL")
 #     targets  [Target, Target, Target, ...]            one a subscription
-#     groups   [Group [Target, Target], ...]            one a queue group; one member gets the message
+#     groups   [QueueGroup [Target, Target], ...]            one a queue group; one member gets the message
 #
 #   Target -> Outbox of its connection, number of the subscription, credit, messages left
 #          -> or the Window of its session, which outlives connections and has the outbox of the present one
@@ -19,7 +19,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.tap cimport Tap
+from fanlight_broker.wire.archive_tap cimport ArchiveTap
 from fanlight_broker.wire.window cimport Consumers, Queue, Source, Window
 
 cdef enum Echo:
@@ -27,7 +27,7 @@ cdef enum Echo:
     NOT_OWN = 1        # none that its own client has published (no echo, no local)
     ONLY_OWN = 2       # only those: the other half of a merged target, see core.overlap
 
-cdef class Group
+cdef class QueueGroup
 
 # What few subscriptions have: made for those, so that the others need no place for it.
 @cython.final
@@ -37,7 +37,7 @@ cdef class Extras:
         object waiting                    # deque of frames (bytes) that wait for credit, or None
         Py_ssize_t waiting_max
         Source source                     # of its group's queue, if it is a member that acknowledges
-        Group group                       # that it is a member of
+        QueueGroup group                       # that it is a member of
         list parts                        # the targets that this one stands for, if it is a merged one
 
 # A subscription, whole: the core knows it as that. There may be millions, so it is small (112 bytes), and the garbage
@@ -74,7 +74,7 @@ cdef class Target:
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
     cdef int deliver(self, Message message, Variant variant) except -1
-    cdef int hold(self, Variant variant, Py_ssize_t payload) except -1
+    cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
     cdef int failed(self) except -1
     cdef int fault(self, error) except -1
@@ -83,7 +83,7 @@ cdef class Target:
 # It, its queue and its sources are in no cycle without a Target, so they are not the collector's either.
 @cython.final
 @cython.no_gc
-cdef class Group(Consumers):
+cdef class QueueGroup(Consumers):
     cdef:
         readonly str name
         readonly list members
@@ -106,7 +106,7 @@ cdef class Route:
         readonly bint is_text             # the topic is UTF-8; not all protocols ask for that
         public uint64_t hits
         public Py_ssize_t slot            # the core's number for it; -1: none
-        public Tap tap                    # who keeps what passes here, or None
+        public ArchiveTap tap                    # who keeps what passes here, or None
 
     cdef Outbox blocker(self, Outbox publisher)
 

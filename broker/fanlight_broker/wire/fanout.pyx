@@ -16,14 +16,14 @@ from libc.string cimport memcpy
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
-from fanlight_broker.wire.message cimport Message, Variant, begin, number_into, prepare, raised
+from fanlight_broker.wire.message cimport Message, Variant, begin, uint32_into, prepare, raised
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox, count_published
 from fanlight_broker.wire.window cimport Consumers, Flight, Queue, Source, Window
 
 cdef enum:
     UNLIMITED_CREDIT = -1
-    HELD_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
+    WAITING_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
 
 UNLIMITED = UNLIMITED_CREDIT
 
@@ -147,7 +147,7 @@ cdef class Target:
     cdef Py_ssize_t pending(self):
         """Bytes that would leave before a message given to this target now."""
         cdef Outbox outbox = self.box()
-        return outbox.size + outbox.held
+        return outbox.size + outbox.awaiting_credit
 
     cdef int deliver(self, Message message, Variant variant) except -1:
         cdef Outbox outbox = self.direct
@@ -172,9 +172,9 @@ cdef class Target:
             outbox.ledger.dropped_too_large += 1
             return 0
         if variant.hole_size == 4:
-            number_into(variant.head + variant.hole, self.number)
+            uint32_into(variant.head + variant.hole, self.number)
         if self.credit == 0 or (self.credit > 0 and self.extras.waiting):
-            return self.hold(variant, message.payload_size)
+            return self.wait_for_credit(variant, message.payload_size)
         if not outbox.admits(size):
             if not outbox.make_room(size):
                 self.lost += 1
@@ -215,11 +215,11 @@ cdef class Target:
         self.lost += 1
         return self.box().note_fault(error)
 
-    cdef int hold(self, Variant variant, Py_ssize_t payload) except -1:
+    cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1:
         """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
         cdef Py_ssize_t size = variant.head_size + variant.body_size
         cdef bytes frame
-        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(HELD_OBJECT + size):
+        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(WAITING_OBJECT + size):
             self.lost += 1
             self.direct.dropped += 1
             self.direct.ledger.dropped_credit += 1
@@ -228,8 +228,8 @@ cdef class Target:
         memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
         memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
         self.extras.waiting.append(frame)
-        self.direct.held += HELD_OBJECT + size
-        self.direct.ledger.used += HELD_OBJECT + size
+        self.direct.awaiting_credit += WAITING_OBJECT + size
+        self.direct.ledger.used += WAITING_OBJECT + size
         self.direct.ledger.payload_out += payload
         return 0
 
@@ -243,15 +243,15 @@ cdef class Target:
         self.credit += messages
         while self.credit and self.extras.waiting and not self.done:
             frame = self.extras.waiting.popleft()
-            self.direct.held -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
-            self.direct.ledger.used -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
+            self.direct.awaiting_credit -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+            self.direct.ledger.used -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
             self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
             self.credit -= 1
             self.count()
         if self.done:
             self.discard()
 
-    def release(self):
+    def lift_credit(self):
         """It needs no credit any more; what waited for some goes first."""
         if self.credit != UNLIMITED:
             self.grant(len(self.extras.waiting) if self.extras.waiting else 0)
@@ -281,8 +281,8 @@ cdef class Target:
         if self.credit != UNLIMITED_CREDIT and self.extras.waiting:
             lost = len(self.extras.waiting)
             for frame in self.extras.waiting:
-                self.direct.held -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
-                self.direct.ledger.used -= HELD_OBJECT + PyBytes_GET_SIZE(frame)
+                self.direct.awaiting_credit -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+                self.direct.ledger.used -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
             self.extras.waiting.clear()
             self.lost += lost
             self.direct.dropped += lost
@@ -340,7 +340,7 @@ cdef class Route:
     cdef Outbox blocker(self, Outbox publisher):
         """An outbox on this route that holds publishers back, or None. Asked only while there is such an outbox."""
         cdef Target target
-        cdef Group group
+        cdef QueueGroup group
         cdef Outbox found
         for target in self.targets:
             if target.listens(publisher) and target.box().holds_back(publisher):
@@ -354,7 +354,7 @@ cdef class Route:
     def has_room(self, Outbox publisher, Message message not None):
         """Would a message get to anybody, or into a queue? Also True if nobody is there any more."""
         cdef Target target
-        cdef Group group
+        cdef QueueGroup group
         cdef Py_ssize_t size = message.bytes_held()
         cdef bint alone = True
         for target in self.targets:
@@ -389,7 +389,7 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     if size > outbox.frame_max or not outbox.admits(size):
         return False
     if variant.hole_size == 4:
-        number_into(variant.head + variant.hole, target.number)
+        uint32_into(variant.head + variant.hole, target.number)
     outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, target.number, MESSAGE)
     if target.remaining > 0:
         target.count()
@@ -411,9 +411,9 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
     cdef int given
     cdef Target target
-    cdef Group group
-    if ledger.joining is not None:
-        ledger.joining.settle()
+    cdef QueueGroup group
+    if ledger.pending is not None:
+        ledger.pending.flush_batch()
     route.hits += 1
     ledger.messages_in += 1
     count_published(ledger, publisher)
@@ -421,7 +421,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef uint64_t turned_away = ledger.turned_away
     begin(message)
     if route.tap is not None:
-        route.tap.take(ledger, publisher, message)
+        route.tap.record(ledger, publisher, message)
     for i in range(n):
         target = <Target> PyList_GET_ITEM(route.targets, i)
         if target.listens(publisher):

@@ -3,9 +3,9 @@
 #   inline bytes   ....[aaaa][bb][cccccc][d][eeeeeee].....      one growing buffer: small frames, and the heads of large ones
 #                  ^head                            ^tail
 #   frames         {a}{b}{c}{d*}{r*}{e}                         a ring of records, one a frame; * has something shared
-#   bodies         [d's body, a run]                            each shared by all outboxes it went to
+#   bodies         [d's body, a batch]                            each shared by all outboxes it went to
 #
-# A run (run.pxd) stands for several messages, and nothing of it is inline: `done` of its bytes are sent or dropped.
+# A batch (batch.pxd) stands for several messages, and nothing of it is inline: `done` of its bytes are sent or dropped.
 # Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are marked
 # dead, and the former move up to the rest as soon as the dead ones take more than they do:
 #
@@ -15,20 +15,20 @@
 
 from libc.stdint cimport uint32_t
 
-from fanlight_broker.wire.run cimport Run
+from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
     MESSAGE = 1        # fire and forget: the slow policy may drop it
     SHARED = 2         # the frame goes on in the next of `bodies`
     DEAD = 4           # dropped, not compacted away yet
     FIRM = 8           # a message that the slow policy must not drop: its client acknowledges it
-    RUN = 16           # the next of `bodies` is a run, and the frame all that is left of it
+    BATCH = 16           # the next of `bodies` is a batch, and the frame all that is left of it
 
 ctypedef struct Frame:
     uint32_t inline_size
     uint32_t number    # the subscription it is for, if a message
     uint32_t flags
-    uint32_t done      # bytes, of a run
+    uint32_t done      # bytes, of a batch
 
 cdef class Frames:
     cdef:
@@ -43,7 +43,7 @@ cdef class Frames:
         Py_ssize_t passed                  # `bodies` of those of them that are kept
         readonly Py_ssize_t passed_bytes   # what those take that are kept, as in `dead`
         Py_ssize_t pinned                  # leading frames that may not be dropped: their counts have been reported
-        object bodies                      # deque of bytes and runs
+        object bodies                      # deque of bytes and batches
         readonly Py_ssize_t dead           # inline bytes of dead frames, or the place of those that have none
 
     cdef inline void pass_over(self) noexcept:
@@ -51,7 +51,7 @@ cdef class Frames:
         cdef Frame* frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
         self.scanned += 1
         if not frame.flags & DEAD:
-            self.passed += (frame.flags & (SHARED | RUN)) != 0
+            self.passed += (frame.flags & (SHARED | BATCH)) != 0
             self.passed_bytes += max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
 
     cdef inline void drop_first(self) noexcept:
@@ -60,7 +60,7 @@ cdef class Frames:
         self.head += frame.inline_size
         if self.scanned:
             self.scanned -= 1
-            self.passed -= (frame.flags & (SHARED | RUN)) != 0
+            self.passed -= (frame.flags & (SHARED | BATCH)) != 0
             self.passed_bytes -= max(<Py_ssize_t> frame.inline_size, <Py_ssize_t> sizeof(Frame))
         if self.pinned:
             self.pinned -= 1
@@ -83,4 +83,4 @@ cdef class Frames:
     cdef int forget_all(self) except -1
     cdef int gather(self, char** starts, Py_ssize_t* sizes, int most) except -1
     cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1
-    cdef int release(self) except -1
+    cdef int free_buffers(self) except -1

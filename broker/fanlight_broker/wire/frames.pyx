@@ -12,14 +12,14 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
-from fanlight_broker.wire.run cimport Run
+from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
     FIRST_BYTES = 512            # of the buffer, up to twice that; it grows, and is given back when the outbox is empty
     DOUBLES_UPTO = 64 * 1024     # bytes; from there on it grows by half
     FIRST_FRAMES = 16
 
-# In place of a deque, which takes 600 bytes: most connections never have a large body or a run waiting.
+# In place of a deque, which takes 600 bytes: most connections never have a large body or a batch waiting.
 cdef tuple NOTHING = ()
 
 
@@ -153,7 +153,7 @@ cdef class Frames:
         for i in range(self.count):
             frame = &self.frames[(self.first + i) & mask]
             at += frame.inline_size
-            if frame.flags & (SHARED | RUN):
+            if frame.flags & (SHARED | BATCH):
                 if n + 2 > most:
                     return n
                 body_size = self.shared_part(frame, nth, &body)
@@ -175,15 +175,15 @@ cdef class Frames:
     cdef Py_ssize_t shared_part(self, Frame* frame, Py_ssize_t nth, const char** at) except -1:
         """Where what a frame shares with other outboxes begins. Returns how many bytes of it are still to be sent."""
         cdef object body = self.bodies[nth]
-        cdef Run run
-        if frame.flags & RUN:
-            run = <Run> body
-            at[0] = run.data + frame.done
-            return run.size - frame.done
+        cdef Batch batch
+        if frame.flags & BATCH:
+            batch = <Batch> body
+            at[0] = batch.data + frame.done
+            return batch.size - frame.done
         at[0] = PyBytes_AS_STRING(body)
         return PyBytes_GET_SIZE(body)
 
-    cdef int release(self) except -1:
+    cdef int free_buffers(self) except -1:
         """Give the buffers back, if there is nothing in them."""
         if self.count == 0 and (self.capacity or self.frames_capacity):
             free(self.data)

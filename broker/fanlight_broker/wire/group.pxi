@@ -1,7 +1,7 @@
 # A queue group; a part of fanout.pyx, which knows what a Target is.
 
 @cython.no_gc
-cdef class Group(Consumers):
+cdef class QueueGroup(Consumers):
     """A queue group: each message goes to one member.
 
     The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
@@ -113,7 +113,7 @@ cdef class Group(Consumers):
             return False
         flight = Flight.__new__(Flight)
         flight.message = message.kept()
-        flight.message.hold(self.queue.ledger, self.queue.account)
+        flight.message.add_holder(self.queue.ledger, self.queue.account)
         self.queue.put(flight)
         return True
 

@@ -39,7 +39,7 @@ cdef class Inbox:
         readonly Py_ssize_t stranger_max  # bytes that a stranger has for itself; -1: no stranger
 
     cdef int open_space(self) except -1
-    cdef int take_in(self, Py_ssize_t octets) noexcept
+    cdef int add_read(self, Py_ssize_t octets) noexcept
     cdef int keep_rest(self) except -1
     cdef int grow(self, Py_ssize_t capacity) except -1
     cdef void count(self) noexcept

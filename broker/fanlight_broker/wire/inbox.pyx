@@ -71,7 +71,7 @@ cdef class Inbox:
         """`octets` bytes were read into `next_buffer()`: they and the rest before them can be parsed now."""
         if octets < 0 or octets > self.shared.view_size:
             raise ValueError(f"{octets} bytes read into a buffer of {self.shared.view_size}")
-        self.take_in(octets)
+        self.add_read(octets)
 
     cdef int open_space(self) except -1:
         """Let `shared.view` be where the next read goes."""
@@ -100,7 +100,7 @@ cdef class Inbox:
         shared.view_size = self.part_capacity - self.part_size
         return 0
 
-    cdef int take_in(self, Py_ssize_t octets) noexcept:
+    cdef int add_read(self, Py_ssize_t octets) noexcept:
         """`octets` bytes, no more than there was space for, have been read."""
         self.ledger.bytes_in += octets
         self.meter.bytes_in += octets

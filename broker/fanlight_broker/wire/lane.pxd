@@ -1,14 +1,14 @@
 # What the lanes of all protocols have in common, and all that a transport needs to know of one: it can be advanced.
 #
-#   Inbox --take_frames--> Outbox, Outbox, ...     until the protocol's Python is needed, or bytes are
+#   Inbox --read_frames--> Outbox, Outbox, ...     until the protocol's Python is needed, or bytes are
 #
-# A transport that is compiled itself calls `take` and goes into Python only when there is something to do there.
+# A transport that is compiled itself calls `advance` and goes into Python only when there is something to do there.
 #
-# What is called once a message is inline here, or the protocol's own: with the loop of `take_frames` here too, and the
+# What is called once a message is inline here, or the protocol's own: with the loop of `read_frames` here too, and the
 # search for a frame and the work on it virtual, a native PUBLISH took 957 instructions in place of 883, MQTT's 841 in
 # place of 832 (callgrind, one subscriber).
 
-from fanlight_broker.wire.collector cimport Collector
+from fanlight_broker.wire.batcher cimport Batcher
 from fanlight_broker.wire.fanout cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.ledger cimport Ledger
@@ -34,7 +34,7 @@ cdef class Lane:
         readonly Inbox inbox
         readonly Outbox outbox
         RouteCache routes
-        Collector collector               # of the routes: what follows each other goes out in runs
+        Batcher batcher               # of the routes: what follows each other goes out in batches
         Ledger ledger
         public Py_ssize_t frame_max       # bytes of the largest frame, as the protocol counts them
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
@@ -54,9 +54,9 @@ cdef class Lane:
         const unsigned char* body_at      # what is behind the part that says how large it is
         Py_ssize_t body_size
 
-    cdef int take(self, double now) except -1
+    cpdef int advance(self, double now=*) except -1
     # The protocol's.
-    cdef int take_frames(self, double now) except -1
+    cdef int read_frames(self, double now) except -1
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1
     cdef int pass_frame(self) noexcept
 
@@ -74,8 +74,8 @@ cdef class Lane:
         return self.inbox.keep_rest()
 
     cdef inline int wait(self) except -1:
-        """The PUBLISH at hand is held back, by what the collector says."""
-        self.blocker = self.collector.held_back_by()
+        """The PUBLISH at hand is held back, by what the batcher says."""
+        self.blocker = self.batcher.held_back_by()
         return self.stop()
 
     cdef inline int write(self, const char* octets, Py_ssize_t size) except -1:

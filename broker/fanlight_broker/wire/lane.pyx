@@ -20,14 +20,10 @@ cdef class Lane:
         self.inbox = inbox
         self.outbox = outbox
         self.routes = routes
-        self.collector = routes.collector
+        self.batcher = routes.batcher
         self.ledger = ledger
         self.frame_max = frame_max
         self.control_max = control_max
-
-    def advance(self, double now=0.0):
-        """Process frames until one needs Python, or none is left. Returns one of the events of lane.pxd."""
-        return self.take(now)
 
     def note_activity(self, double now):
         """The peer's silence begins now."""
@@ -60,7 +56,7 @@ cdef class Lane:
         is still at hand then.
         """
         self.blocker = None
-        return self.sent(self.collector.publish_alone(route, self.ledger, self.outbox, self.message), route)
+        return self.sent(self.batcher.publish_alone(route, self.ledger, self.outbox, self.message), route)
 
     def done(self):
         """The PUBLISH at hand needs nothing more: pass over it."""
@@ -72,14 +68,15 @@ cdef class Lane:
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
-    cdef int take(self, double now) except -1:
+    cpdef int advance(self, double now=0.0) except -1:
+        """Process frames until one needs Python, or none is left. Returns one of the events of lane.pxd."""
         cdef int event
         self.ledger.now = now
         self.blocker = None
         try:
-            event = self.take_frames(now)
+            event = self.read_frames(now)
         finally:
-            self.collector.settle()
+            self.batcher.flush_batch()
         if self.active:
             self.active = False
             self.last_activity = now - self.ledger.standstill
@@ -87,7 +84,7 @@ cdef class Lane:
             return NO_ROOM
         return event
 
-    cdef int take_frames(self, double now) except -1:
+    cdef int read_frames(self, double now) except -1:
         """Frames one after the other, as long as none is in the way, and no longer than the turn (`Ledger.worked`)."""
         raise NotImplementedError
 

@@ -5,7 +5,7 @@
 #   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
 #   Outbox --fault-->  Ledger.faults     --> the core closes a connection that a message could not be written for
 #
-# `joining` is set while messages are on their way to outboxes and not in them yet: see collector.pxd.
+# `pending` is set while messages are on their way to outboxes and not in them yet: see batcher.pxd.
 
 cimport cython
 from libc.stdint cimport uint64_t
@@ -14,9 +14,9 @@ cdef enum:
     COPIES_PER_LOOK = 4096     # at some 20 to 100 ns each
     CONVERSION = 4096          # what a message's conversion for another protocol counts as
 
-cdef class Settler:
-    # Puts what it has joined where it belongs.
-    cdef int settle(self) except -1
+cdef class PendingBatches:
+    # Has messages that are joined and not in the outboxes yet: see batcher.pxd.
+    cdef int flush_batch(self) except -1
 
 cdef class Pot:
     # Bytes that all owners of one kind take together, and how many they may take.
@@ -25,13 +25,13 @@ cdef class Pot:
         readonly Py_ssize_t used
         public Py_ssize_t limit
         readonly uint64_t refused         # times that there was no room
-        public double share               # of what others leave of it, what one Part may take: 0 to 1
-        readonly uint64_t refused_parts   # times that a Part had no room
+        public double share               # of what others leave of it, what one PotShare may take: 0 to 1
+        readonly uint64_t refused_shares   # times that a PotShare had no room
 
     cdef inline bint admits(self, Py_ssize_t octets) noexcept:
         return self.used + octets <= self.limit
 
-    cdef bint take(self, Py_ssize_t octets) noexcept
+    cdef bint charge(self, Py_ssize_t octets) noexcept
     cdef void force(self, Py_ssize_t octets) noexcept
 
 cdef enum:
@@ -44,7 +44,7 @@ cdef class Meter:
 # What one principal takes of a pot; it counts in both.
 @cython.final
 @cython.no_gc    # whoever lets go of it does so in its __dealloc__
-cdef class Part(Pot):
+cdef class PotShare(Pot):
     cdef readonly Pot whole
 
     cdef bint fits(self, Py_ssize_t octets) noexcept
@@ -90,7 +90,7 @@ cdef class Ledger:
         readonly list ended
         readonly list faults
         object absent                     # the outbox of those who have no connection, see outbox.pxd
-        Settler joining                   # to be settled before an outbox is looked at; None: nothing is under way
+        PendingBatches pending            # to be flushed before an outbox is looked at; None: nothing is under way
         readonly Meter meter              # of connections without a port, and of messages without a connection
         uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each
         readonly uint64_t recipients      # of all of them

@@ -5,17 +5,17 @@ cimport cython
 from libc.math cimport INFINITY
 
 
-cdef class Settler:
-    cdef int settle(self) except -1:
-        raise NotImplementedError("a settler that does not settle")
+cdef class PendingBatches:
+    cdef int flush_batch(self) except -1:
+        raise NotImplementedError("batches that nobody flushes")
 
 
 cdef class Pot:
     """A bound on memory, shared by all owners of one kind of state.
 
-    An owner calls `take` before it keeps something and refuses what it cannot keep. It calls `give` when it lets go.
+    An owner calls `charge` before it keeps something and refuses what it cannot keep. It calls `refund` when it lets go.
     `force` is for what is there already, such as bytes that have been read: the owner looks at `full` afterwards.
-    What one user may take of it is bounded by a Part.
+    What one user may take of it is bounded by a PotShare.
     """
 
     def __init__(self, str name not None, Py_ssize_t limit=1 << 62):
@@ -23,7 +23,7 @@ cdef class Pot:
         self.limit = limit
         self.share = 1
 
-    cdef bint take(self, Py_ssize_t octets) noexcept:
+    cdef bint charge(self, Py_ssize_t octets) noexcept:
         if self.used + octets > self.limit and octets > 0:
             self.refused += 1
             return False
@@ -34,14 +34,14 @@ cdef class Pot:
         self.used += octets
 
     def reserve(self, Py_ssize_t octets):
-        """`take`, for Python: False if there is no room, and nothing is taken then. Less than 0 always fits."""
-        return self.take(octets)
+        """`charge`, for Python: False if there is no room, and nothing is taken then. Less than 0 always fits."""
+        return self.charge(octets)
 
     def add(self, Py_ssize_t octets):
         """`force`, for Python: count what is there already; less than 0 for what is gone."""
         self.force(octets)
 
-    def give(self, Py_ssize_t octets):
+    def refund(self, Py_ssize_t octets):
         """They are not kept any more."""
         self.force(-octets)
 
@@ -54,7 +54,7 @@ cdef class Meter:
 
 @cython.final
 @cython.no_gc
-cdef class Part(Pot):
+cdef class PotShare(Pot):
     """What one principal takes of a pot: at most a share of what the others leave."""
 
     def __init__(self, Pot whole not None):
@@ -64,12 +64,12 @@ cdef class Part(Pot):
     cdef bint fits(self, Py_ssize_t octets) noexcept:
         return self.used + octets <= self.whole.share * (self.whole.limit - self.whole.used + self.used)
 
-    cdef bint take(self, Py_ssize_t octets) noexcept:
+    cdef bint charge(self, Py_ssize_t octets) noexcept:
         if octets > 0 and not self.fits(octets):
             self.refused += 1
-            self.whole.refused_parts += 1
+            self.whole.refused_shares += 1
             return False
-        if not self.whole.take(octets):
+        if not self.whole.charge(octets):
             return False
         self.used += octets
         return True
@@ -136,31 +136,31 @@ cdef class Ledger:
         """All of them."""
         return self.inboxes, self.handshakes, self.sessions, self.subscriptions
 
-    def take_dirty(self):
+    def pop_dirty(self):
         """The outboxes that got something since the last call."""
         cdef list dirty = self.dirty
         self.dirty = []
         return dirty
 
-    def take_attention(self):
+    def pop_attention(self):
         """The outboxes that overflowed since the last call, each at most once until it is asked again."""
         cdef list attention = self.attention
         self.attention = []
         return attention
 
-    def take_short(self):
+    def pop_short(self):
         """The accounts that reached their share since the last call, each at most once in its life."""
         cdef list short = self.short
         self.short = []
         return short
 
-    def take_ended(self):
+    def pop_ended(self):
         """The targets that have had their last message since the last call."""
         cdef list ended = self.ended
         self.ended = []
         return ended
 
-    def take_faults(self):
+    def pop_faults(self):
         """The outboxes that a delivery failed for since the last call, each once in its life; `Outbox.fault` says why."""
         cdef list faults = self.faults
         self.faults = []

@@ -51,7 +51,7 @@ cdef class Message:
         const char* fields_at             # the rest, in the format's own encoding; may hold topic and payload as well
         Py_ssize_t topic_size, payload_size, fields_size
         readonly Py_ssize_t expiry_hole   # where in `fields` four octets say the seconds it has left; -1: nowhere
-        readonly uint32_t mark            # the format's own
+        readonly uint32_t format_data     # the format's own
         readonly double expires_at        # NEVER, or a time of the clock that `now` is from
         # What it owns. A borrowed message has no octets of its own: they are good until its inbox changes.
         bytes topic_octets, payload_octets, fields_octets
@@ -75,8 +75,8 @@ cdef class Message:
     cdef Message for_format(self, Format format)
     cdef bytes share(self, const char* body, Py_ssize_t size)
     cdef Py_ssize_t bytes_held(self) noexcept
-    cdef int hold(self, Ledger ledger, Account account) except -1
-    cdef int release(self, Ledger ledger, Account account) except -1
+    cpdef int add_holder(self, Ledger ledger, Account account) except -1
+    cpdef int drop_holder(self, Ledger ledger, Account account) except -1
     cdef int charge(self, Account account) except -1
     cdef int discharge(self, Account account) except -1
 
@@ -142,12 +142,12 @@ cdef inline int raised() except -1:
 
 cdef Message borrowed(Format format)
 
-cdef inline void number_into(char* hole, uint32_t number) noexcept:
+cdef inline void uint32_into(char* hole, uint32_t number) noexcept:
     hole[0] = <char> (number >> 24)
     hole[1] = <char> ((number >> 16) & 0xFF)
     hole[2] = <char> ((number >> 8) & 0xFF)
     hole[3] = <char> (number & 0xFF)
 
-cdef inline void identifier_into(char* hole, uint32_t identifier) noexcept:
+cdef inline void uint16_into(char* hole, uint32_t identifier) noexcept:
     hole[0] = <char> (identifier >> 8)
     hole[1] = <char> (identifier & 0xFF)

@@ -119,7 +119,7 @@ cdef class Message:
 
     def __cinit__(self, Format format not None, bytes topic not None, int syntax, bytes payload not None, *,
                   bytes fields not None=b"", int qos=0, bint retain=False, double expires_at=INFINITY,
-                  Py_ssize_t expiry_hole=-1, uint32_t mark=0):
+                  Py_ssize_t expiry_hole=-1, uint32_t format_data=0):
         if not 0 <= qos <= 2:
             raise ValueError(f"QoS {qos}; it is 0, 1 or 2")
         if expiry_hole != -1 and not 0 <= expiry_hole <= len(fields) - 4:
@@ -130,7 +130,7 @@ cdef class Message:
         self.retain = retain
         self.expires_at = expires_at
         self.expiry_hole = expiry_hole
-        self.mark = mark
+        self.format_data = format_data
         self.topic_octets, self.payload_octets, self.fields_octets = topic, payload, fields
         self.topic_at, self.topic_size = PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic)
         self.payload_at, self.payload_size = PyBytes_AS_STRING(payload), PyBytes_GET_SIZE(payload)
@@ -184,7 +184,7 @@ cdef class Message:
             return self
         if self.copy is None:
             copy = Message.__new__(Message, self.format, b"", 0, b"")
-            copy.syntax, copy.qos, copy.retain, copy.mark = self.syntax, self.qos, self.retain, self.mark
+            copy.syntax, copy.qos, copy.retain, copy.format_data = self.syntax, self.qos, self.retain, self.format_data
             copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
             copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
             copy.topic_at, copy.topic_size = PyBytes_AS_STRING(copy.topic_octets), self.topic_size
@@ -245,7 +245,7 @@ cdef class Message:
         cdef Py_ssize_t payload = PAYLOAD_OBJECT + self.payload_size if self.payload_octets is not None else 0
         return OBJECTS + self.topic_size + payload + self.fields_size
 
-    cdef int hold(self, Ledger ledger, Account account) except -1:
+    cpdef int add_holder(self, Ledger ledger, Account account) except -1:
         """Somebody keeps it for long. The first one enters it in the ledger, the first of each account in that, and each itself."""
         if account is not None:
             self.charge(account)
@@ -256,7 +256,7 @@ cdef class Message:
         self.holders += 1
         return 0
 
-    cdef int release(self, Ledger ledger, Account account) except -1:
+    cpdef int drop_holder(self, Ledger ledger, Account account) except -1:
         self.holders -= 1
         ledger.stored -= HOLDER
         if self.holders == 0:
@@ -297,14 +297,6 @@ cdef class Message:
             del self.others[account]
         account.stored -= self.bytes_held()
         return 0
-
-    def held(self, Ledger ledger not None, Account account=None):
-        """`hold`, for Python."""
-        self.hold(ledger, account)
-
-    def released(self, Ledger ledger not None, Account account=None):
-        """`release`, for Python."""
-        self.release(ledger, account)
 
 
 cdef Message borrowed(Format format):
@@ -370,9 +362,9 @@ cdef class Variant:
             message.finish()
             return None
         if self.hole_size == 4:
-            number_into(self.head + self.hole, number)
+            uint32_into(self.head + self.hole, number)
         elif self.hole_size == 2:
-            identifier_into(self.head + self.hole, number)
+            uint16_into(self.head + self.hole, number)
         frame = PyBytes_FromStringAndSize(self.head, self.head_size)
         frame += PyBytes_FromStringAndSize(self.body, self.body_size)
         self.serial = 0

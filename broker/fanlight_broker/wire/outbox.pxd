@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.frames cimport Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger, Meter
-from fanlight_broker.wire.run cimport Run
+from fanlight_broker.wire.batch cimport Batch
 
 cdef enum Policy:
     DROP_NEWEST = 0     # the order of outbox.POLICIES
@@ -37,7 +37,7 @@ cdef class Outbox(Frames):
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
         readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not (the ledger has those)
-        readonly Py_ssize_t held           # bytes of messages that wait for credit (kept by the targets)
+        readonly Py_ssize_t awaiting_credit # bytes of messages that wait for credit (kept by the targets)
         readonly Py_ssize_t control_size   # those of `size` that are no messages: answers, errors
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
         Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged
@@ -59,7 +59,7 @@ cdef class Outbox(Frames):
         bint given_up                      # what was unsent has been discarded
         readonly uint64_t sent, dropped, overflows    # messages
         readonly uint64_t lost             # messages that were unsent when it was given up
-        uint64_t mark                      # of a Collector, that looks for those that get only one copy
+        uint64_t stamp                     # of a Batcher, that looks for those that get only one copy
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
         public Sink sink                   # who sends it; None: nobody yet, or nobody any more
         readonly object fault              # the exception that a delivery to it raised; None: there was none
@@ -67,7 +67,7 @@ cdef class Outbox(Frames):
 
     cdef inline bint admits(self, Py_ssize_t size) noexcept:
         """Does a message of `size` bytes fit?"""
-        cdef Py_ssize_t after = self.size + self.held + size
+        cdef Py_ssize_t after = self.size + self.awaiting_credit + size
         if after > self.limit:
             return False
         return self.ledger.used + size <= self.ledger.limit or after <= self.small
@@ -79,7 +79,7 @@ cdef class Outbox(Frames):
                  uint32_t number, uint32_t flags) except -1
     cdef int put_shared(self, const char* head, Py_ssize_t head_size, bytes body, uint32_t number,
                         uint32_t flags) except -1
-    cdef int put_run(self, Run run, uint32_t number) except -1
+    cdef int put_batch(self, Batch batch, uint32_t number) except -1
     cdef bint lets_in(self, Py_ssize_t size) noexcept
     cdef bint fits_without_dead(self, Py_ssize_t size) noexcept
     cdef bint evict_next(self) except -1

@@ -10,9 +10,9 @@ further (`control_size`, enforced by the connection). The outbox does not send: 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
-from fanlight_broker.wire.frames cimport DEAD, FIRM, MESSAGE, RUN, SHARED, Frame, Frames
+from fanlight_broker.wire.frames cimport DEAD, FIRM, MESSAGE, BATCH, SHARED, Frame, Frames
 from fanlight_broker.wire.ledger cimport Ledger
-from fanlight_broker.wire.run cimport Run
+from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
     KEPT_BYTES = 512 * 1024      # an empty outbox keeps a buffer up to this size until it has been idle for a while
@@ -102,8 +102,8 @@ cdef class Outbox:
             return True
         if self.stuck or self.sink is None:
             return False
-        if self.ledger.joining is not None:
-            self.ledger.joining.settle()    # before anything goes out, and whoever hears of that does what
+        if self.ledger.pending is not None:
+            self.ledger.pending.flush_batch()    # before anything goes out, and whoever hears of that does what
         # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
         self.sink.flush_now()
         return self.admits(size)
@@ -119,9 +119,9 @@ cdef class Outbox:
             # not held any more meets the policy. Under pause more may come: the copies of one message for all
             # subscriptions of a connection, and from those who are not held any more. That is bounded, see `lets_in`.
             self.begin_pause()
-            if self.size + self.held + size <= max(2 * self.limit, COPIES_LET_IN * size) and self.lets_in(size):
+            if self.size + self.awaiting_credit + size <= max(2 * self.limit, COPIES_LET_IN * size) and self.lets_in(size):
                 return True
-        if self.policy_code == DROP_OLDEST and self.control_size + self.held + size <= self.limit:
+        if self.policy_code == DROP_OLDEST and self.control_size + self.awaiting_credit + size <= self.limit:
             while self.scanned < self.count:
                 if self.evict_next() and self.fits_without_dead(size):
                     return True
@@ -135,7 +135,7 @@ cdef class Outbox:
 
     cdef bint lets_in(self, Py_ssize_t size) noexcept:
         """Does the common limit allow a message past this outbox's own? Under pause little is let in past that, too."""
-        if self.ledger.used + size <= self.ledger.limit or self.size + self.held + size <= self.small:
+        if self.ledger.used + size <= self.ledger.limit or self.size + self.awaiting_credit + size <= self.small:
             return True
         if self.policy_code != PAUSE or self.let_in + size > LET_IN:
             return False
@@ -144,26 +144,26 @@ cdef class Outbox:
 
     cdef bint fits_without_dead(self, Py_ssize_t size) noexcept:
         """`admits`, what is dead not counted: it is taken out before it is much."""
-        cdef Py_ssize_t after = self.size + self.held + size
+        cdef Py_ssize_t after = self.size + self.awaiting_credit + size
         return after <= self.limit and (self.ledger.used - self.dead + size <= self.ledger.limit or after <= self.small)
 
     cdef bint evict_next(self) except -1:
-        """Drop the oldest message that may be dropped, of a run its first; False if the frame at hand is to be kept.
+        """Drop the oldest message that may be dropped, of a batch its first; False if the frame at hand is to be kept.
 
         Where frames that are kept stand before it, its place is dead until they move up. A shared body is let go at once.
         """
         cdef Frame* frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
         cdef Py_ssize_t size = frame.inline_size
-        cdef Run run
+        cdef Batch batch
         cdef bint over = True
         if self.scanned < self.pinned or frame.flags & (MESSAGE | DEAD | FIRM) != MESSAGE:
             self.pass_over()
             return False
-        if frame.flags & RUN:
-            run = <Run> self.bodies[self.passed]
-            size = run.upto(frame.done, 1, True)
+        if frame.flags & BATCH:
+            batch = <Batch> self.bodies[self.passed]
+            size = batch.upto(frame.done, 1, True)
             frame.done += <uint32_t> size
-            over = frame.done == run.size
+            over = frame.done == batch.size
         elif frame.flags & SHARED:
             size += PyBytes_GET_SIZE(self.bodies[self.passed])
         self.size -= size
@@ -174,9 +174,9 @@ cdef class Outbox:
         self.evicted[frame.number] = self.evicted.get(frame.number, 0) + 1
         if not over:
             return True
-        if frame.flags & (SHARED | RUN):
+        if frame.flags & (SHARED | BATCH):
             del self.bodies[self.passed]
-            frame.flags &= ~<uint32_t> (SHARED | RUN)
+            frame.flags &= ~<uint32_t> (SHARED | BATCH)
         if self.scanned == 0:
             self.drop_first()
             return True
@@ -232,14 +232,14 @@ cdef class Outbox:
             self.mark_dirty()
         return 0
 
-    cdef int put_run(self, Run run, uint32_t number) except -1:
-        """Append all messages of a run, by reference. Who joined them has counted its bytes in the ledger."""
+    cdef int put_batch(self, Batch batch, uint32_t number) except -1:
+        """Append all messages of a batch, by reference. Who joined them has counted its bytes in the ledger."""
         if self.count == self.frames_max:
             self.reserve_record()
-        self.append_body(run)
-        self.record(0, number, MESSAGE | RUN)
-        self.messages += run.messages
-        self.size += run.size
+        self.append_body(batch)
+        self.record(0, number, MESSAGE | BATCH)
+        self.messages += batch.messages
+        self.size += batch.size
         if not self.dirty:
             self.mark_dirty()
         return 0
@@ -301,13 +301,13 @@ cdef class Outbox:
             return rest
         while left > 0:
             frame = &self.frames[self.first]
-            body_size = self.shared_part(frame, 0, &body) if frame.flags & (SHARED | RUN) else 0
+            body_size = self.shared_part(frame, 0, &body) if frame.flags & (SHARED | BATCH) else 0
             size = frame.inline_size + body_size
             messages = 1
-            if frame.flags & RUN and left < size:
-                size = (<Run> self.bodies[0]).upto(frame.done, left, True)
-            if frame.flags & RUN:
-                messages = (<Run> self.bodies[0]).between(frame.done, frame.done + size)
+            if frame.flags & BATCH and left < size:
+                size = (<Batch> self.bodies[0]).upto(frame.done, left, True)
+            if frame.flags & BATCH:
+                messages = (<Batch> self.bodies[0]).between(frame.done, frame.done + size)
             if left < size:
                 if left < <Py_ssize_t> frame.inline_size:
                     rest = PyBytes_FromStringAndSize(self.data + self.head + left, frame.inline_size - left)
@@ -327,10 +327,10 @@ cdef class Outbox:
                 self.meter.messages_out += messages
             else:
                 self.control_size -= size
-            if frame.flags & RUN and size < body_size:
+            if frame.flags & BATCH and size < body_size:
                 frame.done += <uint32_t> size
                 break
-            if frame.flags & (SHARED | RUN):
+            if frame.flags & (SHARED | BATCH):
                 self.bodies.popleft()
             self.drop_first()
         if self.count == 0:
@@ -340,16 +340,16 @@ cdef class Outbox:
 
     cdef int shrink(self) except -1:
         if self.capacity > KEPT_BYTES or self.frames_capacity > KEPT_BYTES // <Py_ssize_t> sizeof(Frame):
-            self.release()
+            self.free_buffers()
         return 0
 
     def rest(self):
         """Called now and then: give the buffers back if nothing was put in since the last call."""
         if not self.busy:
-            self.release()
+            self.free_buffers()
         self.busy = False
 
-    def take(self, Py_ssize_t at_most=256 * 1024):
+    def read(self, Py_ssize_t at_most=256 * 1024):
         """Take whole frames of about `at_most` bytes (at least one, if there are any) from the front, as bytes.
 
         The plain way out, for transports without a socket of their own (TLS) and for tests.
@@ -366,21 +366,21 @@ cdef class Outbox:
         for i in range(self.count):
             frame = &self.frames[(self.first + i) & mask]
             size = frame.inline_size
-            if frame.flags & (SHARED | RUN):
+            if frame.flags & (SHARED | BATCH):
                 size += self.shared_part(frame, nth, &body)
             if taken + size > at_most:
-                if frame.flags & RUN:
+                if frame.flags & BATCH:
                     # The frames before it may be more than enough by themselves.
-                    size = (<Run> self.bodies[nth]).upto(frame.done, max(at_most - taken, 0), False)
+                    size = (<Batch> self.bodies[nth]).upto(frame.done, max(at_most - taken, 0), False)
                     if taken == 0 and size == 0:
-                        size = (<Run> self.bodies[nth]).upto(frame.done, 1, True)
+                        size = (<Batch> self.bodies[nth]).upto(frame.done, 1, True)
                     parts.append(PyBytes_FromStringAndSize(body, size))
                     taken += size
                     break
                 if taken:
                     break
             parts.append(PyBytes_FromStringAndSize(self.data + at, frame.inline_size))
-            if frame.flags & (SHARED | RUN):
+            if frame.flags & (SHARED | BATCH):
                 parts.append(PyBytes_FromStringAndSize(body, size - frame.inline_size))
                 nth += 1
             at += frame.inline_size
@@ -448,7 +448,7 @@ cdef class Outbox:
         self.dropped += lost
         self.size = self.control_size = self.messages = self.firm = 0
         self.forget_all()
-        self.release()
+        self.free_buffers()
         if last is not None:
             self.put(PyBytes_AS_STRING(last), PyBytes_GET_SIZE(last), NULL, 0, 0, 0)
             self.control_size += PyBytes_GET_SIZE(last)

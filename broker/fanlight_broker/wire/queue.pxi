@@ -32,13 +32,13 @@ cdef class Queue:
             self.dropped += 1
             ledger.dropped_queue += 1
             if not self.drop_oldest or not self.flights or size > self.bytes_max:
-                flight.message.release(ledger, self.account)
+                flight.message.drop_holder(ledger, self.account)
                 flight.state = ENDED
                 ledger.turned_away += 1
                 return False
             oldest = self.flights.popleft()
             self.entered(oldest, -1)
-            oldest.message.release(ledger, self.account)
+            oldest.message.drop_holder(ledger, self.account)
             oldest.state = ENDED
         if self.flights is NOTHING:
             self.flights = unseen(deque())
@@ -70,8 +70,8 @@ cdef class Queue:
         """What is in it, and what comes, is kept for another principal."""
         cdef Flight flight
         for flight in self.flights:
-            flight.message.hold(self.ledger, account)
-            flight.message.release(self.ledger, self.account)
+            flight.message.add_holder(self.ledger, account)
+            flight.message.drop_holder(self.ledger, self.account)
         self.account = account
 
     cdef int put_back(self, Flight flight) except -1:
@@ -88,7 +88,7 @@ cdef class Queue:
             self.mortal += sign
         return 0
 
-    cdef Flight take(self, double now):
+    cdef Flight pop(self, double now):
         """The oldest that has not expired, or None."""
         cdef Flight flight
         while self.flights:
@@ -96,7 +96,7 @@ cdef class Queue:
             self.entered(flight, -1)
             if flight.message.expires_at > now:
                 return flight
-            flight.message.release(self.ledger, self.account)
+            flight.message.drop_holder(self.ledger, self.account)
             flight.state = ENDED
             self.expired += 1
             self.ledger.expired += 1
@@ -127,7 +127,7 @@ cdef class Queue:
                 self.flights.append(flight)
             else:
                 self.entered(flight, -1)
-                flight.message.release(self.ledger, self.account)
+                flight.message.drop_holder(self.ledger, self.account)
                 flight.state = ENDED
                 self.expired += 1
                 self.ledger.expired += 1
@@ -138,7 +138,7 @@ cdef class Queue:
         cdef Flight flight
         cdef Py_ssize_t lost = len(self.flights)
         for flight in self.flights:
-            flight.message.release(self.ledger, self.account)
+            flight.message.drop_holder(self.ledger, self.account)
             flight.state = ENDED
         self.flights = NOTHING
         self.nbytes = self.mortal = 0

@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
-from fanlight_broker.wire.collector cimport Collector
+from fanlight_broker.wire.batcher cimport Batcher
 from fanlight_broker.wire.fanout cimport Route
 
 cdef struct Slot:
@@ -19,7 +19,7 @@ cdef struct Slot:
 
 cdef class RouteCache:
     cdef:
-        readonly Collector collector     # of the lanes that share the routes
+        readonly Batcher batcher     # of the lanes that share the routes
         Slot* slots
         Py_ssize_t mask
         readonly object kept             # OrderedDict: key -> Route, oldest first
@@ -29,7 +29,7 @@ cdef class RouteCache:
 
     cdef inline Route latest(self, unsigned char syntax, const char* topic, Py_ssize_t size):
         """`find` for what may have the topic of the message before: without its hash, and None if it has not."""
-        cdef Route last = self.collector.last
+        cdef Route last = self.batcher.last
         if last is None or PyBytes_GET_SIZE(last.key) != size + 1 \
                 or <unsigned char> PyBytes_AS_STRING(last.key)[0] != syntax \
                 or memcmp(PyBytes_AS_STRING(last.key) + 1, topic, size) != 0:

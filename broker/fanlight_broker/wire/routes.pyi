@@ -1,10 +1,10 @@
 from collections import OrderedDict
 
-from fanlight_broker.wire.collector import Collector
+from fanlight_broker.wire.batcher import Batcher
 from fanlight_broker.wire.fanout import Route
 
 class RouteCache:
-    collector: Collector
+    batcher: Batcher
     kept: OrderedDict[bytes, Route]
     most: int
     most_bytes: int

@@ -11,7 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
-from fanlight_broker.wire.collector cimport Collector
+from fanlight_broker.wire.batcher cimport Batcher
 from fanlight_broker.wire.fanout cimport Route
 from fanlight_broker.wire.hidden cimport unseen
 
@@ -42,7 +42,7 @@ cdef class RouteCache:
             raise ValueError(f"a cache of {most} routes; it holds at least one")
         self.most = most
         self.most_bytes = most_bytes
-        self.collector = Collector()
+        self.batcher = Batcher()
         # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
         self.kept = unseen(OrderedDict())
         self.rebuild(FIRST_SLOTS)
@@ -105,14 +105,14 @@ cdef class RouteCache:
         self.slots[hole].route = NULL
         del self.kept[route.key]
         self.nbytes -= route.nbytes
-        if self.collector.last is route:
-            self.collector.last = None
+        if self.batcher.last is route:
+            self.batcher.last = None
         return True
 
     def clear(self):
         """Forget all routes."""
         self.kept.clear()
-        self.collector.last = None
+        self.batcher.last = None
         self.nbytes = 0
         self.rebuild(FIRST_SLOTS)
 

@@ -59,7 +59,7 @@ cdef class Queue:
     cdef bint over_share(self) except -1
     cdef bint has_room(self, Py_ssize_t size) noexcept
     cdef int put_back(self, Flight flight) except -1
-    cdef Flight take(self, double now)
+    cdef Flight pop(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept
     cdef bint over(self, int quarters) noexcept
 

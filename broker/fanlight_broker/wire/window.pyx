@@ -17,7 +17,7 @@ from libc.stdint cimport uint64_t
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport CONVERSION, Account, Ledger, Pot
-from fanlight_broker.wire.message cimport HOLDER, Message, Variant, begin, identifier_into, prepare
+from fanlight_broker.wire.message cimport HOLDER, Message, Variant, begin, uint16_into, prepare
 from fanlight_broker.wire.outbox cimport Outbox, absent
 
 cdef enum:
@@ -40,7 +40,7 @@ cdef inline Flight new_flight(Message message, Variant variant, Queue queue):
     cdef Flight flight = Flight.__new__(Flight)
     flight.message = message
     flight.variant = variant
-    message.hold(queue.ledger, queue.account)
+    message.add_holder(queue.ledger, queue.account)
     return flight
 
 # In place of a deque, which takes 600 bytes: most sessions never have anything waiting.
@@ -141,7 +141,7 @@ cdef class Window:
         flight.state = AWAITING_PUBACK if min(variant.qos, flight.message.qos) == 1 else AWAITING_PUBREC
         self.sent += 1
         if variant.hole_size == 2:
-            identifier_into(variant.head + variant.hole, flight.identifier)
+            uint16_into(variant.head + variant.hole, flight.identifier)
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
         else:
@@ -193,7 +193,7 @@ cdef class Window:
         flight.state = ENDED
         self.settled += 1
         if flight.message is not None:
-            flight.message.release(self.ledger, self.queue.account)
+            flight.message.drop_holder(self.ledger, self.queue.account)
             flight.message = None
         else:
             self.keep(-HOLDER)
@@ -230,7 +230,7 @@ cdef class Window:
         if flight is None or flight.state not in (AWAITING_PUBREC, AWAITING_PUBCOMP):
             return False
         if flight.state == AWAITING_PUBREC:
-            flight.message.release(self.ledger, self.queue.account)
+            flight.message.drop_holder(self.ledger, self.queue.account)
             flight.message = None
             self.keep(HOLDER)    # the flight itself is there until PUBCOMP
             flight.state = AWAITING_PUBCOMP
@@ -264,11 +264,11 @@ cdef class Window:
                 return flight
         if self.in_flight >= IDENTIFIERS:
             return None
-        flight = self.queue.take(now)
+        flight = self.queue.pop(now)
         if flight is not None:
             return flight
         for source in self.sources:
-            flight = source.queue.take(now)
+            flight = source.queue.pop(now)
             if flight is not None:
                 flight.source = source
                 flight.variant = source.variant
@@ -307,7 +307,7 @@ cdef class Window:
                 if again:
                     self.remove(flight)
                 else:
-                    message.release(self.ledger, (self.queue if flight.source is None else flight.source.queue).account)
+                    message.drop_holder(self.ledger, (self.queue if flight.source is None else flight.source.queue).account)
                     flight.state = ENDED
             elif self.sent and not self.box.has_room(size):
                 if again:
@@ -324,8 +324,8 @@ cdef class Window:
             else:
                 if flight.source is not None:
                     flight.source.taken += 1
-                    message.hold(self.ledger, self.queue.account)
-                    message.release(self.ledger, flight.source.queue.account)
+                    message.add_holder(self.ledger, self.queue.account)
+                    message.drop_holder(self.ledger, flight.source.queue.account)
                 self.assign(flight)
                 self.launch(flight)
             variant.serial = 0
@@ -421,7 +421,7 @@ cdef class Window:
             self.queue.put(flight)
             return
         if not 0 < identifier <= IDENTIFIERS or self.find(identifier) is not None:
-            flight.message.release(self.ledger, self.queue.account)
+            flight.message.drop_holder(self.ledger, self.queue.account)
             raise ValueError(f"packet identifier {identifier} is in use, or none")
         while 4 * self.in_flight >= 3 * self.mask or self.slots[identifier & self.mask] is not None:
             self.grow()

@@ -55,7 +55,7 @@ class Peer:
 
     def got(self) -> list[str]:
         """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
-        octets, found, at = self.outbox.take(1 << 30), [], 0
+        octets, found, at = self.outbox.read(1 << 30), [], 0
         while at < len(octets):
             match = LINE.match(octets, at)
             assert match is not None, octets[at:]

@@ -33,7 +33,7 @@ def test_a_slow_consumer_is_attended_to_once() -> None:
     client, connection = connect(broker)
     fill(broker, client.outbox, "drop_newest")
     broker.finish()
-    client.outbox.take()
+    client.outbox.read()
     fill(broker, client.outbox, "drop_newest")
     broker.finish()
     assert broker.flow.slow_consumers == 1
@@ -126,7 +126,7 @@ def test_who_has_not_caught_up_gets_no_new_time() -> None:
     broker.sweep(0.1)
     broker.sweep(1_000.0)
     assert not slow.outbox.patient
-    slow.outbox.take()
+    slow.outbox.read()
     broker.sweep(1_000.25)
     assert slow.outbox.patient
 

@@ -132,7 +132,7 @@ def test_topics_without_a_value_do_not_end_the_sending() -> None:
     peer = world.connect("c")
     peer.subscribe("#", retained=True)
     got: list[str] = []
-    while peer.outbox in world.broker.ledger.take_dirty():  # as the flush does: no packet comes to set it going
+    while peer.outbox in world.broker.ledger.pop_dirty():  # as the flush does: no packet comes to set it going
         peer.outbox.clean()
         got += peer.got()
         if peer.outbox.refill:
@@ -288,7 +288,7 @@ def test_the_time_it_has_left_is_told() -> None:
     world.now += 60
     peer = world.connect("c")
     peer.subscribe("a", retained=True)
-    assert b"left=40 " in peer.outbox.take()
+    assert b"left=40 " in peer.outbox.read()
 
 
 def test_the_number_of_topics_is_bounded_and_known_ones_may_change() -> None:

@@ -240,7 +240,7 @@ def test_sessions_and_connections_get_the_same_message() -> None:
     subscribe(world.broker, client, 5, b"a.b")
     assert world.publish("a/b", "hello", 1) == 2
     assert peer.got() == ["a/b hello 1"]
-    assert b"hello" in client.outbox.take()
+    assert b"hello" in client.outbox.read()
 
 
 def test_shared_messages_of_a_client_that_goes_reach_the_others() -> None:

@@ -64,7 +64,7 @@ class System:
 
 def texts(peer: Peer) -> set[bytes]:
     """The topics that a client of another family reads; its format writes those it gets in `<>`."""
-    return {part.split(b">")[0] for part in peer.outbox.take(1 << 20).split(b"<")[1:]}
+    return {part.split(b">")[0] for part in peer.outbox.read(1 << 20).split(b"<")[1:]}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +108,7 @@ def test_messages_and_their_payloads_are_counted_as_they_come_and_go() -> None:
     for payload in ("12345", "678", "90"):  # for b: in flight, queued, dropped
         world.publish("t", payload, 1, retain=True)
     for peer in (a, b):
-        peer.outbox.take(1 << 20)
+        peer.outbox.read(1 << 20)
     system.later(1)
     assert system.values("publish/messages", "received", "sent", "dropped") == {
         "received": "3", "sent": "4", "dropped": "1",
@@ -181,7 +181,7 @@ def test_each_load_is_that_of_its_own_total() -> None:
     peer.subscribe("t")
     for _ in range(3):
         world.publish("t", "x")
-    peer.outbox.take(1 << 20)
+    peer.outbox.read(1 << 20)
     world.broker.ledger.count_in(100)
     world.broker.ledger.count_out(200)
     system.later(60)
@@ -263,7 +263,7 @@ def test_native_subscribers_get_them_too_spelled_as_they_were_published(filter: 
     parts.subscribe(broker, client, 7, filter, syntax)
     parts.subscribe(broker, client, 8, b"#", "amqp")
     system.later(3)
-    fields = msgpack.unpackb(client.outbox.take()[4:], raw=False)
+    fields = msgpack.unpackb(client.outbox.read()[4:], raw=False)
     assert fields == [4, 7, "$SYS/broker/uptime", b"3 seconds", None, SYNTAXES.index("mqtt")]
 
 

@@ -40,7 +40,7 @@ class World:
         moved = True
         while moved:
             moved = False
-            for outbox in self.broker.ledger.take_dirty():
+            for outbox in self.broker.ledger.pop_dirty():
                 outbox.clean()
                 moved |= self.peer_of(outbox).flush()
             while self.soon:
@@ -168,7 +168,7 @@ class Peer:
         """What a sink does: send, let the publishers go on, close. Returns whether anything happened."""
         outbox, before = self.protocol.outbox, len(self.received)
         while self.reads and not self.gone and outbox.size:
-            self.received += outbox.take()
+            self.received += outbox.read()
         if (outbox.pausing and outbox.drained()) or (outbox.refill and not outbox.size):
             outbox.refill = False
             for client in self.world.broker.flow.drained(outbox, self.world.now):

@@ -6,7 +6,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from fanlight_broker.protocols.native import lane
 from fanlight_broker.protocols.native.format import FORMAT
-from fanlight_broker.wire.fanout import Group, Route, Target
+from fanlight_broker.wire.fanout import QueueGroup, Route, Target
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
 from fanlight_broker.wire.ledger import Ledger
@@ -35,7 +35,7 @@ class Publisher:
         )
         self.lane.open = True
 
-    def route(self, topic: bytes, targets: list[Target], groups: list[Group] | None = None) -> Route:
+    def route(self, topic: bytes, targets: list[Target], groups: list[QueueGroup] | None = None) -> Route:
         route = Route(RouteCache.key_of(0, topic), targets, groups or [])
         self.routes.add(route)
         return route
@@ -55,7 +55,7 @@ class Publisher:
     def routed(self, topic: bytes, payload: bytes = b"") -> int:
         """Publish, and return what the receipt says."""
         assert self.publish(topic, payload, request=1)
-        receipt = msgpack.unpackb(self.outbox.take()[4:])
+        receipt = msgpack.unpackb(self.outbox.read()[4:])
         assert receipt[:2] == [5, 1]
         return int(receipt[2])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fanlight_broker.wire.fanout import UNLIMITED, Group, Target
+from fanlight_broker.wire.fanout import UNLIMITED, QueueGroup, Target
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
 from tests.broker.wire.publisher import Publisher, message, native_target
@@ -28,7 +28,7 @@ def test_each_target_gets_its_own_number_in_the_same_bytes() -> None:
     for payload in (b"small", bytes(100_000)):
         assert floor.publisher.routed(b"t", payload) == 3
         for outbox, number in zip(outboxes, numbers, strict=True):
-            assert outbox.take() == message(number, b"t", payload)
+            assert outbox.read() == message(number, b"t", payload)
 
 
 def test_no_echo_leaves_the_publisher_out_and_nobody_else() -> None:
@@ -66,13 +66,13 @@ def test_without_credit_messages_wait_within_the_bounds() -> None:
         assert floor.publisher.routed(b"t", b"%d" % n) == 1
     assert (target.delivered, target.waiting_messages, target.dropped) == (2, 3, 2)
     assert floor.ledger.dropped_credit == outbox.dropped == 2
-    assert outbox.held == sum(56 + len(message(1, b"t", b"%d" % n)) for n in (2, 3, 4))  # and an object for each
-    assert floor.ledger.used == outbox.size + outbox.held
+    assert outbox.awaiting_credit == sum(56 + len(message(1, b"t", b"%d" % n)) for n in (2, 3, 4))
+    assert floor.ledger.used == outbox.size + outbox.awaiting_credit
     target.grant(2)
     assert (target.credit, target.waiting_messages) == (0, 1)
     target.grant(5)
-    assert (target.credit, target.waiting_messages, outbox.held) == (4, 0, 0)
-    assert outbox.take() == b"".join(message(1, b"t", b"%d" % n) for n in range(5))
+    assert (target.credit, target.waiting_messages, outbox.awaiting_credit) == (4, 0, 0)
+    assert outbox.read() == b"".join(message(1, b"t", b"%d" % n) for n in range(5))
     assert floor.ledger.used == 0
 
 
@@ -84,11 +84,11 @@ def test_what_waits_counts_towards_the_outbox_limit() -> None:
     floor.publisher.route(b"r", [rich])
     while not poor.dropped:
         floor.publisher.publish(b"p", bytes(30))
-    assert outbox.held <= 300
-    floor.publisher.publish(b"r", bytes(300 - outbox.held))
+    assert outbox.awaiting_credit <= 300
+    floor.publisher.publish(b"r", bytes(300 - outbox.awaiting_credit))
     assert (rich.delivered, rich.dropped) == (0, 1)
     poor.cancel()
-    assert outbox.held == floor.ledger.used == 0
+    assert outbox.awaiting_credit == floor.ledger.used == 0
     floor.publisher.publish(b"r", bytes(30))
     assert rich.delivered == 1
 
@@ -108,8 +108,8 @@ def test_a_target_ends_after_so_many_and_says_so_once() -> None:
     assert [floor.publisher.routed(b"t") for _ in range(4)] == [1, 1, 0, 0]
     assert target.ended
     target.end()
-    assert floor.ledger.take_ended() == [target]
-    assert floor.ledger.take_ended() == []
+    assert floor.ledger.pop_ended() == [target]
+    assert floor.ledger.pop_ended() == []
 
 
 def test_an_end_within_a_grant_drops_what_still_waits() -> None:
@@ -121,8 +121,8 @@ def test_an_end_within_a_grant_drops_what_still_waits() -> None:
         floor.publisher.publish(b"t", b"x")
     target.grant(10)
     assert (target.delivered, target.dropped, target.waiting_messages) == (2, 3, 0)
-    assert floor.ledger.take_ended() == [target]
-    assert outbox.held == 0
+    assert floor.ledger.pop_ended() == [target]
+    assert outbox.awaiting_credit == 0
 
 
 def test_end_after_counts_what_was_delivered_already() -> None:
@@ -138,8 +138,8 @@ def test_end_after_counts_what_was_delivered_already() -> None:
     assert target.remaining == 2**63 - 1
 
 
-def group_of(*targets: Target) -> Group:
-    group = Group()
+def group_of(*targets: Target) -> QueueGroup:
+    group = QueueGroup()
     for target in targets:
         group.add(target)
     return group
@@ -152,7 +152,7 @@ def test_members_take_turns_when_they_have_the_same_pending() -> None:
     for _ in range(9):
         assert floor.publisher.routed(b"t") == 1
         for member in members:
-            member.outbox.take()
+            member.outbox.read()
     assert [member.delivered for member in members] == [3, 3, 3]
 
 
@@ -199,7 +199,7 @@ def test_a_group_holds_a_publisher_back_only_when_all_members_do() -> None:
     assert all(member.outbox.hold_back() for member in members)
     assert floor.publisher.lane.blocker in [member.outbox for member in members]
     assert sum(member.delivered for member in members) == sent
-    members[1].outbox.take()
+    members[1].outbox.read()
     assert members[1].outbox.drained()
     assert floor.publisher.publish(b"t", b"")
 
@@ -207,7 +207,7 @@ def test_a_group_holds_a_publisher_back_only_when_all_members_do() -> None:
 def test_a_group_and_its_targets_each_get_a_copy() -> None:
     floor = Floor()
     single, member = native_target(floor.outbox(), 1), native_target(floor.outbox(), 2)
-    route = floor.publisher.route(b"t", [single], [group_of(member), Group()])
+    route = floor.publisher.route(b"t", [single], [group_of(member), QueueGroup()])
     assert len(route) == 3
     assert floor.publisher.routed(b"t", bytes(50_000)) == 2  # the empty group is nobody
     assert single.outbox.size == member.outbox.size

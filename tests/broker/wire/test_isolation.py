@@ -7,7 +7,7 @@ which one is poison for some targets, and compares what everybody gets.
 import pytest
 
 from fanlight_broker.core.content import Content
-from fanlight_broker.wire.fanout import Group, Route, Target, publish
+from fanlight_broker.wire.fanout import QueueGroup, Route, Target, publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.outbox import Outbox
@@ -94,7 +94,7 @@ class Floor:
 
     def payloads(self, place: int) -> list[bytes]:
         """What one of the native ones got."""
-        octets, found = self.outboxes[place].take(1 << 30), []
+        octets, found = self.outboxes[place].read(1 << 30), []
         while octets:
             size = 4 + int.from_bytes(octets[:4], "big")
             found.append(octets[:size])
@@ -116,8 +116,8 @@ def test_one_at_a_time_all_other_targets_get_what_one_cannot_be_given(faulty: Fo
             assert floor.payloads(place) == [publisher.message(1, b"t", payload) for payload in wanted]
             assert floor.outboxes[place].fault is None
     assert floor.ledger.dropped_fault == len(places)
-    assert floor.ledger.take_faults() == [floor.outboxes[place] for place in sorted(places)]
-    assert floor.ledger.take_faults() == []
+    assert floor.ledger.pop_faults() == [floor.outboxes[place] for place in sorted(places)]
+    assert floor.ledger.pop_faults() == []
 
 
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
@@ -132,11 +132,11 @@ def test_in_a_run_all_other_targets_get_what_one_cannot_be_given(faulty: Format,
             assert floor.payloads(place) == [publisher.message(1, b"t", payload) for payload in wanted]
             assert target.delivered == 100
     if not faulty.stateful and len(places) < 3:
-        assert floor.publisher.routes.collector.joined > 50
+        assert floor.publisher.routes.batcher.joined > 50
     assert floor.ledger.dropped_fault == 2 * len(places)
-    assert len(floor.ledger.take_faults()) == len(places)
+    assert len(floor.ledger.pop_faults()) == len(places)
     for outbox in floor.outboxes:
-        outbox.take(1 << 30)
+        outbox.read(1 << 30)
     assert floor.ledger.used == floor.publisher.outbox.size == 0
 
 
@@ -154,7 +154,7 @@ def test_published_from_python_all_other_targets_get_what_one_cannot_be_given(
 
 def test_a_queue_group_gives_the_message_to_another_member(faulty: Format) -> None:
     floor = Floor(faulty, {0})
-    group = Group("g")
+    group = QueueGroup("g")
     for target in floor.targets[:3]:
         group.add(target)
     floor.publisher.route(b"g", [], [group])
@@ -165,7 +165,7 @@ def test_a_queue_group_gives_the_message_to_another_member(faulty: Format) -> No
 
 def test_a_queue_group_of_nobody_who_can_take_the_message_is_not_asked_for_ever(faulty: Format) -> None:
     floor = Floor(faulty, {0, 1})
-    group = Group("g")
+    group = QueueGroup("g")
     for target in floor.targets[:2]:
         group.add(target)
     floor.publisher.route(b"g", [], [group])
@@ -200,7 +200,7 @@ def test_a_session_that_a_message_cannot_be_written_for_is_not_asked_again_when_
         publish(Route(b"\0t", [target], []), ledger, None, message)
     window.attach(Outbox(ledger, 1 << 20, "pause"), 10)
     window.resume(0.0)
-    sent = window.outbox.take(1 << 20)
+    sent = window.outbox.read(1 << 20)
     assert (b" 3" in sent) == (qos > 0)
     assert POISON not in sent
     assert (window.outbox.fault is not None) == (qos > 0)
@@ -217,5 +217,5 @@ def test_a_retained_message_that_cannot_be_written_is_the_fault_of_who_was_to_ge
     target = floor.targets[0]
     target.send(Message(LineFormat("source"), b"t", 0, POISON, retain=True), target.variant, 0.0)
     target.send(Message(LineFormat("source"), b"t", 0, b"1", retain=True), target.variant, 0.0)
-    assert floor.ledger.take_faults() == [floor.outboxes[0]]
+    assert floor.ledger.pop_faults() == [floor.outboxes[0]]
     assert (target.delivered, target.dropped, floor.ledger.dropped_fault) == (1, 1, 1)

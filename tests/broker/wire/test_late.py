@@ -13,7 +13,7 @@ def test_drop_oldest_holds_no_more_memory_than_is_counted(size: int, answers: in
     """Answers stay at the front, for nobody reads; what is dropped behind them leaves nothing that is not counted."""
     limit, ledger = 256 * 1024, Ledger(1 << 30, lambda: None)
     outbox, publisher = Outbox(ledger, limit, "drop_oldest"), Publisher(ledger)
-    publisher.routes.collector.off = True
+    publisher.routes.batcher.off = True
     publisher.route(b"t", [native_target(outbox, 1)])
     for n in range(6 * limit // size):
         if n < answers:
@@ -25,7 +25,7 @@ def test_drop_oldest_holds_no_more_memory_than_is_counted(size: int, answers: in
     assert limit - 2 * (size + 40) < outbox.size <= limit
     # Twice what it may hold: the limit, what is dead at the most, and the message that made it grow.
     assert outbox.capacity <= 2 * (limit + 2 * outbox.control_size + 64 + size + 40)
-    octets = outbox.take(1 << 20)
+    octets = outbox.read(1 << 20)
     assert octets[: 11 * answers] == b"".join(b"answer %3d;" % n for n in range(answers))
     assert ledger.used == 0
 
@@ -34,7 +34,7 @@ def test_drop_oldest_keeps_what_is_to_be_acknowledged_without_moving_it_for_each
     """The price of what is kept at the front does not grow with what is dropped behind it."""
     ledger = Ledger(1 << 30, lambda: None)
     outbox, publisher = Outbox(ledger, 64 * 1024, "drop_oldest"), Publisher(ledger)
-    publisher.routes.collector.off = True
+    publisher.routes.batcher.off = True
     publisher.route(b"t", [native_target(outbox, 1)])
     outbox.write(bytes(30_000))
     most = 0
@@ -43,7 +43,7 @@ def test_drop_oldest_keeps_what_is_to_be_acknowledged_without_moving_it_for_each
         most = max(most, outbox.dead)
         assert ledger.used == outbox.size + outbox.dead
     assert 29_000 < most <= 30_000 + 100  # it is taken out only when as much is dead
-    got = outbox.take(1 << 20)[30_000:]
+    got = outbox.read(1 << 20)[30_000:]
     size = len(message(1, b"t", bytes(100)))
     kept = [int.from_bytes(got[at + size - 100 : at + size - 98], "big") for at in range(0, len(got), size)]
     assert kept == list(range(3_000 - len(kept), 3_000))
@@ -64,7 +64,7 @@ def test_those_that_are_late_share_the_bodies_of_their_messages(policy: str) -> 
         for _ in range(300):
             publisher.publish(b"t", b"z" * 1_000)
         last = message(1, b"t", b"z" * 1_000)
-        assert {outbox.take(1 << 20) for outbox in outboxes} == {last * (limit // len(last))}
+        assert {outbox.read(1 << 20) for outbox in outboxes} == {last * (limit // len(last))}
 
 
 def test_a_publisher_that_is_not_held_any_more_meets_the_policy_and_not_the_patience() -> None:
@@ -86,7 +86,7 @@ def test_outboxes_that_fill_together_grow_one_after_the_other() -> None:
     """100 clients that read nothing: all their buffers were copied for the same message, 0.23 s in one turn."""
     ledger = Ledger(1 << 30, lambda: None)
     outboxes, publisher = [Outbox(ledger, 1 << 20, "drop_newest") for _ in range(64)], Publisher(ledger)
-    publisher.routes.collector.off = True
+    publisher.routes.batcher.off = True
     publisher.route(b"t", [native_target(outbox, 1) for outbox in outboxes])
     most, before = 0, [0] * len(outboxes)
     while outboxes[0].size < (1 << 20) - 2_000:
@@ -114,7 +114,7 @@ def test_many_that_pause_stay_within_the_common_limit_and_64_kib_each(size: int,
         for n in range(5_000_000 // size):
             publisher.publish(b"all" if n % 3 == 0 else b"%d" % (n % count), bytes(size))
             if n % 50 == 0:
-                outboxes[n % 7].take(100_000)
+                outboxes[n % 7].read(100_000)
                 outboxes[n % 7].drained()
         assert all(outbox.pausing for outbox in outboxes if outbox.overflows and outbox.size > 64 * 1024)
         assert common // 2 < ledger.used <= common + 64 * 1024 * count
@@ -130,7 +130,7 @@ def test_who_pauses_loses_nothing_at_the_common_limit_while_publishers_may_be_he
         while not publisher.publish(b"t", n.to_bytes(2, "big") + bytes(5_000)):
             held += 1
             for outbox in outboxes:
-                taken += len(outbox.take(20_000))
+                taken += len(outbox.read(20_000))
                 outbox.drained()
         assert ledger.used <= ledger.limit + 20 * 64 * 1024
     assert held

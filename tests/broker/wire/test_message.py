@@ -43,10 +43,10 @@ def test_a_message_is_encoded_once_for_all_who_want_the_same_bytes() -> None:
     targets = [floor.target(floor.variants.of(floor.lines)) for _ in range(5)]
     assert floor.publish(targets, Message(floor.lines, b"t", 0, b"hello")) == 5
     assert floor.lines.encoded == 1
-    assert {target.outbox.take() for target in targets} == {b"PUB qos=0 retain=0 dup=0 ids= t hello"}
+    assert {target.outbox.read() for target in targets} == {b"PUB qos=0 retain=0 dup=0 ids= t hello"}
     floor.publish(targets, Message(floor.lines, b"t", 0, b"again"))
     assert floor.lines.encoded == 2
-    assert targets[4].outbox.take().endswith(b" t again")
+    assert targets[4].outbox.read().endswith(b" t again")
 
 
 def test_the_same_message_published_twice_is_encoded_twice() -> None:
@@ -67,7 +67,7 @@ def test_each_variant_has_its_own_bytes() -> None:
     ]
     targets = [floor.target(variant) for variant, _ in wanted]
     floor.publish(targets, Message(floor.lines, b"t", 0, b"x", retain=True))
-    assert [target.outbox.take() for target in targets] == [b"PUB qos=0 " + bytes for _, bytes in wanted]
+    assert [target.outbox.read() for target in targets] == [b"PUB qos=0 " + bytes for _, bytes in wanted]
     assert floor.variants.of(floor.lines, 0, RETAIN_SET).written_for(Message(floor.lines, b"t", 0, b"x")) == (
         b"PUB qos=0 retain=1 dup=0 ids= t x"
     )
@@ -102,7 +102,7 @@ def test_between_families_a_message_crosses_once_for_all_variants() -> None:
     for payload in (b"x", b"y", bytes(100_000)):
         assert native.routed(b"a.b", payload) == 3
         for n, target in enumerate(targets):
-            assert target.outbox.take() == b"PUB qos=0 retain=0 dup=0 ids=%d <a.b> %b" % (n, payload)
+            assert target.outbox.read() == b"PUB qos=0 retain=0 dup=0 ids=%d <a.b> %b" % (n, payload)
     assert floor.lines.crossed == 3
 
 
@@ -112,7 +112,7 @@ def test_native_subscribers_get_messages_of_another_family_as_message_frames() -
     for payload in (b"x", bytes(100_000)):
         floor.publish([target], Message(floor.lines, b"a.b", 0, payload))
         expected = message(0x01020304, b"a.b", payload).replace(b"\xc4\x03a.b", b"\xa3a.b")
-        got = target.outbox.take()
+        got = target.outbox.read()
         assert got[4:] == expected[4:]
         assert int.from_bytes(got[:4], "big") == len(got) - 4
 
@@ -139,7 +139,7 @@ def test_a_message_larger_than_the_client_takes_is_dropped_and_counted() -> None
     target.outbox.frame_max = len(frame)
     floor.publish([target], Message(floor.lines, b"t", 0, b"12345"))
     floor.publish([target], Message(floor.lines, b"t", 0, b"123456"))
-    assert target.outbox.take() == frame
+    assert target.outbox.read() == frame
     assert (target.delivered, target.dropped, floor.ledger.dropped_too_large) == (1, 1, 1)
 
 
@@ -151,7 +151,7 @@ def test_large_bodies_are_shared_by_all_variants_of_a_family() -> None:
     holders = [holder for holder in gc.get_referrers(payload) if type(holder).__name__ == "deque"]
     assert len(holders) == 4
     for target in targets:
-        assert target.outbox.take().endswith(payload)
+        assert target.outbox.read().endswith(payload)
 
 
 def test_the_ledger_counts_what_is_kept_once_however_many_keep_it() -> None:
@@ -159,10 +159,10 @@ def test_the_ledger_counts_what_is_kept_once_however_many_keep_it() -> None:
     kept = Message(floor.lines, b"topic", 0, b"payload", fields=b"fields")
     assert kept.keep() is kept
     for _ in range(3):
-        kept.held(floor.ledger)
+        kept.add_holder(floor.ledger, None)
     assert (floor.ledger.stored, floor.ledger.stored_messages) == (kept.nbytes + 3 * HOLDER_BYTES, 1)
     for _ in range(3):
-        kept.released(floor.ledger)
+        kept.drop_holder(floor.ledger, None)
     assert (floor.ledger.stored, floor.ledger.stored_messages) == (0, 0)
 
 
@@ -217,7 +217,7 @@ def test_a_stateful_format_hears_what_went_and_only_that() -> None:
     assert format.known == set()
     for _ in range(2):
         floor.publish([target], Message(format, b"topic", 0, b"x"))
-    assert target.outbox.take() == b"topic!x*t!x"
+    assert target.outbox.read() == b"topic!x*t!x"
 
 
 def test_a_copy_that_others_build_upon_is_not_dropped_from_the_outbox() -> None:
@@ -226,7 +226,7 @@ def test_a_copy_that_others_build_upon_is_not_dropped_from_the_outbox() -> None:
     target = Target(Outbox(floor.ledger, 100, "drop_oldest"), Variant(format), 1)
     for _ in range(100):
         floor.publish([target], Message(format, b"topic", 0, b"x"))
-    taken = target.outbox.take()
+    taken = target.outbox.read()
     assert taken.startswith(b"topic!x*t!x")
     assert len(taken) <= 100
     assert floor.ledger.dropped_oldest > 0

@@ -49,7 +49,7 @@ class OutboxMachine(RuleBasedStateMachine):
         self.outbox = Outbox(self.ledger, limit, policy)
         self.other = Outbox(self.ledger, 1 << 30, "drop_newest")
         self.publisher = Publisher(self.ledger)
-        self.publisher.routes.collector.room_least = 0
+        self.publisher.routes.batcher.room_least = 0
         for number in (1, 2, 0xFFFF_FFFF):
             self.publisher.route(b"%d" % number, [native_target(self.outbox, number)])
         self.publisher.route(b"many", [native_target(self.outbox, number) for number in range(10, 30)])
@@ -168,7 +168,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
     @rule()
     def others_give_it_back(self) -> None:
-        while self.other.take():
+        while self.other.read():
             pass
         self.other_size = 0
 
@@ -189,7 +189,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
     @rule(at_most=st.sampled_from([1, 100, 1_000, 20_000, 1 << 20]))
     def take(self, at_most: int) -> None:
-        octets = self.outbox.take(at_most)
+        octets = self.outbox.read(at_most)
         expected = b""
         while self.frames and (not expected or len(expected) + len(self.frames[0].octets) <= at_most):
             expected += self.leave().octets
@@ -377,11 +377,11 @@ def test_an_outbox_is_on_the_dirty_list_once_and_asks_for_one_flush() -> None:
     first, second = Outbox(ledger, 100, "pause"), Outbox(ledger, 100, "pause")
     for outbox in (first, second, first):
         outbox.write(b"x")
-    assert ledger.take_dirty() == [first, second]
+    assert ledger.pop_dirty() == [first, second]
     assert len(asked) == 1
     first.clean()
     first.write(b"x")
-    assert ledger.take_dirty() == [first]
+    assert ledger.pop_dirty() == [first]
     assert len(asked) == 2
 
 
@@ -392,9 +392,9 @@ def test_the_core_hears_of_a_slow_outbox_once() -> None:
     publisher.route(b"t", [native_target(outbox, 1)])
     for _ in range(5):
         publisher.publish(b"t", bytes(60))
-    assert ledger.take_attention() == [outbox]
+    assert ledger.pop_attention() == [outbox]
     publisher.publish(b"t", bytes(60))
-    assert ledger.take_attention() == []
+    assert ledger.pop_attention() == []
     assert outbox.overflows == 5
 
 
@@ -408,8 +408,8 @@ def test_a_last_word_takes_the_place_of_what_is_discarded() -> None:
     outbox.write(b"answer")
     assert outbox.discard(b"goodbye") == 3
     assert ledger.used == outbox.size == outbox.control_size == 7
-    assert outbox.take() == b"goodbye"
-    assert outbox.take() == b""
+    assert outbox.read() == b"goodbye"
+    assert outbox.read() == b""
     assert ledger.used == outbox.control_size == 0
 
 
@@ -456,6 +456,6 @@ def test_outboxes_that_get_the_same_frames_do_not_grow_their_records_for_the_sam
     assert min(before) == 1024
     assert 0 < largest <= 400 / 4  # all 400, if they grew for the same frame
     for outbox in outboxes:
-        assert outbox.take(1 << 20) == b"x" * 701
+        assert outbox.read(1 << 20) == b"x" * 701
         outbox.discard()
     assert ledger.used == 0

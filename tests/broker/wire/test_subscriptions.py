@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fanlight_broker.protocols.native.format import FORMAT
-from fanlight_broker.wire.fanout import Group, Target
+from fanlight_broker.wire.fanout import QueueGroup, Target
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
 from fanlight_broker.wire.outbox import Outbox
@@ -24,7 +24,7 @@ class Table(RuleBasedStateMachine):
     @initialize(by_filter=st.booleans())
     def begin(self, by_filter: bool) -> None:
         self.outbox = Outbox(Ledger(1 << 20, lambda: None), 1 << 20, "drop_newest")
-        self.groups = {name: Group(name) for name in ("g", "h")}
+        self.groups = {name: QueueGroup(name) for name in ("g", "h")}
         self.by_filter = by_filter
         self.table = Subscriptions(by_filter)
         self.model: dict[Key, Target] = {}

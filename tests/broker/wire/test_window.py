@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanlight_broker.wire.fanout import Group, Route, Target, publish
+from fanlight_broker.wire.fanout import QueueGroup, Route, Target, publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, Message, Variants
 from fanlight_broker.wire.outbox import Outbox
@@ -55,7 +55,7 @@ class World:
 
     def got(self) -> list[tuple[Any, ...]]:
         """What the client reads: (number, QoS, dup, identifier), or ("REL", identifier)."""
-        octets = self.window.outbox.take(1 << 30)
+        octets = self.window.outbox.read(1 << 30)
         self.window.outbox.drained()
         found: list[tuple[Any, ...]] = []
         at = 0
@@ -147,7 +147,7 @@ def test_identifiers_wrap_and_leave_out_those_in_flight() -> None:
         publish(world.route, world.ledger, None, world.message(1))
         identifier = world.window.flights()[1].identifier
         given.append(identifier)
-        world.window.outbox.take()
+        world.window.outbox.read()
         assert world.window.acknowledge(identifier, 0.0)
     assert given.count(1) == 1
     assert 0 < min(given[1:]) < max(given) <= 65_535
@@ -260,7 +260,7 @@ def test_a_message_that_waited_too_long_is_not_sent_and_is_counted() -> None:
     world.window.acknowledge(1, 10.0)
     (again,) = world.window.flights()
     assert again.message is not None
-    assert b"left=40 " in world.window.outbox.take()  # what is left of it: [MQTT-3.3.2-6]
+    assert b"left=40 " in world.window.outbox.read()  # what is left of it: [MQTT-3.3.2-6]
     assert (world.queue.expired, world.ledger.expired) == (1, 1)
     world.publish(expires_at=11.0)
     assert world.queue.expire(11.0) == 1
@@ -302,12 +302,12 @@ def test_a_queue_half_full_holds_publishers_back_until_it_has_drained_to_a_quart
     identifier = 1
     while len(world.queue) > 2:
         assert world.route.blocker_of(None) is blocker
-        world.ledger.take_dirty()
+        world.ledger.pop_dirty()
         blocker.clean()
         world.window.acknowledge(identifier, 0.0)
         world.got()
         identifier += 1
-    assert blocker in world.ledger.take_dirty()  # so its flush lets them go on
+    assert blocker in world.ledger.pop_dirty()  # so its flush lets them go on
     assert world.route.blocker_of(None) is blocker or not blocker.pausing
     world.window.acknowledge(identifier, 0.0)
     world.got()
@@ -371,8 +371,8 @@ def member(world: World, receive_max: int, qos: int = 1) -> tuple[Window, Target
     return window, Target(window, world.variants.of(world.format, qos), 1)
 
 
-def shared(world: World, *members: Target) -> tuple[Group, Route]:
-    group, queue = Group(), Queue(world.ledger, 100, 1 << 20)
+def shared(world: World, *members: Target) -> tuple[QueueGroup, Route]:
+    group, queue = QueueGroup(), Queue(world.ledger, 100, 1 << 20)
     for target in members:
         group.add(target, queue)
     return group, Route(b"\0t", [], [group])

@@ -22,7 +22,7 @@ from fanlight_broker.protocols.mqtt.format cimport PublishFormat, write_publish
 from fanlight_broker.protocols.mqtt.version import V5
 from fanlight_broker.wire.message import Variants
 
-# What messages on a topic look like to all connections that know it by the same alias, so that runs may join them.
+# What messages on a topic look like to all connections that know it by the same alias, so that batches may join them.
 cdef object STEADY = Variants()
 cdef dict KNOWN = {}    # alias -> its KnownAlias: as many as there are aliases
 

@@ -1,6 +1,6 @@
 """The `fields` of an MQTT message: the properties of its PUBLISH as bytes, in every version's messages the same.
 
-What belongs to one connection is not among them: Topic Alias, Subscription Identifiers, and a Will's delay.
+What belongs to one connection is not among them: Topic Alias, Subscription TagSet, and a Will's delay.
 """
 
 from dataclasses import replace

@@ -5,7 +5,7 @@
 #   body   payload
 #
 #   fields   the properties as the publisher encoded them and in its order, but for Topic Alias and Subscription
-#            Identifiers, which are a connection's own; at `expiry_hole` the value of the Message Expiry Interval
+#            TagSet, which are a connection's own; at `expiry_hole` the value of the Message Expiry Interval
 
 from libc.stdint cimport uint64_t
 

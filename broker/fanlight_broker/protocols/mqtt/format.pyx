@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from fanlight_broker.wire.message cimport (
-    AS_PUBLISHED, SET, Format, Message, Variant, identifier_into, number_into,
+    AS_PUBLISHED, SET, Format, Message, Variant, uint16_into, uint32_into,
 )
 
 from fanlight_broker.protocols.mqtt import convert
@@ -67,20 +67,20 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
     if again and qos:
         at[0] |= DUP
     at = variable(at + 1, remaining)
-    identifier_into(at, <uint32_t> topic)
+    uint16_into(at, <uint32_t> topic)
     memcpy(at + 2, message.topic_at, topic)
     at += 2 + topic
     variant.hole = at - variant.head
     variant.hole_size = 0
     if qos:
         variant.hole_size = 2
-        identifier_into(at, 0)
+        uint16_into(at, 0)
         at += 2
     if has_properties:
         at = variable(at, properties)
         if alias:
             at[0] = TOPIC_ALIAS
-            identifier_into(at + 1, alias)
+            uint16_into(at + 1, alias)
             at += ALIAS_BYTES
         if identifiers:
             memcpy(at, PyBytes_AS_STRING(variant.identifiers), identifiers)
@@ -90,7 +90,7 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
             if now and message.expiry_hole >= 0 and message.expires_at < INFINITY:
                 # What is left of it, in seconds; one that has begun counts [MQTT-3.3.2-6].
                 left = min(max(ceil(message.expires_at - now), 0.0), 4294967295.0)
-                number_into(at + message.expiry_hole, <uint32_t> left)
+                uint32_into(at + message.expiry_hole, <uint32_t> left)
     variant.body = message.payload_at
     variant.body_size = message.payload_size
     return True

@@ -40,7 +40,7 @@ cdef enum:
     NO_MATCHING_SUBSCRIBERS = 0x10
     QUOTA_EXCEEDED = 0x97
     MQTT_SYNTAX = 1             # of topics, by its number in the core
-    MORE = 4                    # packets like the one at hand that follow it, for a run to be worth while
+    MORE = 4                    # packets like the one at hand that follow it, for a batch to be worth while
     TOPIC_OBJECT = 33           # bytes of a bytes object beside its octets
 
 cdef bint[256] VALID
@@ -87,7 +87,7 @@ cdef class MqttLane(Lane):
         self.alias_pot.force(-self.aliases_bytes)
         self.aliases_bytes = self.alias_max = 0
 
-    cdef int take_frames(self, double now) except -1:
+    cdef int read_frames(self, double now) except -1:
         cdef int event
         self.body.properties_size = 0    # what they pointed at is gone
         while not self.unread():
@@ -96,7 +96,7 @@ cdef class MqttLane(Lane):
                 if self.first_byte >> 4 == PUBLISH_TYPE:
                     event = self.forward_publish(now)
                 else:
-                    self.collector.settle()
+                    self.batcher.flush_batch()
                     if self.acknowledged(now):
                         event = PASSED
             if event != PASSED:
@@ -199,7 +199,7 @@ cdef class MqttLane(Lane):
         cdef int qos = self.first_byte >> 1 & 3
         cdef Route route
         cdef bint more
-        if not parse_body(self.body_at, self.body_size, qos, self.has_properties, self.collector.last, body):
+        if not parse_body(self.body_at, self.body_size, qos, self.has_properties, self.batcher.last, body):
             return self.refuse_publish()
         if qos > self.maximum_qos:
             return self.refuse(f"PUBLISH: QoS {qos}; the Maximum QoS is {self.maximum_qos} (mqtt_maximum_qos)",
@@ -222,14 +222,14 @@ cdef class MqttLane(Lane):
         if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_text_indeed()):
             return PUBLISH
         if body.again:
-            route = self.collector.last
+            route = self.batcher.last
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
         if route is None or (qos and not self.confirms(route)):
             return PUBLISH
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
-        return PASSED if self.sent(self.collector.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
+        return PASSED if self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
 
     cdef bint is_text_indeed(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -270,7 +270,7 @@ cdef class MqttLane(Lane):
             self.refuse(f"PUBLISH: topic aliases of {self.aliases_bytes + more} bytes; at most {self.alias_bytes_max} "
                         "on one connection (mqtt_topic_alias_bytes_max)", ReasonCode.QUOTA_EXCEEDED)
             return False
-        if not self.alias_pot.take(more):
+        if not self.alias_pot.charge(more):
             self.refuse(f"PUBLISH: no room for a topic alias; all connections together may keep "
                         f"{self.alias_pot.limit} bytes (inboxes_bytes_max)", ReasonCode.QUOTA_EXCEEDED)
             return False

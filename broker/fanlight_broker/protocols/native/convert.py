@@ -77,7 +77,8 @@ def write(format: Format, content: Content) -> Message | None:
         optional.pop()
     values += optional
     fields = b"".join(msgpack.packb(value, use_bin_type=True) for value in values)
-    return Message(format, content.topic, content.syntax, content.payload, fields=fields, mark=1 + 1 + len(values))
+    count = 1 + 1 + len(values)
+    return Message(format, content.topic, content.syntax, content.payload, fields=fields, format_data=count)
 
 
 def add(headers: dict[str, Any], name: str, value: Any) -> None:

@@ -26,7 +26,7 @@ cdef class MessageFormat(Format):
         octets[1] = (size >> 16) & 0xFF
         octets[2] = (size >> 8) & 0xFF
         octets[3] = size & 0xFF
-        octets[4] = 0x90 | message.mark
+        octets[4] = 0x90 | message.format_data
         octets[5] = MESSAGE_TYPE
         octets[6] = 0xCE
         variant.head_size = HEAD

@@ -338,7 +338,7 @@ def replayed_plainly(
 
 def replayed(subscription: int, message: Message, offset: int, timestamp: int) -> bytes:
     """MESSAGE as in section 3.4, with the fields that only a replayed one has (3.7)."""
-    fields = message.fields + b"\xc0" * (REPLAYED_FIELDS - 2 - message.mark)
+    fields = message.fields + b"\xc0" * (REPLAYED_FIELDS - 2 - message.format_data)
     fields += b"\xcf" + offset.to_bytes(8) + b"\xcf" + timestamp.to_bytes(8)
     head = bytes((0x90 | REPLAYED_FIELDS, Type.MESSAGE, 0xCE)) + subscription.to_bytes(4)
     return LENGTH.pack(len(head) + len(fields)) + head + fields

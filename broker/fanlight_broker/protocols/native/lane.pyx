@@ -41,7 +41,7 @@ cdef enum:
     PUBLISH_TYPE = 3
     RECEIPT_TYPE = 5
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply: those that a MESSAGE has, too
-    MORE = 4                 # frames like the one at hand that follow it, for a run to be worth while
+    MORE = 4                 # frames like the one at hand that follow it, for a batch to be worth while
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
     PRODUCER_BYTES = 255
@@ -66,7 +66,7 @@ cdef class NativeLane(Lane):
     def __cinit__(self):
         self.message = borrowed(FORMAT)
 
-    cdef int take_frames(self, double now) except -1:
+    cdef int read_frames(self, double now) except -1:
         cdef Inbox inbox = self.inbox
         cdef const unsigned char* at
         cdef Cursor cursor
@@ -108,7 +108,7 @@ cdef class NativeLane(Lane):
                                      self.publish.topic_size)
             if route is None or (self.silent and publish_waits(route, &self.publish)):
                 return PUBLISH
-            if not self.sent(self.collector.publish(route, self.ledger, self.outbox, self.message,
+            if not self.sent(self.batcher.publish(route, self.ledger, self.outbox, self.message,
                                                     rest > MORE * size), route):
                 return BLOCKED
             if self.ledger.worked(1):
@@ -189,7 +189,7 @@ cdef class NativeLane(Lane):
         cdef Message message = self.message
         cdef Publish* publish = &self.publish
         message.syntax = <unsigned char> publish.syntax
-        message.mark = publish.fields
+        message.format_data = publish.fields
         message.topic_at, message.topic_size = <const char*> publish.topic, publish.topic_size
         message.payload_at, message.payload_size = <const char*> publish.payload, publish.payload_size
         message.fields_at, message.fields_size = <const char*> publish.tail, publish.tail_size

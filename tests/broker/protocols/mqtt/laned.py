@@ -89,7 +89,7 @@ class Client:
         """What the client was sent since it was last asked."""
         octets = b""
         while self.outbox.size:
-            octets += self.outbox.take()
+            octets += self.outbox.read()
         return octets
 
 

@@ -93,7 +93,7 @@ def test_who_leaves_answers_unread_is_not_read_from() -> None:
     client.inbox.feed(PING)
     assert client.lane.advance(0.0) == BLOCKED
     assert client.lane.blocker is client.outbox
-    client.outbox.take()
+    client.outbox.read()
     client.inbox.resume()
     assert client.send() == ([], None)
     assert client.lane.advance(0.0) == FRAME

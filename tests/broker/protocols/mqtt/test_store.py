@@ -11,9 +11,9 @@ from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
+from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.tap import Tap
 from tests.broker.protocols.mqtt.world import World
 
 
@@ -40,7 +40,7 @@ class SlowStore:
 def storing() -> tuple[World, SlowStore]:
     """A broker that stores what is published to `a`."""
     world, store = World(), SlowStore()
-    tap = Tap(
+    tap = ArchiveTap(
         rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
     )
     world.broker.router.archive_selection = ArchiveSelection(tap, [(b"a", "mqtt")])

@@ -45,7 +45,7 @@ def test_what_a_native_message_says_survives_the_way_there_and_back(content: Con
 
 def native(**headers: Any) -> Message:
     fields = msgpack.packb("t") + msgpack.packb(b"p") + msgpack.packb(headers)
-    return Message(FORMAT, b"t", 0, b"p", fields=fields, mark=5)
+    return Message(FORMAT, b"t", 0, b"p", fields=fields, format_data=5)
 
 
 def test_headers_with_a_meaning_become_fields_and_arrays_several_of_one_name() -> None:

@@ -313,11 +313,11 @@ def test_credit_is_given_out_in_order_even_when_the_outbox_is_full() -> None:
     peer, publisher = world.connect(slow_policy="drop_newest"), world.connect()
     peer.say(6, None, 1, "a", {"credit": 0})
     publisher.send(numbered(200))
-    held = peer.protocol.outbox.held
+    held = peer.protocol.outbox.awaiting_credit
     assert 0 < held <= OUTBOX
     peer.reads = False
     peer.say(10, 1, 1_000)
-    assert peer.protocol.outbox.held == 0
+    assert peer.protocol.outbox.awaiting_credit == 0
     peer.read_all()
     got = numbers(peer)
     assert got == list(range(len(got)))

@@ -148,7 +148,7 @@ def run(conversation: list[Step], plain: bool) -> tuple[World, list[bytes]]:
 
 
 def assert_nothing_is_left(world: World, peers: list[Peer]) -> None:
-    held = sum(peer.protocol.outbox.held for peer in peers)
+    held = sum(peer.protocol.outbox.awaiting_credit for peer in peers)
     assert world.broker.ledger.used == held
     assert world.broker.ledger.pausing == 0
     assert all(peer.protocol.outbox.size == 0 for peer in peers)

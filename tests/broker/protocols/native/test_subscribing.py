@@ -115,7 +115,7 @@ def test_messages_wait_for_credit_and_what_is_beyond_is_dropped_the_newest_first
     for n in range(5):
         peer.send(publish("a", b"%d" % n))
     assert messages(peer.frames()) == [(1, b"0")]
-    assert peer.protocol.outbox.held > 0
+    assert peer.protocol.outbox.awaiting_credit > 0
     peer.say(10, 1, 1)
     assert messages(peer.frames()) == [(1, b"1")]
     peer.send(publish("a", b"5"))  # behind what waits, although nothing is unsent

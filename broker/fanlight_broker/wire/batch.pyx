@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A run: bytes of several messages that many outboxes send from one place.
+"""A batch: bytes of several messages that many outboxes send from one place.
 
 A hundred outboxes with a copy each of what came in one turn are megabytes, more than the second-level cache; one copy that
 all of them send from stays in it. Only whole messages are sent or dropped, as if each had its own frame.
@@ -9,12 +9,12 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc, realloc
 
 
-cdef class Run:
-    """At most RUN_BYTES bytes and RUN_MESSAGES messages."""
+cdef class Batch:
+    """At most BATCH_BYTES bytes and BATCH_MESSAGES messages."""
 
     def __cinit__(self):
-        self.data = <char*> malloc(RUN_BYTES)
-        self.ends = <uint32_t*> malloc(RUN_MESSAGES * sizeof(uint32_t))
+        self.data = <char*> malloc(BATCH_BYTES)
+        self.ends = <uint32_t*> malloc(BATCH_MESSAGES * sizeof(uint32_t))
         if self.data is NULL or self.ends is NULL:
             raise MemoryError()
 
@@ -25,11 +25,11 @@ cdef class Run:
     cdef int trim(self) noexcept:
         """It is complete: give back what it did not need, for a slow consumer may keep it for long."""
         cdef void* smaller
-        if self.size < RUN_BYTES // 2:
+        if self.size < BATCH_BYTES // 2:
             smaller = realloc(self.data, self.size)
             if smaller is not NULL:
                 self.data = <char*> smaller
-        if self.messages < RUN_MESSAGES // 2:
+        if self.messages < BATCH_MESSAGES // 2:
             smaller = realloc(self.ends, self.messages * sizeof(uint32_t))
             if smaller is not NULL:
                 self.ends = <uint32_t*> smaller

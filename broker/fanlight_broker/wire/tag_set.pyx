@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A set of packet identifiers, 1 to 65,535, in at most 9 KiB; it counts what it takes in a pot. Drawn in identifiers.pxd."""
+"""A set of 16-bit tags, 1 to 65,535, in at most 9 KiB; it counts what it takes in a pot. Drawn in tag_set.pxd."""
 
 from libc.stdint cimport uint16_t
 from libc.stdlib cimport calloc, free
@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 from fanlight_broker.wire.ledger cimport Pot
 
 
-cdef class Identifiers:
+cdef class TagSet:
     """An empty one takes nothing beside the object."""
 
     def __cinit__(self, Pot pot not None):
@@ -64,7 +64,7 @@ cdef class Identifiers:
         cdef Py_ssize_t more = PAGE_BYTES + TABLES_BYTES if first else PAGE_BYTES
         if not first and self.pages[page] is not NULL:
             return True
-        if not self.pot.take(more):
+        if not self.pot.charge(more):
             return False
         self.nbytes += more
         if first:

@@ -1,4 +1,4 @@
-"""Runs against the plain way: two brokers get the same frames, one with runs, one without, and nothing tells which.
+"""Batches against the plain way: two brokers get the same frames, one with batches, one without; no difference shows.
 
 What is compared after every step: the bytes that each subscriber got, what is still in its outbox, all that is counted
 there, in its targets and in the ledger, and whether the publisher is held back.
@@ -16,7 +16,7 @@ from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.version import V3, V5
 from fanlight_broker.protocols.native.lane import NativeLane
-from fanlight_broker.wire.fanout import Group, Target
+from fanlight_broker.wire.fanout import QueueGroup, Target
 from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import POLICIES, Outbox
@@ -26,7 +26,7 @@ from tests.broker.wire.publisher import Publisher, message, native_target, publi
 
 TOPICS = (b"a/b/c", b"a/b/d")
 SIZES = (0, 1, 60, 400, 3_000, 16 * 1024)
-COUNTERS = [name for name in dir(Ledger) if not name.startswith(("_", "take", "count", "keep")) and name not in (
+COUNTERS = [name for name in dir(Ledger) if not name.startswith(("_", "pop", "count", "keep")) and name not in (
     "dirty", "attention", "ended", "faults", "limit", "stored_limit", "awake", "clock", "turn_over", "turn_ends",
     "pots", "inboxes", "handshakes", "sessions", "subscriptions",
     "meter", "messages_by_recipients",
@@ -90,13 +90,13 @@ class Setting:
 
 
 class World:
-    def __init__(self, setting: Setting, runs: bool) -> None:
+    def __init__(self, setting: Setting, batches: bool) -> None:
         self.ledger = ledger = Ledger(setting.common, lambda: None)
         self.publisher = Publisher(ledger)
         routes = self.publisher.routes
-        routes.collector.off = not runs
-        routes.collector.room_least = setting.room_least
-        routes.collector.reference_bytes = setting.reference_bytes
+        routes.batcher.off = not batches
+        routes.batcher.room_least = setting.room_least
+        routes.batcher.reference_bytes = setting.reference_bytes
         self.clients: list[Client] = []
         for i, kind in enumerate(setting.kinds):
             version = V3 if kind == "3.1.1" else V5
@@ -111,7 +111,7 @@ class World:
             Socket(client.outbox, credit) for client, credit in zip(self.clients, setting.credits, strict=True)
         ]
         self.targets: list[Target] = []
-        group = Group()
+        group = QueueGroup()
         everybody = [*self.clients, self.mqtt]
         chosen: list[list[Target]] = [[] for _ in TOPICS]
         for wish in setting.wishes:
@@ -164,8 +164,8 @@ class World:
             "got": [socket.got for socket in self.sockets],
             "left": [len(socket.waiting) for socket in self.sockets],
             "outboxes": [
-                (one.size, one.messages, one.control_size, one.dropped, one.overflows, one.sent, one.pausing, one.held,
-                 dict(one.evicted), one.dirty)
+                (one.size, one.messages, one.control_size, one.dropped, one.overflows, one.sent, one.pausing,
+                 one.awaiting_credit, dict(one.evicted), one.dirty)
                 for one in self.everybody()
             ],
             "targets": [
@@ -175,7 +175,7 @@ class World:
             "group": self.group.turn,
             "hits": [route.hits for route in self.routes],
             "ledger": {name: getattr(self.ledger, name) for name in COUNTERS if name != "used"},
-            # What is dead differs: the place of one run, or of each of its messages.
+            # What is dead differs: the place of one batch, or of each of its messages.
             "used": self.ledger.used - sum(one.dead for one in self.everybody()),
             "meter": [getattr(self.ledger.meter, name) for name in METERED],
             "recipients": self.ledger.messages_by_recipients(),
@@ -270,7 +270,7 @@ def act(world: World, step: Any) -> Any:
         world.sockets[which % len(world.clients)].more(amount)
     elif what == "take":
         if not world.sockets[which % len(world.clients)].waiting:
-            return outbox.take(amount)
+            return outbox.read(amount)
     elif what == "pin":
         outbox.pin()
     elif what == "close":
@@ -285,7 +285,7 @@ def act(world: World, step: Any) -> Any:
 @settings(max_examples=250, deadline=None)
 @given(setting=settings_of_a_world(), todo=st.lists(steps, min_size=1, max_size=12))
 def test_with_runs_and_without_everybody_gets_the_same(setting: Setting, todo: list[Any]) -> None:
-    worlds = [World(setting, runs) for runs in (False, True)]
+    worlds = [World(setting, batches) for batches in (False, True)]
     for step in todo:
         plain, joined = [act(world, step) for world in worlds]
         assert joined == plain, step
@@ -294,9 +294,9 @@ def test_with_runs_and_without_everybody_gets_the_same(setting: Setting, todo: l
             assert joined[name] == plain[name], (step, name)
         for world in worlds:
             assert all(0 <= one.dead <= one.passed_bytes for one in world.everybody())  # more is taken out at once
-    plain, joined = [[client.outbox.take(1 << 30) for client in world.clients] for world in worlds]
+    plain, joined = [[client.outbox.read(1 << 30) for client in world.clients] for world in worlds]
     assert joined == plain
-    assert worlds[0].publisher.routes.collector.runs == 0
+    assert worlds[0].publisher.routes.batcher.batches == 0
 
 
 def quick(ledger: Ledger, publisher: Publisher, subscribers: int, numbers: int = 1) -> list[Outbox]:
@@ -316,13 +316,13 @@ def test_what_follows_each_other_is_kept_once_for_all_subscribers() -> None:
 
     pour(publisher, 100)
 
-    collector = publisher.routes.collector
-    assert collector.runs == 1
-    assert collector.joined > 90
+    batcher = publisher.routes.batcher
+    assert batcher.batches == 1
+    assert batcher.joined > 90
     assert [outbox.messages for outbox in outboxes] == [100] * 5
     assert ledger.used == 5 * 100 * len(message(0, b"t", b"p" * 60))
     for outbox in outboxes:
-        assert outbox.take(1 << 20) == message(0, b"t", b"p" * 60) * 100
+        assert outbox.read(1 << 20) == message(0, b"t", b"p" * 60) * 100
     assert ledger.used == 0
 
 
@@ -334,9 +334,9 @@ def test_subscribers_with_other_numbers_have_runs_of_their_own_up_to_eight(numbe
 
     pour(publisher, 50)
 
-    assert publisher.routes.collector.runs == min(numbers, 8)
+    assert publisher.routes.batcher.batches == min(numbers, 8)
     for i, outbox in enumerate(outboxes):
-        assert outbox.take(1 << 20) == message(i % numbers, b"t", b"p" * 60) * 50
+        assert outbox.read(1 << 20) == message(i % numbers, b"t", b"p" * 60) * 50
 
 
 def test_those_who_know_a_topic_by_the_same_alias_have_a_run_together() -> None:
@@ -347,7 +347,7 @@ def test_those_who_know_a_topic_by_the_same_alias_have_a_run_together() -> None:
 
     publisher.send(mqtt_publish(b"topic", b"1" * 20, 0) * 50)
 
-    assert publisher.routes.collector.runs == 1
+    assert publisher.routes.batcher.batches == 1
     told = b"\x30\x1f\0\x05topic\x03\x23\0\x01" + b"1" * 20
     by_alias = b"\x30\x1a\0\0\x03\x23\0\x01" + b"1" * 20
     for client in subscribers:
@@ -365,7 +365,7 @@ def test_a_slow_subscriber_takes_no_part_and_the_others_still_do() -> None:
 
     assert [outbox.messages for outbox in outboxes] == [1_000] * 3 + [outboxes[3].messages] + [1_000] * 6
     assert outboxes[3].messages + outboxes[3].dropped == 1_000
-    assert publisher.routes.collector.joined > 900
+    assert publisher.routes.batcher.joined > 900
 
 
 @pytest.mark.parametrize("at_most", [1, 6, 7, 1_500])
@@ -380,11 +380,11 @@ def test_behind_a_larger_frame_a_run_that_has_lost_messages_waits_its_turn(at_mo
     assert publisher.send(b"".join(publish(b"t", payload) for payload in sent[:60]))
     for payload in sent[60:]:
         assert publisher.publish(b"t", payload)
-    assert publisher.routes.collector.runs == 1
-    assert 2 < outbox.dropped < 60  # those before the run, and some of it
+    assert publisher.routes.batcher.batches == 1
+    assert 2 < outbox.dropped < 60  # those before the batch, and some of it
     taken = []
     while outbox.size:
-        taken.append(outbox.take(at_most))
+        taken.append(outbox.read(at_most))
 
     left = sent[outbox.dropped :]
     assert taken[0] == b"answer" + (message(1, b"t", left[0]) if at_most > 1_000 else b"")
@@ -397,7 +397,7 @@ def test_single_messages_and_short_rows_are_copied() -> None:
     quick(ledger, publisher, 5)
     for _ in range(50):
         pour(publisher, 3)
-    assert publisher.routes.collector.runs == 0
+    assert publisher.routes.batcher.batches == 0
 
 
 def test_a_run_is_over_before_python_sees_a_frame() -> None:

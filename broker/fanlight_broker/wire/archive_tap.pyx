@@ -2,7 +2,7 @@
 """A tap: the messages of some routes, copied into columns as they pass, some 40 ns each.
 
 A batch is handed over when it has `rows_max` messages or `batch_bytes_max` bytes, and when somebody calls `flush`. What
-was handed over counts against `bytes_max` until it is settled; what does not fit is dropped here, and counted.
+was handed over counts against `bytes_max` until it is freed; what does not fit is dropped here, and counted.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t
@@ -121,7 +121,7 @@ cdef class Columns:
         return number
 
 
-cdef class Tap:
+cdef class ArchiveTap:
     """What it takes is handed to `full`, a batch at a time."""
 
     def __cinit__(self, *, Py_ssize_t rows_max, Py_ssize_t bytes_max, Py_ssize_t batch_bytes_max, begun, full):
@@ -138,7 +138,7 @@ cdef class Tap:
         """Is there so much that more would be dropped? Who wants an acknowledgement should wait."""
         return self.bytes >= self.bytes_max
 
-    cdef int take(self, Ledger ledger, Outbox publisher, Message message) except -1:
+    cdef int record(self, Ledger ledger, Outbox publisher, Message message) except -1:
         """A message passes."""
         cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
         if self.bytes >= self.bytes_max:
@@ -173,6 +173,6 @@ cdef class Tap:
         """Hand over what there is."""
         self.hand_over()
 
-    def settle(self, Py_ssize_t octets):
+    def free_bytes(self, Py_ssize_t octets):
         """So much of what was handed over needs no memory any more."""
         self.bytes -= octets

@@ -1,6 +1,6 @@
 from fanlight_broker.wire.ledger import Pot
 
-class Identifiers:
+class TagSet:
     nbytes: int
     def __init__(self, pot: Pot) -> None: ...
     def __len__(self) -> int: ...

@@ -13,7 +13,7 @@ cdef enum:
     PAGE_BYTES = 256
     TABLES_BYTES = PAGES * 10     # of the two tables below
 
-cdef class Identifiers:
+cdef class TagSet:
     cdef:
         Pot pot
         unsigned char** pages

@@ -1,6 +1,6 @@
 # What passes on some routes, kept as columns for who wants to have it: the archive.
 #
-#   Route.tap --take--> Columns    times   t t t t        one number a message
+#   Route.tap --record--> Columns    times   t t t t        one number a message
 #                                  topics  aaabbbbcc      octets, and where each ends: as Arrow has strings
 #                                  values  ......
 #                                  publishers 0 0 1 0     numbers of those of this batch
@@ -43,16 +43,16 @@ cdef class Columns:
     cdef Py_ssize_t size(self) noexcept
 
 @cython.final
-cdef class Tap:
+cdef class ArchiveTap:
     cdef:
         readonly Columns batch           # being filled; None if nothing came since the last was handed over
         readonly Py_ssize_t rows_max, batch_bytes_max
-        public Py_ssize_t bytes_max      # of messages taken and not settled
+        public Py_ssize_t bytes_max      # of messages taken and not freed
         readonly Py_ssize_t bytes        # of these, now
         readonly uint64_t taken, dropped, unspellable
         public double utc                # what to add to the clock of `now` for seconds UTC
         public object begun              # called with no argument when a batch has got its first message
         public object full               # called with a batch that is to be handed over
 
-    cdef int take(self, Ledger ledger, Outbox publisher, Message message) except -1
+    cdef int record(self, Ledger ledger, Outbox publisher, Message message) except -1
     cdef int hand_over(self) except -1

@@ -1,10 +1,10 @@
-# A run: messages that went to the same subscribers one after the other, written once. Each of the outboxes holds a
+# A batch: messages that went to the same subscribers one after the other, written once. Each of the outboxes holds a
 # reference to it, in the place of a frame, and how far it has come: see Frame.done.
 #
 #   data   [aaaa|bb|cccccc|d|eeeeeee]
 #   ends       4  6      12 ..              where each message ends
 #
-# It is filled by a Collector, and never changes once an outbox has it.
+# It is filled by a Batcher, and never changes once an outbox has it.
 
 cimport cython
 from libc.stdint cimport uint32_t
@@ -13,18 +13,18 @@ from libc.string cimport memcpy
 from fanlight_broker.wire.message cimport Variant
 
 cdef enum:
-    RUN_BYTES = 64 * 1024      # of its buffer: a few of them fit into the second-level cache
-    RUN_MESSAGES = 1024
+    BATCH_BYTES = 64 * 1024      # of its buffer: a few of them fit into the second-level cache
+    BATCH_MESSAGES = 1024
 
 @cython.final
-cdef class Run:
+cdef class Batch:
     cdef:
         char* data
         uint32_t* ends
         readonly Py_ssize_t size, messages
 
     cdef inline bint takes(self, Py_ssize_t octets) noexcept:
-        return self.size + octets <= RUN_BYTES and self.messages < RUN_MESSAGES
+        return self.size + octets <= BATCH_BYTES and self.messages < BATCH_MESSAGES
 
     cdef inline void add(self, Variant variant) noexcept:
         """Append what a variant's template says. The caller has asked `takes`."""

@@ -1,28 +1,28 @@
-# Messages of one publisher on one topic, one behind the other: joined into runs on their way to the outboxes.
+# Messages of one publisher on one topic, one behind the other: joined into batches on their way to the outboxes.
 #
 #   PUBLISH a  PUBLISH a  PUBLISH a  PUBLISH a  PUBLISH b
 #      |          |          |          |          |
-#      |          |          '-- add ---'          '-- settle: each outbox gets a reference to the run
-#      '-- fan_out, as if there were no runs
+#      |          |          '-- add ---'          '-- flush: each outbox gets a reference to the batch
+#      '-- fan_out, as if there were no batches
 #
-#   Strand   one for the subscribers whose copies have the same bytes: one Variant, and one number if that is in them
-#     run      what was joined so far
+#   OpenBatch    one for the subscribers whose copies have the same bytes: one Variant, and one number if that is in them
+#     batch        what was joined so far
 #     joined   the targets that are to get it
-#   aside    the targets that take each message by itself: little room, credit, an end to come, acknowledgements, ...
+#   individual   the targets that take each message by itself: little room, credit, an end to come, acknowledgements, ...
 #
-# A run is under way only within one Lane.advance, and only as long as every message fits into every outbox that it is for.
+# A batch is under way only within one Lane.advance, and only as long as every message fits into every outbox that it is for.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.fanout cimport Route, Target
-from fanlight_broker.wire.ledger cimport Ledger, Settler
+from fanlight_broker.wire.ledger cimport Ledger, PendingBatches
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.run cimport Run
+from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
-    STRANDS = 8
+    OPEN_BATCHES = 8
 
 cdef struct Link:
     void* target
@@ -31,9 +31,9 @@ cdef struct Link:
 cdef struct Chain:          # of targets, in the order of the route
     Py_ssize_t length, first, last
 
-cdef struct Strand:
+cdef struct OpenBatch:
     void* variant           # borrowed, as are the targets: the route has them, and what is steady its format
-    void* run               # owned
+    void* batch               # owned
     bint numbered           # the copies say which subscription they are for: `number`
     uint32_t number
     Chain joined            # the targets
@@ -41,21 +41,21 @@ cdef struct Strand:
     Py_ssize_t frame_max
 
 @cython.final
-cdef class Collector(Settler):
+cdef class Batcher(PendingBatches):
     cdef:
-        public Py_ssize_t reference_bytes  # a run of less is copied
+        public Py_ssize_t reference_bytes  # a batch of less is copied
         public Py_ssize_t room_least       # bytes that an outbox must have room for, to take part
-        public bint off                    # no runs: every message by itself
-        readonly uint64_t runs, joined     # so far: those that outboxes got by reference, and messages in them
+        public bint off                    # no batches: every message by itself
+        readonly uint64_t batches, joined     # so far: those that outboxes got by reference, and messages in them
         Ledger ledger
-        Route route                        # None: no run is under way
+        Route route                        # None: no batch is under way
         readonly Outbox blocker            # the outbox that holds the publisher back
         unsigned char qos
-        Strand strands[STRANDS]
-        int n_strands
+        OpenBatch open[OPEN_BATCHES]
+        int n_open
         Link* links
         Py_ssize_t n_links, links_capacity
-        Chain aside
+        Chain individual
         bint adding                        # what is told of a flush may publish, too
         uint64_t serial
         Route last                         # of the message before, as long as the cache has it
@@ -66,9 +66,9 @@ cdef class Collector(Settler):
     cdef Outbox held_back_by(self)
     cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
-    cdef int settle_run(self) except -1
-    cdef int hand_over(self, Run run, Target target) except -1
+    cdef int flush_open_batches(self) except -1
+    cdef int hand_over(self, Batch batch, Target target) except -1
     cdef bint held_back(self, Outbox publisher) except -1
-    cdef Py_ssize_t deliver_aside(self, Outbox publisher, Message message) except -1
+    cdef Py_ssize_t deliver_individually(self, Outbox publisher, Message message) except -1
     cdef int link(self, Target target, Chain* chain) except -1
-    cdef Strand* strand_for(self, Variant variant, uint32_t number) except? NULL
+    cdef OpenBatch* open_batch_for(self, Variant variant, uint32_t number) except? NULL

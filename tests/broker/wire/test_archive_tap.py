@@ -7,11 +7,11 @@ import pytest
 
 from fanlight_broker.protocols.mqtt.format import MQTT_3_1_1, MQTT_5_0
 from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.fanout import Route, publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.tap import Columns, Tap
 
 
 class Taken:
@@ -20,7 +20,7 @@ class Taken:
     def __init__(self, *, rows_max: int = 4, bytes_max: int = 1 << 20, batch_bytes_max: int = 1 << 16) -> None:
         self.batches: list[Columns] = []
         self.begun = 0
-        self.tap = Tap(
+        self.tap = ArchiveTap(
             rows_max=rows_max, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max, begun=self._begun,
             full=self.batches.append,
         )
@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_dropped_and_counted_until_room_is_made() -> None:
     taken.tap.flush()
     (batch,) = taken.batches
     assert batch.octets == taken.tap.bytes
-    taken.tap.settle(batch.octets)
+    taken.tap.free_bytes(batch.octets)
     assert taken.tap.bytes == 0
     taken.publish(b"a", b"again")
     assert (taken.tap.taken, taken.tap.dropped) == (4, 1)
@@ -113,7 +113,7 @@ def test_a_message_is_kept_whole_only_if_it_says_more_than_topic_and_payload() -
     taken = Taken(rows_max=100)
     plain = b"\xa1a\xc4\x01x"
     for fields in (plain, plain + b"\xc0", plain + b"\xc0\x01", plain + b"\xc0\xc0\xc0", plain + b"\xc0\x01\xc0"):
-        taken.publish(b"a", b"x", format=FORMAT, fields=fields, mark=7)
+        taken.publish(b"a", b"x", format=FORMAT, fields=fields, format_data=7)
     taken.publish(b"a", b"x", format=MQTT_5_0)
     # The borrowed message of a lane has its payload among its fields; these point elsewhere, and say more for it.
     taken.tap.flush()

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanlight_broker.wire.identifiers import Identifiers
 from fanlight_broker.wire.ledger import Pot
+from fanlight_broker.wire.tag_set import TagSet
 
 IDENTIFIER = st.one_of(st.sampled_from([1, 2, 2_047, 2_048, 65_534, 65_535]), st.integers(1, 65_535))
 
@@ -13,7 +13,7 @@ IDENTIFIER = st.one_of(st.sampled_from([1, 2, 2_047, 2_048, 65_534, 65_535]), st
 @given(st.lists(st.tuples(st.booleans(), IDENTIFIER), max_size=200))
 def test_identifiers_are_a_set(steps: list[tuple[bool, int]]) -> None:
     pot = Pot("test")
-    identifiers, model = Identifiers(pot), set[int]()
+    identifiers, model = TagSet(pot), set[int]()
     for comes, identifier in steps:
         if comes:
             assert identifiers.add(identifier)
@@ -32,7 +32,7 @@ def test_identifiers_are_a_set(steps: list[tuple[bool, int]]) -> None:
 def test_all_identifiers_of_a_session_take_9_kib_at_most() -> None:
     """They took 828 KiB, and no limit counted them."""
     pot = Pot("test")
-    identifiers = Identifiers(pot)
+    identifiers = TagSet(pot)
     for identifier in range(1, 65_536):
         assert identifiers.add(identifier)
     assert len(identifiers) == 65_535
@@ -43,7 +43,7 @@ def test_all_identifiers_of_a_session_take_9_kib_at_most() -> None:
 
 def test_an_identifier_that_has_no_room_is_refused_and_those_that_are_there_stay() -> None:
     pot = Pot("test")
-    identifiers = Identifiers(pot)
+    identifiers = TagSet(pot)
     assert identifiers.add(1)
     pot.limit = pot.used + 255  # a page is 256 bytes
     assert identifiers.add(2)  # on the same one
@@ -55,7 +55,7 @@ def test_an_identifier_that_has_no_room_is_refused_and_those_that_are_there_stay
 
 @pytest.mark.parametrize("identifier", [-1, 0, 65_536])
 def test_what_is_no_identifier_is_refused(identifier: int) -> None:
-    identifiers = Identifiers(Pot("test"))
+    identifiers = TagSet(Pot("test"))
     assert identifier not in identifiers
     with pytest.raises(ValueError, match="it is 1 to 65535"):
         identifiers.add(identifier)
@@ -71,5 +71,5 @@ def test_a_pot_takes_up_to_its_limit_and_gives_back() -> None:
     assert pot.full
     assert pot.reserve(-2)
     assert pot.reserve(1)
-    pot.give(100)
+    pot.refund(100)
     assert pot.used == 0

@@ -1,0 +1,8 @@
+"""fanlight_broker.wire.batcher, compiled. The drawing is in batcher.pxd."""
+
+class Batcher:
+    reference_bytes: int
+    room_least: int
+    off: bool
+    batches: int
+    joined: int
