@@ -5,24 +5,7 @@ third. Off Linux there is no /proc, and what is not known is None.
 """
 
 import os
-import time
-from dataclasses import dataclass
 from pathlib import Path
-
-
-@dataclass(frozen=True)
-class Usage:
-    """A moment: seconds throughout; the differences of two are what counts."""
-
-    wall: float
-    process: float | None  # processor time of the process and all its threads
-    own: float             # of this process
-    machine: float | None  # of all processors together
-
-
-def usage(pid: int | None) -> Usage:
-    """This moment, for the process `pid`."""
-    return Usage(time.monotonic(), process_seconds(pid), time.process_time(), machine_seconds())
 
 
 def process_seconds(pid: int | None) -> float | None:

@@ -14,9 +14,9 @@ and never changes is a FrozenIndex. `matchcore.reference` has the same behaviour
 """
 
 from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidTopic, TopicError
-from matchcore.explain import Deciding, Explanation, why_not
+from matchcore.explanation import Deciding, Explanation, explain, why_not
 from matchcore.filters import FilterIndex
-from matchcore.frozen import FrozenIndex
+from matchcore.frozen import FrozenIndex, freeze
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
 from matchcore.inclusion import covers
 from matchcore.names import NameIndex
@@ -39,6 +39,8 @@ __all__ = [
     "TopicError",
     "Wildcard",
     "covers",
+    "explain",
+    "freeze",
     "minimal_cover",
     "parse_filter",
     "split_topic",

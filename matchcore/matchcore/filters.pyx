@@ -283,15 +283,6 @@ cdef class FilterIndex(FilterTable):
             memcpy(&into[0], results.ids.items, results.ids.size * sizeof(uint32_t))
         return 0
 
-    def freeze(self):
-        """An immutable copy, a FrozenIndex (frozen.pyx): its own bytes, for readers beside who changes this index.
-
-        The index is held while its bytes are copied, as by match_many; what takes longer follows after that. Both
-        run without the GIL: call it in a worker thread, and the loop goes on. MemoryError leaves all as it was.
-        """
-        from matchcore.frozen import freeze
-        return freeze(self)
-
     # ---- looking in -----------------------------------------------------------------------------
 
     cdef list _matching(self, object topic, object syntax):
@@ -308,7 +299,7 @@ cdef class FilterIndex(FilterTable):
         return [(<const uint32_t*> PyBytes_AS_STRING(kept))[i] for i in range(count)]
 
     def matching(self, topic: str | bytes, *, syntax: str = "amqp") -> list:
-        """[(filter, syntax, id), ...] of the filters that match: what `explain` explains."""
+        """[(filter, syntax, id), ...] of the filters that match. RuntimeError if the index changes meanwhile."""
         cdef uint64_t version = self.version
         cdef list found = []
         for slot in self._matching(topic, syntax):
@@ -317,25 +308,18 @@ cdef class FilterIndex(FilterTable):
             found += self._triples(slot)
         return found
 
-    def explain(self, topic: str | bytes, *, syntax: str = "amqp", ids=None) -> list:
-        """For each (filter, id) that matches, its tier and which rows decided: a list of matchcore.Explanation.
+    def located(self, topic: str | bytes, *, syntax: str = "amqp") -> list:
+        """[(filter, syntax, id, tier, key), ...] of the filters that match: `matching`, and where each is kept.
 
-        `ids`: a set of those to tell of; None: of all. An explanation takes some 10 us.
+        The tier is "exact", "pool" or "buckets". The key has the positions (positions.pxd) and words of the access
+        key, and is empty but in the buckets. RuntimeError if the index changes meanwhile.
         """
-        from matchcore.explain import explain
         cdef uint64_t version = self.version
-        told = []
+        cdef list found = []
         for slot in self._matching(topic, syntax):
             if self.version != version:
                 raise RuntimeError("the FilterIndex changed while its matches were explained")
             triples = self._triples(slot)
-            tier, key = self._whereabouts(slot, version)
-            for held in triples:
-                if ids is None or held[2] in ids:
-                    told.append(explain(*held, topic, syntax, tier, key))
-        return told
-
-    def subsumed(self) -> list:
-        """The filters that others make redundant where only any match counts: see matchcore.subsumed."""
-        from matchcore.subsumption import subsumed
-        return subsumed(self)
+            where = self._whereabouts(slot, version)
+            found += [(*triple, *where) for triple in triples]
+        return found

@@ -1,7 +1,7 @@
 # cython: language_level=3, annotation_typing=False, cdivision=True
 """FrozenIndex: an immutable copy of a FilterIndex, for readers beside whoever changes it.
 
-    writer      index.insert(...)   index.remove(...)   copy = index.freeze()      published by assigning it
+    writer      index.insert(...)   index.remove(...)   copy = freeze(index)       published by assigning it
     readers     copy.match(...)     copy.match_many(...)                           never wait, never see half a change
 
 All it holds is numbers in one piece of memory: a header, then the arrays the search reads, as they lie. So it
@@ -54,7 +54,7 @@ from matchcore.words cimport Word
 
 from matchcore.errors import InvalidFrozenIndex
 
-__all__ = ["FrozenIndex"]
+__all__ = ["FrozenIndex", "freeze"]
 
 # What docs/frozen-format.md says of the structs that are in the file as they are.
 if (
@@ -68,12 +68,12 @@ if (
 cdef class FrozenIndex(FilterIndex):
     """An immutable copy of a FilterIndex in one piece of memory, which threads and processes may share.
 
-    Made by `FilterIndex.freeze`, `FrozenIndex.open` and `FrozenIndex.from_buffer`. It has the buffer protocol:
+    Made by `freeze`, `FrozenIndex.open` and `FrozenIndex.from_buffer`. It has the buffer protocol:
     `bytes(frozen)`, `memoryview(frozen)`, or given to whatever takes a buffer.
     """
 
     def __init__(self) -> None:
-        raise TypeError("a FrozenIndex is made by FilterIndex.freeze, FrozenIndex.open or FrozenIndex.from_buffer")
+        raise TypeError("a FrozenIndex is made by matchcore.freeze, FrozenIndex.open or FrozenIndex.from_buffer")
 
     def __dealloc__(self) -> None:
         if self.is_opened:
@@ -146,10 +146,6 @@ cdef class FrozenIndex(FilterIndex):
         self._to_have_bytes()
         return PyBytes_FromStringAndSize(<const char*> self.header, <Py_ssize_t> self.header.size)
 
-    def freeze(self):
-        """Itself: it cannot change."""
-        return self
-
     def __getbuffer__(self, Py_buffer* view, int flags):
         self._to_have_bytes()
         PyBuffer_FillInfo(view, self, <void*> self.header, <Py_ssize_t> self.header.size, 1, flags)
@@ -206,7 +202,15 @@ cdef object _from_buffer(object cls, object buffer, bint verify, object source):
 
 
 def freeze(FilterIndex index not None, allocations: int = -1):
-    """FilterIndex.freeze; for tests, as if there were memory for so many allocations only."""
+    """An immutable copy of an index, in its own bytes; a FrozenIndex is returned as it is.
+
+    The index may not change while its bytes are copied, as in match_many; what takes longer comes after that. Both
+    run without the GIL: in a worker thread the copy does not stop an event loop. MemoryError leaves all as it was.
+
+    `allocations`: for tests, the number of allocations that succeed; -1: all.
+    """
+    if isinstance(index, FrozenIndex):
+        return index
     cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
     cdef Draft draft
     cdef int status

@@ -33,7 +33,7 @@ def covered(filters: Iterable[Spelled]) -> dict[Spelled, Spelled]:
     return {
         (_bytes(each.filter), each.syntax): (_bytes(each.by), each.by_syntax)
         for index in indexes.values() if len(index) > 1
-        for each in index.subsumed()
+        for each in matchcore.subsumed(index)
     }  # fmt: skip
 
 

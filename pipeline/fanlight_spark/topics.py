@@ -25,7 +25,7 @@ def index_of(filters: Iterable[tuple[str | bytes, int, str]]) -> matchcore.Froze
     index = matchcore.FilterIndex(max_words=WORDS_MAX)
     for text, number, syntax in filters:
         index.insert(text, number, syntax=syntax)
-    return index.freeze()
+    return matchcore.freeze(index)
 
 
 def match_column(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:

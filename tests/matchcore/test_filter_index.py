@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import matchcore
-from matchcore import FilterIndex, InvalidFilter, InvalidTopic
+from matchcore import FilterIndex, InvalidFilter, InvalidTopic, explain
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -114,7 +114,7 @@ def test_the_wrong_types_are_type_errors() -> None:
             lambda bad=bad: index.match(bad),
             lambda bad=bad: index.match_any(bad),
             lambda bad=bad: index.match_many([bad]),
-            lambda bad=bad: index.explain(bad),
+            lambda bad=bad: explain(index, bad),
         ):
             with pytest.raises(TypeError, match="must be str or bytes"):
                 call()

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matchcore import FilterIndex, FrozenIndex, InvalidTopic
-from matchcore.frozen import freeze
+from matchcore import FilterIndex, FrozenIndex, InvalidTopic, explain, freeze
 from matchcore.reference import ReferenceFilterIndex
 from tests.matchcore.test_against_reference import TUNINGS, ids, texts, told, tuned
 from tests.matchcore.test_tiers import device_filters, device_topics
@@ -79,7 +78,7 @@ def test_a_copy_answers_as_the_index_did_whatever_becomes_of_it(
             (text, syntax), id = held[i]
             told(index.remove, text, id, syntax=syntax)
             told(oracle.remove, text, id, syntax=syntax)
-    frozen = index.freeze()
+    frozen = freeze(index)
     expected = [told(oracle.match, text, syntax=syntax) for text, syntax in topics]
     filters = set(index.filters())
     for round in range(2):
@@ -91,7 +90,7 @@ def test_a_copy_answers_as_the_index_did_whatever_becomes_of_it(
                 assert [tuple(one.tolist()) for one in frozen.match_many([text], syntax=syntax)] == [
                     (0, len(answer)), answer,
                 ]  # fmt: skip
-                found = {(one.filter, one.syntax, one.id) for one in frozen.explain(text, syntax=syntax)}
+                found = {(one.filter, one.syntax, one.id) for one in explain(frozen, text, syntax=syntax)}
                 assert found == set(frozen.matching(text, syntax=syntax)) <= filters
         assert set(frozen.filters()) == filters
         assert len(frozen) == len(filters)
@@ -106,7 +105,7 @@ def test_a_copy_answers_as_the_index_did_whatever_becomes_of_it(
 def test_a_copy_of_many_devices_answers_as_the_index(tuning: dict[str, int]) -> None:
     dice = random.Random(4)
     index = filled(device_filters(4_000, dice), **tuning)
-    frozen = index.freeze()
+    frozen = freeze(index)
     topics = device_topics(3_000, dice)
     for one in (frozen, FrozenIndex.from_buffer(frozen.to_bytes())):
         for mine, theirs in zip(
@@ -125,7 +124,7 @@ def test_of_a_removed_filter_nothing_is_in_the_bytes() -> None:
     for text in (f"{secret}.*", f"{secret}", "hush-hush.#", "hush-hush"):
         for id in range(40):
             index.remove(text, 0xBADC0DE + id)
-    data = index.freeze().to_bytes()
+    data = freeze(index).to_bytes()
     assert b"confidential-" not in data
     assert b"hush" not in data
     for id in range(40):
@@ -152,7 +151,7 @@ def test_small_ones_of_every_kind(filters: list[str], small: int) -> None:
     index._tune(small=small)
     for id, text in enumerate(filters):
         index.insert(text, id)
-    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    frozen = FrozenIndex.from_buffer(freeze(index).to_bytes())
     assert set(frozen.filters()) == set(index.filters())
     for topic in ("", "a", "a.b", "b", "x" * 40 + ".y", ".".join("a" * 128)):
         assert frozen.match(topic) == index.match(topic)
@@ -163,7 +162,7 @@ def test_small_ones_of_every_kind(filters: list[str], small: int) -> None:
 def test_limits_go_along() -> None:
     index = FilterIndex(max_words=1_024, max_bytes=5_000)
     index.insert("#." + ".".join("a" * 1_023), 1)
-    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    frozen = FrozenIndex.from_buffer(freeze(index).to_bytes())
     assert frozen.match(".".join("a" * 1_024)) == (1,)
     with pytest.raises(InvalidTopic, match="limit is 1024"):
         frozen.match(".".join("a" * 1_025))
@@ -178,7 +177,7 @@ def test_several_ids_of_one_filter() -> None:
     for id in range(1_000, 0, -1):
         index.insert("a.*", id)
         index.insert("a.b", 2 * id)
-    frozen = FrozenIndex.from_buffer(index.freeze().to_bytes())
+    frozen = FrozenIndex.from_buffer(freeze(index).to_bytes())
     assert frozen.match("a.b") == index.match("a.b") == tuple(sorted({*range(1, 1_001), *range(2, 2_001, 2)}))
     assert len(frozen) == 2_000
 
@@ -187,7 +186,7 @@ def test_several_ids_of_one_filter() -> None:
 
 
 def test_nobody_changes_it() -> None:
-    frozen = of_all_kinds().freeze()
+    frozen = freeze(of_all_kinds())
     before = frozen.to_bytes()
     for change in (frozen.insert, frozen.remove):
         with pytest.raises(TypeError, match="does not change"):
@@ -197,7 +196,7 @@ def test_nobody_changes_it() -> None:
     with pytest.raises(TypeError, match=r"FilterIndex\.freeze"):
         FrozenIndex()
     assert memoryview(frozen).readonly
-    assert frozen.freeze() is copy.copy(frozen) is copy.deepcopy(frozen) is frozen
+    assert freeze(frozen) is copy.copy(frozen) is copy.deepcopy(frozen) is frozen
     answers(frozen)  # match_any learns which classes are likely, but not in the bytes
     assert frozen.to_bytes() == bytes(frozen) == before
 
@@ -208,23 +207,23 @@ def test_the_version_is_that_of_the_index() -> None:
     assert index.insert("a.*", 1)
     assert not index.insert("a.*", 1)
     assert index.version == 1
-    first = index.freeze()
+    first = freeze(index)
     index.insert("a.*", 2)
     index.remove("a.*", 1)
-    assert (first.version, index.version, index.freeze().version) == (1, 3, 3)
+    assert (first.version, index.version, freeze(index).version) == (1, 3, 3)
     assert pickle.loads(pickle.dumps(first)).version == 1
 
 
 def test_two_copies_have_secrets_of_their_own() -> None:
     index = of_all_kinds()
-    one, other = index.freeze(), index.freeze()
+    one, other = freeze(index), freeze(index)
     assert one.to_bytes() != other.to_bytes()
     assert answers(one) == answers(other) == answers(index)
 
 
 def test_nbytes_counts_the_bytes_once() -> None:
     index = filled(device_filters(3_000, random.Random(1)))
-    frozen = index.freeze()
+    frozen = freeze(index)
     size = len(memoryview(frozen))
     opened = FrozenIndex.from_buffer(frozen)
     assert size < frozen.nbytes < size + 60_000
@@ -259,7 +258,7 @@ def test_readers_beside_a_writer_see_whole_moments() -> None:
     index = FilterIndex()
     index._tune(small=40, pool_least=10)
     moments: dict[int, list[tuple[int, ...]]] = {0: [()] * len(topics)}  # version -> the oracle's then
-    published = [index.freeze()]
+    published = [freeze(index)]
     problems: list[object] = []
     seen: set[int] = set()
     done = threading.Event()
@@ -273,7 +272,7 @@ def test_readers_beside_a_writer_see_whole_moments() -> None:
                 getattr(index, change)(filters[id], id, syntax="mqtt")
                 getattr(oracle, change)(filters[id], id, syntax="mqtt")
             moments[index.version] = [oracle.match(topic, syntax="mqtt") for topic in topics]
-            published[0] = index.freeze()
+            published[0] = freeze(index)
 
     def read(number: int) -> None:
         last = 0
@@ -317,6 +316,6 @@ def test_readers_beside_a_writer_see_whole_moments() -> None:
 def test_copies_that_come_and_go_leave_no_memory() -> None:
     index = of_all_kinds()
     held = index.nbytes
-    sizes = {index.freeze().nbytes for _ in range(50)}
+    sizes = {freeze(index).nbytes for _ in range(50)}
     assert len(sizes) == 1
     assert index.nbytes == held

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import matchcore
-from matchcore import FrozenIndex, InvalidFrozenIndex
+from matchcore import FrozenIndex, InvalidFrozenIndex, freeze
 from matchcore.frozen import checksum_of
 from tests.matchcore.test_frozen import TOPICS, answers, of_all_kinds
 
@@ -28,11 +28,11 @@ HEAD = 32  # of them, those before what the checksum is of
 def test_saved_and_opened(tmp_path: Path) -> None:
     index = of_all_kinds()
     path = tmp_path / "filters.frozen"
-    index.freeze().save(path)
+    freeze(index).save(path)
     opened = FrozenIndex.open(path)
     assert answers(opened) == answers(index)
     index.insert("dev.3.#", 500)
-    index.freeze().save(str(path))  # over the old one, which stays for who has it open
+    freeze(index).save(str(path))  # over the old one, which stays for who has it open
     assert answers(opened) != answers(index) == answers(FrozenIndex.open(str(path)))
     assert [file.name for file in tmp_path.iterdir()] == ["filters.frozen"]
     path.unlink()
@@ -42,7 +42,7 @@ def test_saved_and_opened(tmp_path: Path) -> None:
 def test_what_cannot_be_saved_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
-        of_all_kinds().freeze().save(tmp_path / "taken")
+        freeze(of_all_kinds()).save(tmp_path / "taken")
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
     with pytest.raises(FileNotFoundError):
         FrozenIndex.open(tmp_path / "missing")
@@ -51,7 +51,7 @@ def test_what_cannot_be_saved_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_any_buffer_will_do_and_is_kept_alive() -> None:
     index = of_all_kinds()
     expected = answers(index)
-    data = index.freeze().to_bytes()
+    data = freeze(index).to_bytes()
     room = bytearray(data)
     opened = [
         FrozenIndex.from_buffer(data),
@@ -59,7 +59,7 @@ def test_any_buffer_will_do_and_is_kept_alive() -> None:
         FrozenIndex.from_buffer(memoryview(b"12345678" + data)[8:]),
         FrozenIndex.from_buffer(numpy.frombuffer(data, dtype=numpy.uint8).copy()),
         FrozenIndex.from_buffer(numpy.frombuffer(data, dtype=numpy.int64)),
-        FrozenIndex.from_buffer(index.freeze(), verify=False),
+        FrozenIndex.from_buffer(freeze(index), verify=False),
     ]
     del data
     gc.collect()
@@ -71,7 +71,7 @@ def test_any_buffer_will_do_and_is_kept_alive() -> None:
 
 
 def test_a_buffer_that_is_not_aligned_or_not_in_one_piece_is_refused() -> None:
-    data = of_all_kinds().freeze().to_bytes()
+    data = freeze(of_all_kinds()).to_bytes()
     with pytest.raises(InvalidFrozenIndex, match="multiple of 8"):
         FrozenIndex.from_buffer(memoryview(b"1" + data)[1:])
     with pytest.raises(TypeError):
@@ -83,11 +83,11 @@ def test_a_buffer_that_is_not_aligned_or_not_in_one_piece_is_refused() -> None:
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled(protocol: int) -> None:
     index = of_all_kinds()
-    assert answers(pickle.loads(pickle.dumps(index.freeze(), protocol))) == answers(index)
+    assert answers(pickle.loads(pickle.dumps(freeze(index), protocol))) == answers(index)
 
 
 def test_pickled_without_a_copy() -> None:
-    frozen = of_all_kinds().freeze()
+    frozen = freeze(of_all_kinds())
     buffers: list[pickle.PickleBuffer] = []
     told = pickle.dumps(frozen, 5, buffer_callback=buffers.append)
     assert len(told) < 200
@@ -111,7 +111,7 @@ shared.close()
 def test_asked_in_another_process(tmp_path: Path) -> None:
     """By pickle, by file and by shared memory."""
     index = of_all_kinds()
-    frozen = index.freeze()
+    frozen = freeze(index)
     path = tmp_path / "filters.frozen"
     frozen.save(path)
     size = len(memoryview(frozen))
@@ -132,7 +132,7 @@ def test_asked_in_another_process(tmp_path: Path) -> None:
 
 def test_topics_as_arrow_has_them() -> None:
     index = of_all_kinds()
-    frozen = index.freeze()
+    frozen = freeze(index)
     data = "".join(TOPICS).encode()
     offsets = numpy.cumsum([0, *map(len, TOPICS)], dtype=numpy.int32)
     ends, found = frozen.match_many(data, offsets=offsets)
@@ -145,7 +145,7 @@ def test_topics_as_arrow_has_them() -> None:
 
 
 def test_what_is_no_frozen_index_is_named_so(tmp_path: Path) -> None:
-    data = of_all_kinds().freeze().to_bytes()
+    data = freeze(of_all_kinds()).to_bytes()
     empty = tmp_path / "empty"
     empty.touch()
     other = tmp_path / "other"
@@ -167,7 +167,7 @@ def test_what_is_no_frozen_index_is_named_so(tmp_path: Path) -> None:
 
 
 def test_cut_off_anywhere_it_is_told() -> None:
-    data = of_all_kinds().freeze().to_bytes()
+    data = freeze(of_all_kinds()).to_bytes()
     for size in [*range(HEADER), *range(HEADER, len(data), 61)]:
         for verify in (True, False):
             with pytest.raises(InvalidFrozenIndex):
@@ -177,7 +177,7 @@ def test_cut_off_anywhere_it_is_told() -> None:
 
 
 def test_a_byte_that_was_changed_is_told() -> None:
-    data = bytearray(of_all_kinds().freeze().to_bytes())
+    data = bytearray(freeze(of_all_kinds()).to_bytes())
     dice = random.Random(3)
     for at in [*range(HEADER), *range(HEADER, len(data), 7)]:
         was = data[at]
@@ -191,7 +191,7 @@ def test_a_byte_that_was_changed_is_told() -> None:
 def test_forged_bytes_lead_no_search_astray() -> None:
     """A byte or a number changed and the checksum made to fit: refused, or answered with whatever."""
     dice = random.Random(5)
-    data = bytearray(of_all_kinds().freeze().to_bytes())
+    data = bytearray(freeze(of_all_kinds()).to_bytes())
     taken = 0
     for _ in range(2_500):
         at = dice.randrange(HEAD + 8, len(data) - 4)

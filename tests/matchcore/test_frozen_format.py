@@ -2,7 +2,7 @@
 
 import struct
 
-from matchcore import Deciding
+from matchcore import Deciding, explain, freeze
 from tests.matchcore.test_frozen import TOPICS, of_all_kinds
 
 M64 = (1 << 64) - 1
@@ -123,12 +123,12 @@ SPELLINGS = [
 def test_a_reader_made_of_the_page_finds_what_is_there() -> None:
     index = of_all_kinds()
     index.insert("exact.3.one", 1_000_000)
-    reader = Reader(index.freeze().to_bytes())
+    reader = Reader(freeze(index).to_bytes())
     assert (reader.size, reader.checksum) == (len(reader.data), reader.checked())
     assert (reader.version, reader.pairs) == (index.version, len(index))
     for text, syntax, _separator in SPELLINGS:
         index.insert(text, 7, syntax=syntax)
-    reader = Reader(index.freeze().to_bytes())
+    reader = Reader(freeze(index).to_bytes())
     for text, _syntax, separator in SPELLINGS:
         found = reader.found(EXACT_TABLE, reader.hash_text(text, separator) >> 32)
         assert text in [reader.text(slot)[0] for slot in found]
@@ -142,8 +142,8 @@ def test_a_reader_made_of_the_page_finds_what_is_there() -> None:
 
 def test_it_finds_each_filter_of_a_bucket_under_the_key_that_explain_names() -> None:
     index = of_all_kinds()
-    reader = Reader(index.freeze().to_bytes())
-    told = {one for topic in TOPICS for one in index.explain(topic) if one.tier == "buckets"}
+    reader = Reader(freeze(index).to_bytes())
+    told = {one for topic in TOPICS for one in explain(index, topic) if one.tier == "buckets"}
     assert len(told) > 1
     for one in told:
         key = {place_of(row): reader.word(row.word or b"") for row in one.rows if row.kind.startswith("key")}

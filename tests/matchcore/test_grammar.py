@@ -15,6 +15,7 @@ from matchcore import (
     InvalidTopic,
     NameIndex,
     Wildcard,
+    explain,
     parse_filter,
     reference,
     split_topic,
@@ -143,7 +144,7 @@ def test_an_invalid_mqtt_topic_is_shown_with_the_position(topic: str, position: 
         lambda: index.match(topic, syntax="mqtt"),
         lambda: index.match_any(topic, syntax="mqtt"),
         lambda: index.match_many([topic], syntax="mqtt"),
-        lambda: index.explain(topic, syntax="mqtt"),
+        lambda: explain(index, topic, syntax="mqtt"),
         lambda: names.insert(topic, 1, syntax="mqtt"),
         lambda: names.remove(topic, 1, syntax="mqtt"),
     ):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from matchcore import FilterIndex
+from matchcore import FilterIndex, explain, freeze
 
 # ---- a collection in the middle ------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ def fill(index: FilterIndex) -> None:
 def looked_at(index: FilterIndex) -> list[Callable[[], Any]]:
     return [
         lambda: sorted(index.matching("a.3.q.17")),
-        lambda: [(told.filter, told.id, told.rows) for told in index.explain("a.3.q.17")],
+        lambda: [(told.filter, told.id, told.rows) for told in explain(index, "a.3.q.17")],
         lambda: sorted(index.filters()),
     ]
 
@@ -75,7 +75,7 @@ def in_buckets() -> FilterIndex:
 def test_a_collection_that_asks_something_else_does_not_change_an_answer() -> None:
     index = in_buckets()
     expected = [ask() for ask in looked_at(index)]
-    between = Between(lambda: (index.match("x.y.z"), index.match(".".join("q" * 100)), index.explain("a.5.q.5")))
+    between = Between(lambda: (index.match("x.y.z"), index.match(".".join("q" * 100)), explain(index, "a.5.q.5")))
     for threshold in range(1, 60):
         for ask, answer in zip(looked_at(index), expected, strict=True):
             assert between.during(ask, threshold) == answer
@@ -142,7 +142,7 @@ def test_a_process_forked_while_others_match_changes_its_own_index() -> None:
     def child() -> None:
         assert index.insert("new.*", 7)
         assert index.match_many(["new.b", "a.5.x"])[1].tolist() == [7, 5]
-        assert index.freeze().match("new.b") == (7,)
+        assert freeze(index).match("new.b") == (7,)
         assert index.remove("new.*", 7)
 
     reader = threading.Thread(target=read)

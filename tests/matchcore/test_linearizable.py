@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 import pytest
 
-from matchcore import FilterIndex
+from matchcore import FilterIndex, explain
 from matchcore.reference import matches
 
 CHANGES = 600
@@ -148,7 +148,7 @@ def test_match_match_any_and_explain_from_threads_answer_for_one_moment(tuning: 
             case 1:
                 return index.match_any(text)
             case _:
-                return tuple(sorted(found.id for found in index.explain(text)))
+                return tuple(sorted(found.id for found in explain(index, text)))
 
     seen = run(history, ask, tuning)
     for before, after, topic, answer in seen:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import matchcore
-from matchcore import FilterIndex, FrozenIndex, NameIndex
+from matchcore import FilterIndex, FrozenIndex, NameIndex, freeze
 
 
 def test_a_frozen_index_that_nobody_froze_has_no_bytes() -> None:
@@ -30,7 +30,7 @@ def test_a_frozen_index_that_nobody_froze_has_no_bytes() -> None:
 
 
 def test_a_subclass_that_makes_none_or_an_old_one_is_a_type_error() -> None:
-    data = FilterIndex().freeze()
+    data = freeze(FilterIndex())
 
     class NoneOfThem(FrozenIndex):
         def __new__(cls, *_: object) -> Any:
@@ -100,7 +100,7 @@ def test_a_buffer_of_topics_needs_no_length() -> None:
 
 
 def test_saving_takes_the_place_of_a_file_and_of_nothing_else(tmp_path: Path) -> None:
-    frozen = FilterIndex().freeze()
+    frozen = freeze(FilterIndex())
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FileExistsError, match="pipe"):
         frozen.save(tmp_path / "pipe")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from matchcore import FilterIndex
+from matchcore import FilterIndex, freeze
 
 
 def of_size(size: int, dice: random.Random, separator: str) -> str:
@@ -19,7 +19,7 @@ def test_a_text_of_any_size_is_found_in_both_spellings(size: int) -> None:
     texts = list(dict.fromkeys(of_size(size, dice, "/") for _ in range(20)))
     for id, text in enumerate(texts):
         index.insert(text, id, syntax="mqtt" if id % 2 else "amqp" if "/" not in text else "mqtt")
-    frozen = index.freeze()
+    frozen = freeze(index)
     assert index._tiers()["exact"] == len(texts)
     for id, text in enumerate(texts):
         for asked in (index, frozen):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from matchcore import Deciding, FilterIndex
+from matchcore import Deciding, FilterIndex, explain
 from matchcore.reference import ReferenceFilterIndex
 
 
@@ -159,13 +159,13 @@ def test_an_explanation_names_the_key_that_found_the_filter() -> None:
     index.insert("stock.*.AAPL.bid", 1)
     index.insert("stock.*.AAPL.ask", 2)
     index.insert("#.AAPL.#.bid.*", 3)
-    told = {found.id: found for found in index.explain("stock.nyse.AAPL.bid")}
+    told = {found.id: found for found in explain(index, "stock.nyse.AAPL.bid")}
     assert set(told) == {1}
     assert told[1].tier == "buckets"
     kinds = [row.kind for row in told[1].rows]
     assert kinds[0] == "key left"
     assert Deciding("length", 4) in told[1].rows
     assert {row.word for row in told[1].rows if row.word} == {b"stock", b"AAPL", b"bid"}
-    middle = index.explain("x.AAPL.bid.y")
+    middle = explain(index, "x.AAPL.bid.y")
     assert [found.id for found in middle] == [3]
     assert {row.kind.removeprefix("key ") for row in middle[0].rows} == {"any", "length", "right"}

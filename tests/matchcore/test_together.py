@@ -8,7 +8,7 @@ import random
 import numpy
 import pytest
 
-from matchcore import FilterIndex, InvalidTopic
+from matchcore import FilterIndex, InvalidTopic, freeze
 from tests.matchcore.test_tiers import device_filters, device_topics
 
 COUNTS = [1, 2, 7, 8, 9, 16, 17, 100]
@@ -45,7 +45,7 @@ def test_a_large_index_is_asked_so_without_being_told_to() -> None:
         index.insert(f"a/{id}/+", id, syntax="mqtt")
     topics = [f"a/{id * 7 % 80_000}/x" for id in range(1_000)]
     assert rows(index, topics) == [index.match(topic, syntax="mqtt") for topic in topics]
-    assert rows(index.freeze(), topics) == rows(index, topics)
+    assert rows(freeze(index), topics) == rows(index, topics)
 
 
 @pytest.mark.parametrize("bad", [0, 3, 7, 8, 12, 19])

@@ -64,7 +64,7 @@ def test_any_limits_and_words_of_nearly_the_same_bytes(
     for id, (text, syntax) in enumerate(filters):
         assert told(index.insert, text, id, syntax=syntax) == told(oracle.insert, text, id, syntax=syntax)
     topics += [(text.replace(b"*", b"a").replace(b"+", b"a").replace(b"#", b"x"), syntax) for text, syntax in filters]
-    frozen = index.freeze()
+    frozen = matchcore.freeze(index)
     for id, (text, syntax) in enumerate(topics):
         expected = told(oracle.match, text, syntax=syntax)
         assert told(index.match, text, syntax=syntax) == told(frozen.match, text, syntax=syntax) == expected

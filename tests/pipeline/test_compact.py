@@ -21,16 +21,16 @@ def compact(spark: Any, *arguments: Any, **options: Any) -> list[tuple[int, int]
 
 
 def offsets(spark: Any, folder: Path) -> list[int]:
-    from fanlight_spark.jobs import compact as job
+    from fanlight_spark.jobs import compacted
 
-    return sorted(row.offset for row in job.read(spark, folder).select("offset").collect())
+    return sorted(row.offset for row in compacted.read(spark, folder).select("offset").collect())
 
 
 def test_closed_segments_become_parquet_and_a_repetition_adds_only_what_is_new(
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
     """The archive has segments of 400, 400 and, open, 200 messages."""
-    from fanlight_spark.jobs import compact as job
+    from fanlight_spark.jobs import compacted
 
     out = tmp_path / "out"
     assert compact(spark, folder, out) == [(0, 800)]
@@ -41,7 +41,7 @@ def test_closed_segments_become_parquet_and_a_repetition_adds_only_what_is_new(
     writer.close()
     assert compact(spark, folder, out, messages_max=150) == [(800, 1000), (1000, 1050)]  # cut between batches
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    found = job.read(spark, out)
+    found = compacted.read(spark, out)
     rows = sorted(found.collect())
     assert found.columns == [*SCHEMA.names, "date", "hour", "root"]
     assert [row.offset for row in rows] == list(range(1050))
@@ -66,13 +66,12 @@ def two_hours(folder: Path) -> None:
 
 
 def test_places_are_utc_hours_and_sanitised_roots_bounded_in_number(spark: Any, tmp_path: Path) -> None:
-    from fanlight_spark.jobs import compact as job
-    from fanlight_spark.jobs import filesets
+    from fanlight_spark.jobs import compacted, filesets
 
     two_hours(tmp_path / "archive")
     out = tmp_path / "out"
     compact(spark, tmp_path / "archive", out, roots_max=3)
-    found = {row.offset: (row.date, row.hour, row.root) for row in job.read(spark, out).collect()}
+    found = {row.offset: (row.date, row.hour, row.root) for row in compacted.read(spark, out).collect()}
     evening, morning = date(2024, 10, 3), date(2024, 10, 4)
     assert found == {
         0: (evening, 23, "stock"), 1: (evening, 23, "stock"), 2: (morning, 0, "_other"), 3: (morning, 0, "-"),
@@ -85,7 +84,7 @@ def test_places_are_utc_hours_and_sanitised_roots_bounded_in_number(spark: Any, 
     assert [one.epochs for one in manifest.sets] == [[{"epoch": 1, "first": 0}, {"epoch": 2, "first": 9}]]
     assert manifest.position["epoch"] == 2
     # A root that is asked for is looked for in its folders only.
-    asked = job.read(spark, out).where("root = 'stock' AND hour = 23")
+    asked = compacted.read(spark, out).where("root = 'stock' AND hour = 23")
     pruned = re.search(r"PartitionFilters: \[(.*?)\]", str(asked._jdf.queryExecution().executedPlan().toString()))
     assert pruned is not None
     assert {"root", "hour"} <= set(re.findall(r"(\w+)#", pruned[1]))
@@ -197,21 +196,21 @@ def test_a_compaction_that_is_killed_in_the_middle_is_repeated_without_a_loss_or
 
 
 def test_of_an_archive_without_a_closed_segment_other_jobs_read_no_messages(spark: Any, tmp_path: Path) -> None:
-    from fanlight_spark.jobs import command
-    from fanlight_spark.jobs import compact as job
+    from fanlight_spark.jobs import command, compacted
 
     fill(tmp_path / "archive", 0, 10)
     assert compact(spark, tmp_path / "archive", tmp_path / "out") == []
     asked = command.parser("some", "", "").parse_args([str(tmp_path / "out"), "--out", "x", "--filter", "stock.#"])
     assert command.messages(spark, asked, "offset").collect() == []
-    assert job.read(spark, tmp_path / "out").columns == [*SCHEMA.names, "date", "hour", "root"]
+    assert compacted.read(spark, tmp_path / "out").columns == [*SCHEMA.names, "date", "hour", "root"]
     assert compact(spark, tmp_path / "archive", tmp_path / "out", up_to=10) == [(0, 10)]
 
 
 def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from fanlight_spark.jobs import compact as job
+    from fanlight_spark.jobs import compacted
 
     assert job.main([str(tmp_path), "--out", str(tmp_path / "out")], spark) == 2
     assert "no archive" in capsys.readouterr().err
     with pytest.raises(ValueError, match="nothing was compacted there"):
-        job.read(spark, tmp_path)
+        compacted.read(spark, tmp_path)

@@ -98,11 +98,11 @@ def test_subscriptions_come_in_several_ways(spark: Any, tmp_path: Path, given: s
     index = matchcore.FilterIndex()
     for text, number, syntax in SUBSCRIPTIONS:
         index.insert(text, number, syntax=syntax)
-    index.freeze().save(tmp_path / "frozen")
+    matchcore.freeze(index).save(tmp_path / "frozen")
     ways = {
         "triples": iter(SUBSCRIPTIONS),
         "a frame": spark.createDataFrame(SUBSCRIPTIONS, "filter STRING, id BIGINT, syntax STRING"),
-        "an index": index.freeze(),
+        "an index": matchcore.freeze(index),
         "a file": tmp_path / "frozen",
     }
     messages = spark.createDataFrame(MESSAGES, "name STRING, n INT")

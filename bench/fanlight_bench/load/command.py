@@ -22,7 +22,8 @@ from fanlight_bench.load.progress import ProgressLine
 from fanlight_bench.load.result import Result
 from fanlight_bench.load.run import run
 from fanlight_bench.load.scenario import BadScenario, Scenario
-from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.table import NULL, Run, medians, table
 from fanlight_bench.load.target import PORTS, BadUrl
 from fanlight_bench.machine import machine

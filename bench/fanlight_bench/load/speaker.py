@@ -5,7 +5,7 @@ done once per message, is its Dialect.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fanlight_bench.frames import Refused
@@ -13,7 +13,7 @@ from fanlight_bench.load.protocol import Dialect
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.target import Target
 
-__all__ = ["Frame", "Publish", "Refused", "Speaker", "speaker"]
+__all__ = ["Frame", "Publish", "Refused", "Speaker"]
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,3 @@ class Speaker(ABC):
     def subscription(self, number: int) -> int:
         """The number that deliveries of subscription `number` carry; 0 if there is none."""
         return number if self.names_subscriptions else 0
-
-
-def speaker(target: Target, scenario: Scenario) -> Speaker:
-    """The speaker for a target. Raises Refused."""
-    from fanlight_bench.load.speak_mqtt import MqttSpeaker
-    from fanlight_bench.load.speak_native import NativeSpeaker
-    from fanlight_bench.load.speak_nats import NatsSpeaker
-
-    kinds: dict[str, Callable[[Target, Scenario], Speaker]] = {
-        "fanlight": NativeSpeaker,
-        "mqtt": MqttSpeaker,
-        "mqtt5": MqttSpeaker,
-        "nats": NatsSpeaker,
-    }
-    return kinds[target.protocol](target, scenario)

@@ -15,7 +15,8 @@ from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.generator import Generator
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.shared_counters import SharedCounters
-from fanlight_bench.load.speaker import Publish, speaker
+from fanlight_bench.load.speaker import Publish
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.streams import Streams
 from fanlight_bench.load.target import Target
 

@@ -30,7 +30,8 @@ from typing import Any
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.shared_counters import SharedCounters
-from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import Target
 from fanlight_bench.load.worker import Worker
 from fanlight_bench.load.workers import SLICE_SECONDS, Tick, Workers

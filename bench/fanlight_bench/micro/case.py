@@ -24,7 +24,7 @@ class Effort:
 
     turns      of each case
     quick      that it runs, not how fast: small sets
-    workloads  of filters (bench/fanlight_bench/micro/workloads.py), in place of a bench's own choice
+    workloads  of filters (bench/fanlight_bench/workloads.py), in place of a bench's own choice
     size       of what a bench counts in numbers (names, routes), in place of its own
     """
 

@@ -23,8 +23,8 @@ import numpy
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.match import QUICK_TOPICS, drain, filled
-from fanlight_bench.micro.workloads import Workload, workload
-from matchcore import FilterIndex, FrozenIndex
+from fanlight_bench.workloads import Workload, workload
+from matchcore import FilterIndex, FrozenIndex, freeze
 
 try:
     from fanlight_bench.micro.engine import held_ns, match_ns
@@ -38,7 +38,7 @@ THREAD_PASSES = 5
 def measure(work: Workload, topics: list[str]) -> Group:
     index = filled(work)
     count = len(work.filters)
-    frozen = index.freeze()
+    frozen = freeze(index)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "filters.frozen")
         frozen.save(path)

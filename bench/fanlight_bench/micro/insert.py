@@ -1,6 +1,6 @@
 """A filter or a name put into an index: ns an insert, all of them into an empty one.
 
-    FilterIndex    filters of bench/fanlight_bench/micro/workloads.py
+    FilterIndex    filters of bench/fanlight_bench/workloads.py
     NameIndex      names of devices, bench/fanlight_bench/micro/names.py
     dict           the same texts into a dict, a list of ids each: the floor of what remembers them
     oracle         matchcore/matchcore/reference.py
@@ -13,7 +13,7 @@ from functools import partial
 
 from fanlight_bench.micro import names
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.workloads import workload
+from fanlight_bench.workloads import workload
 from matchcore import FilterIndex, NameIndex
 from matchcore.reference import ReferenceFilterIndex, ReferenceNameIndex
 

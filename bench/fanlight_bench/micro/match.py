@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.workloads import SEED, Workload, workload
+from fanlight_bench.workloads import SEED, Workload, workload
 from matchcore import FilterIndex
 from matchcore.reference import ReferenceFilterIndex
 

@@ -24,8 +24,8 @@ from time import thread_time_ns
 from typing import Any
 
 from fanlight_bench.micro.case import Effort, Group
-from fanlight_bench.micro.workloads import SEED, workload
 from fanlight_bench.procfs import resident_bytes
+from fanlight_bench.workloads import SEED, workload
 from matchcore import FilterIndex
 
 WORKLOADS = ("W3:1000000",)

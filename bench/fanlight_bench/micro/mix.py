@@ -13,7 +13,7 @@ from time import thread_time_ns
 
 from fanlight_bench.micro.case import Case, Effort, Group
 from fanlight_bench.micro.match import HOT_TOPICS, filled
-from fanlight_bench.micro.workloads import SEED, Workload, workload
+from fanlight_bench.workloads import SEED, Workload, workload
 from matchcore import FilterIndex
 
 WORKLOADS = ("W2:10000", "W3:10000", "W3:100000")

@@ -12,7 +12,7 @@ from functools import partial
 from fanlight_bench.micro import names
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.insert import NAMES, ORACLE_MAX, WORKLOADS, Index, fill, fill_dict
-from fanlight_bench.micro.workloads import SEED, workload
+from fanlight_bench.workloads import SEED, workload
 from matchcore import FilterIndex, NameIndex
 from matchcore.reference import ReferenceFilterIndex, ReferenceNameIndex
 

@@ -325,7 +325,8 @@ class Router:
     ) -> dict[int, matchcore.Explanation]:
         """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
         wanted = {s.id for s in subscriptions}
-        return {told.id: told for told in self._filters.explain(topic, syntax=syntax, ids=wanted)} if wanted else {}
+        found = matchcore.explain(self._filters, topic, syntax=syntax, ids=wanted) if wanted else []
+        return {explanation.id: explanation for explanation in found}
 
 
 def topic_of(route: Route) -> tuple[str, bytes]:

@@ -30,7 +30,7 @@ from pyspark.sql.types import StructType
 
 from fanlight_archive import ArchiveError
 from fanlight_spark.broker import sdk
-from fanlight_spark.jobs import filesets
+from fanlight_spark.jobs import compacted, filesets
 from fanlight_spark.matching import match_topics
 from fanlight_spark.session import configure, local_session, register
 from fanlight_spark.source import COLUMNS, TOLD_COLUMNS
@@ -196,9 +196,7 @@ def _is_source(name: str) -> bool:
 
 def _parquet(spark: SparkSession, name: str, wanted: Iterable[str]) -> DataFrame:
     if (Path(name) / filesets.MANIFEST).is_file():
-        from fanlight_spark.jobs import compact  # which makes its command line here
-
-        return compact.read(spark, name)
+        return compacted.read(spark, name)
     frame = spark.read.parquet(name)
     missing = sorted(set(wanted) - set(frame.columns))
     if missing:

@@ -7,7 +7,7 @@ machine; or what there is up to an offset (--up-to).
     FOLDER/manifest.json                                    which sets there are, their offsets and epochs
     FOLDER/messages/set=…/date=2026-11-21/hour=20/root=stock/part-….parquet
 
-Read it with compact.read(spark, FOLDER), which takes what the manifest names; the other jobs do, too.
+Read it with compacted.read(spark, FOLDER), as the other jobs do: it reads the sets that the manifest names.
 """
 
 import argparse
@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
 
 from fanlight_archive import Archive, Loss
 from fanlight_spark.jobs import command, filesets, plots
@@ -29,20 +28,10 @@ from fanlight_spark.jobs.filesets import FileSet, Manifest
 from fanlight_spark.jobs.report import Report
 from fanlight_spark.jobs.roots import folder_name, kept, root
 from fanlight_spark.positions import Bounds, Position, divide, position_at
-from fanlight_spark.source import COLUMNS
 
 ROOTS_MAX: Final = 64  # times 24 hours: as many folders a day as a file system and a reader still like
 MESSAGES_MAX: Final = 20_000_000  # of a set: what a kill may cost is some minutes of work
 PLACES: Final = ("date", "hour", "root")
-LAYOUT: Final = StructType(
-    [
-        *COLUMNS,
-        StructField("date", DateType()),
-        StructField("hour", IntegerType()),
-        StructField("root", StringType()),
-        StructField("set", StringType()),
-    ]
-)
 SETTINGS: Final = {
     # INT96, which is the default, has no statistics, and other readers no liking for it.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -79,18 +68,6 @@ def roots_of(messages: DataFrame, known: list[str], most: int) -> list[str]:
     if known:
         counts = counts.where(~F.col("root").isin(known))
     return known + [row.root for row in counts.orderBy(F.desc("count"), "root").limit(room).collect()]
-
-
-def read(spark: SparkSession, folder: Path | str) -> DataFrame:
-    """What is published: the columns of the archive, and date, hour and root, by which folders are left out."""
-    manifest = filesets.load(folder)
-    if manifest is None:
-        raise ValueError(f"{folder}: nothing was compacted there")
-    base = Path(folder) / filesets.MESSAGES
-    paths = [str(base / one.folder) for one in manifest.sets if one.folder]
-    if not paths:
-        return spark.createDataFrame([], LAYOUT).drop("set")
-    return spark.read.schema(LAYOUT).option("basePath", str(base)).parquet(*paths).drop("set")
 
 
 def compact(

@@ -14,7 +14,7 @@ from fanlight_bench.micro import engine, names
 from fanlight_bench.procfs import resident_bytes
 from fanlight_matchers.measure import Effort
 from fanlight_matchers.ours import Ours
-from matchcore import FilterIndex
+from matchcore import FilterIndex, freeze
 
 NAMES_ASKED = {
     "ten": ("scattered", "device at a floor"),
@@ -56,7 +56,7 @@ def boundary(effort: Effort) -> dict[str, float]:
     }
 
 
-def pauses(work: workloads.Workload) -> dict[str, float]:
+def pauses(work: workloads.EncodedWorkload) -> dict[str, float]:
     """ns of the longest single insert and removal, while the index grows to all filters and shrinks to none."""
     index = FilterIndex()
     longest = {"insert": 0, "remove": 0}
@@ -68,16 +68,16 @@ def pauses(work: workloads.Workload) -> dict[str, float]:
     return {"filters": len(work.filters), **longest}
 
 
-def frozen(work: workloads.Workload, effort: Effort) -> dict[str, float]:
+def frozen(work: workloads.EncodedWorkload, effort: Effort) -> dict[str, float]:
     """ns of a freeze; of a match in C by the index, and by its frozen copy, in turns."""
     index = FilterIndex()
     for id, text in enumerate(work.filters):
         index.insert(text, id, syntax=work.syntax)
-    copy = index.freeze()
+    copy = freeze(index)
     spent = []
     for _ in range(effort.passes):
         start = thread_time_ns()
-        index.freeze()
+        freeze(index)
         spent.append(thread_time_ns() - start)
     topics = work.topics[: effort.topics]
     asked: dict[str, list[float]] = {"index": [], "copy": []}

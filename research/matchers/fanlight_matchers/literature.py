@@ -14,7 +14,7 @@ import dataclasses
 import random
 from time import thread_time_ns
 
-from fanlight_bench.workloads import SEED, Workload, make
+from fanlight_bench.workloads import SEED, EncodedWorkload, make
 from fanlight_matchers.measure import Effort, least, translated
 from fanlight_matchers.protocol import Compiled, Matcher
 from fanlight_matchers.registry import Contender
@@ -60,7 +60,7 @@ def treat(contender: Contender, hot: bool, effort: Effort) -> Treated:
     filters = [b"foo.*.baz.qux.quux%d" % i for i in range(CHANGED)]
     topics = [b"foo.bar.baz.qux.quux%d" % i for i in range(CHANGED)]
     held = make("W1", HELD).filters if hot else []
-    given = Workload("Treat", "amqp", [*held, *filters], topics)
+    given = EncodedWorkload("Treat", "amqp", [*held, *filters], topics)
     if "amqp" not in contender.syntaxes:
         given = translated(given)
     matcher = contender.make(given.syntax)
@@ -91,7 +91,7 @@ def _look_up(matcher: Matcher, topics: list[bytes], result: Treated) -> None:
     result.call = least(result.call, (thread_time_ns() - start) / len(topics))
 
 
-def stream() -> Workload:
+def stream() -> EncodedWorkload:
     """Treat's throughput test: subscriptions of three digits, and messages that each match one of them."""
     dice = random.Random(SEED)
 
@@ -103,4 +103,4 @@ def stream() -> Workload:
         shape = "*.d.d" if i % 10 == 0 else "d.*.d" if i % 25 == 0 else "d.d.*" if i % 45 == 0 else "d.d.d"
         filters.append(digits(shape))
     messages = [filters[i % HELD].replace("*", str(dice.randrange(10))) for i in range(80_000)]
-    return Workload("stream", "amqp", [text.encode() for text in filters], [text.encode() for text in messages])
+    return EncodedWorkload("stream", "amqp", [text.encode() for text in filters], [text.encode() for text in messages])

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterable
 from time import thread_time_ns
 
-from fanlight_bench.workloads import SEED, Workload
+from fanlight_bench.workloads import SEED, EncodedWorkload
 from fanlight_matchers.ours import Ours
 from fanlight_matchers.protocol import Compiled, Matcher, Mixing
 from fanlight_matchers.registry import Contender
@@ -65,7 +65,7 @@ class Effort:
 QUICK = Effort(topics=200, passes=1, calls=50, operations=200, spread=100, seconds=2.0)
 
 
-def compare(work: Workload, contenders: Iterable[Contender], effort: Effort) -> list[Figures]:
+def compare(work: EncodedWorkload, contenders: Iterable[Contender], effort: Effort) -> list[Figures]:
     """The figures of each, in that order, of one workload."""
     built: list[Built] = []
     results = []
@@ -107,11 +107,11 @@ class Built:
 
     figures: Figures
     matcher: Matcher
-    given: Workload
+    given: EncodedWorkload
     topics: list[bytes]
 
 
-def _topics(matcher: Matcher, given: Workload, effort: Effort) -> list[bytes]:
+def _topics(matcher: Matcher, given: EncodedWorkload, effort: Effort) -> list[bytes]:
     """As many as it can be asked about in the time of a pass, a thousand at least."""
     matcher.match(given.topics[0])  # what is compiled at the first match is
     if not isinstance(matcher, Compiled):
@@ -122,7 +122,7 @@ def _topics(matcher: Matcher, given: Workload, effort: Effort) -> list[bytes]:
     return given.topics[: min(effort.topics, most)]
 
 
-def _fill(matcher: Matcher, given: Workload, figures: Figures, seconds: float) -> None:
+def _fill(matcher: Matcher, given: EncodedWorkload, figures: Figures, seconds: float) -> None:
     held: list[tuple[bytes, int]] = []
     start = thread_time_ns()
     deadline = start + int(seconds * 1e9)
@@ -188,7 +188,7 @@ def least(known: float | None, new: float) -> float:
     return new if known is None else min(known, new)
 
 
-def _mix(matcher: Matcher, given: Workload, reads: int, operations: int) -> float:
+def _mix(matcher: Matcher, given: EncodedWorkload, reads: int, operations: int) -> float:
     """ns an operation: matches of hot topics, removals, and inserts of what was removed some time before."""
     dice = random.Random(SEED)
     inside = dice.sample(list(enumerate(given.filters)), min(len(given.filters), CHANGED))
@@ -237,11 +237,11 @@ def _ratios(results: list[Figures]) -> None:
             figures.to_trie_s = trie_s / mine if trie_s else None
 
 
-def translated(work: Workload) -> Workload:
+def translated(work: EncodedWorkload) -> EncodedWorkload:
     """The workload in MQTT, for who has nothing else; `#` in the middle has no translation."""
 
     def mqtt(text: bytes) -> bytes:
         return text.replace(b".", b"/").replace(b"*", b"+")
 
     filters = [mqtt(text) for text in work.filters if b"#" not in text[:-1]]
-    return Workload(work.name, "mqtt", filters, [mqtt(text) for text in work.topics])
+    return EncodedWorkload(work.name, "mqtt", filters, [mqtt(text) for text in work.topics])

@@ -8,7 +8,7 @@ from the rows in the memory of a FilterIndex (drawing.pyx), so that the document
 from collections.abc import Iterable
 
 from fanlight_matchers.drawing import class_rows, pool_rows
-from matchcore import FilterIndex
+from matchcore import FilterIndex, explain
 from matchcore.reference import matches
 
 FILTERS = ["forex.*", "*.usd", "forex.eur", "*.eur", "forex.*", "trade", "*"]
@@ -80,7 +80,7 @@ def optimised() -> Lines:
 def exact() -> Lines:
     """Those without a wildcard, by the hash of the whole text."""
     held = {text: [id for id, other in enumerate(FILTERS) if other == text] for text in FILTERS}
-    told = [one for one in index().explain(ASKED) if one.tier == "exact"]
+    told = [one for one in explain(index(), ASKED) if one.tier == "exact"]
     literal = [text for text in held if not {"*", "#"} & set(text.split("."))]
     lines = [
         f"hash of {text:<10} ->  {text:<10} ids {', '.join(map(str, held[text]))}"
@@ -103,8 +103,8 @@ def classes() -> Lines:
     keys, rows = class_rows(seven)
     names = [f"{{{', '.join(key)}}}" for key in keys]
     lines = [*_matrix(names, rows), "", *_anded(seven, rows, len(keys)), ""]
-    told = {str(one.filter): one for topic in TOPICS for one in seven.explain(topic) if one.tier == "buckets"}
-    asked = {one.filter for one in seven.explain(ASKED)}
+    told = {str(one.filter): one for topic in TOPICS for one in explain(seven, topic) if one.tier == "buckets"}
+    asked = {one.filter for one in explain(seven, ASKED)}
     drawn = []
     for text, one in told.items():
         places = [row for row in one.rows if row.kind.startswith("key ")]

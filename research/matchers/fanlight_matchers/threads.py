@@ -14,11 +14,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 
-from fanlight_bench.workloads import Workload
+from fanlight_bench.workloads import EncodedWorkload
 from fanlight_matchers.measure import HOT_TOPICS
 from fanlight_matchers.protocol import Matcher, Mixing
 from fanlight_matchers.registry import Contender
-from matchcore import FilterIndex
+from matchcore import FilterIndex, freeze
 
 BATCH = 1_000  # topics of a match_many
 PUBLISHED = 10_000  # changes after which readers are handed a new copy
@@ -35,7 +35,7 @@ class Shared:
     per_second: float
 
 
-def shared(contender: Contender, work: Workload, threads: int, reads: int, operations: int) -> Shared:
+def shared(contender: Contender, work: EncodedWorkload, threads: int, reads: int, operations: int) -> Shared:
     """Each thread changes filters of its own and matches topics of all."""
     matcher = contender.make(work.syntax)
     for id, text in enumerate(work.filters):
@@ -69,13 +69,13 @@ class Beside:
     changes_per_second: float
 
 
-def beside(work: Workload, readers: int, batches: int, frozen: bool = False) -> Beside:
+def beside(work: EncodedWorkload, readers: int, batches: int, frozen: bool = False) -> Beside:
     """Each reader matches so many batches; the writer takes filters out and puts them in until all are done."""
     index = FilterIndex()
     for id, text in enumerate(work.filters):
         index.insert(text, id, syntax=work.syntax)
     asked = work.topics[:BATCH]
-    current = [index.freeze() if frozen else index]  # what readers ask: replaced in one step
+    current = [freeze(index) if frozen else index]  # what readers ask: replaced in one step
     ready = threading.Barrier(readers + 2)
     done = threading.Event()
 
@@ -93,7 +93,7 @@ def beside(work: Workload, readers: int, batches: int, frozen: bool = False) -> 
             change(work.filters[id], id, syntax=work.syntax)
             changes += 1
             if frozen and changes % PUBLISHED == 0:
-                current[0] = index.freeze()
+                current[0] = freeze(index)
         if changes % 2:
             index.insert(work.filters[id], id, syntax=work.syntax)
         return changes

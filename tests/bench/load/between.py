@@ -9,7 +9,8 @@ from fanlight_bench.load import shared_counters
 from fanlight_bench.load.generator import Generator
 from fanlight_bench.load.result import FAULTS, faults
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Speaker, speaker
+from fanlight_bench.load.speaker import Speaker
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.spelling import expand
 from fanlight_bench.load.streams import Streams
 from fanlight_bench.load.target import parse

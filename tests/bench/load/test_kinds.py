@@ -23,7 +23,8 @@ from fanlight_bench.load.round_trips import RoundTrips
 from fanlight_bench.load.run import Plan, Progress, run
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.speak_mqtt import packet, string
-from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import parse
 
 PROTOCOLS = ["fanlight", "mqtt", "mqtt5"]

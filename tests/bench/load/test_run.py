@@ -15,7 +15,8 @@ from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.protocol import GRANTED, WELCOME
 from fanlight_bench.load.run import Progress, run
 from fanlight_bench.load.scenario import Background, BadScenario, Scenario
-from fanlight_bench.load.speaker import Refused, speaker
+from fanlight_bench.load.speaker import Refused
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import parse
 from fanlight_bench.load.usage import broker_pids
 from tests.bench.load import broker as mistakes

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
 from fanlight_bench.load.protocol import WELCOME
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Frame, Speaker, speaker
+from fanlight_bench.load.speaker import Frame, Speaker
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import parse
 
 

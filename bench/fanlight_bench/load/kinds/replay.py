@@ -29,7 +29,8 @@ from fanlight_bench.load.requests import requests
 from fanlight_bench.load.result import Result, percentiles
 from fanlight_bench.load.run import Plan
 from fanlight_bench.load.scenario import PAYLOAD_BYTES_MIN, Scenario
-from fanlight_bench.load.speaker import Speaker, speaker
+from fanlight_bench.load.speaker import Speaker
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import Target
 
 HEADER = 12

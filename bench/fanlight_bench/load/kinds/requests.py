@@ -17,7 +17,7 @@ from fanlight_bench.load.result import Result, percentiles
 from fanlight_bench.load.round_trips import RoundTrips
 from fanlight_bench.load.run import Plan
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import speaker
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import Target
 from fanlight_bench.load.usage import each, spent
 

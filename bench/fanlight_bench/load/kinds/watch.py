@@ -10,7 +10,8 @@ from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.result import FAULTS, GENERATOR_BUSY, Result
 from fanlight_bench.load.run import Plan, Progress
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Speaker, speaker
+from fanlight_bench.load.speaker import Speaker
+from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import Target
 from fanlight_bench.load.usage import Usage, broker_pids, busy, each, others, resident_bytes, spent, usage
 
