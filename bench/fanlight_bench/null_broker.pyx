@@ -61,7 +61,7 @@ cdef enum:
     MESSAGE_HEAD = 11               # length, array, type, ce and the subscription
     RECEIPT_BYTES = 16
 
-cdef struct Peer:
+cdef struct NullClient:
     int fd
     bint watching_out, dirty
     bint known, mqtt                # which protocol it speaks
@@ -73,13 +73,13 @@ cdef struct Peer:
     const uint8_t* segment          # output that still lies in the arena
     size_t segment_size
     uint32_t number
-    Peer* next_dirty
+    NullClient* next_dirty
 
 cdef struct Route:
     uint8_t* topic                  # NULL: a free slot
     uint32_t topic_size, count
     uint64_t hash
-    Peer** subscribers
+    NullClient** subscribers
 
 
 cdef class NullBroker:
@@ -89,7 +89,7 @@ cdef class NullBroker:
         object _listener
         dict _filters               # connection number -> {(filter, syntax)}
         object _index               # of the same filters, by connection number
-        dict _peers                 # connection number -> address of its Peer
+        dict _peers                 # connection number -> address of its NullClient
         uint32_t _numbers
         int epoll
         uint8_t* arena
@@ -97,7 +97,7 @@ cdef class NullBroker:
         uint8_t* buffer
         Route* routes
         uint32_t n_routes
-        Peer* dirty
+        NullClient* dirty
         readonly uint64_t received, delivered
 
     def __cinit__(self, listener):
@@ -119,7 +119,7 @@ cdef class NullBroker:
 
     def __dealloc__(self):
         for address in list((self._peers or {}).values()):
-            self._free_peer(<Peer*><size_t>address)
+            self._free_peer(<NullClient*><size_t>address)
         self._forget_routes()
         free(self.routes)
         free(self.arena)
@@ -131,14 +131,14 @@ cdef class NullBroker:
         """Serve for so long, or until a signal handler raises."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         cdef epoll_event[EVENTS] events
-        cdef Peer* peer
+        cdef NullClient* peer
         cdef int i, n
         while now_ns() < end:
             with nogil:
                 n = epoll_wait(self.epoll, events, EVENTS, 100)
             PyErr_CheckSignals()
             for i in range(n):
-                peer = <Peer*>events[i].data.ptr
+                peer = <NullClient*>events[i].data.ptr
                 if peer == NULL:
                     self._accept()
                     continue
@@ -151,7 +151,7 @@ cdef class NullBroker:
     # ------------------------------------------------------------------ once per connection, subscription, topic
 
     def _accept(self):
-        cdef Peer* peer
+        cdef NullClient* peer
         cdef epoll_event event
         while True:
             try:
@@ -160,7 +160,7 @@ cdef class NullBroker:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setblocking(False)
-            peer = <Peer*>calloc(1, sizeof(Peer))
+            peer = <NullClient*>calloc(1, sizeof(NullClient))
             if peer == NULL:
                 raise MemoryError
             self._numbers += 1
@@ -171,7 +171,7 @@ cdef class NullBroker:
             event.data.ptr = peer
             epoll_ctl(self.epoll, EPOLL_CTL_ADD, peer.fd, &event)
 
-    cdef void _control(self, Peer* peer, bytes frame) except *:
+    cdef void _control(self, NullClient* peer, bytes frame) except *:
         if peer.mqtt:
             peer.five = peer.five or null_mqtt.is_five(frame)
             reply, subscribed = null_mqtt.answer(frame, peer.five)
@@ -190,9 +190,9 @@ cdef class NullBroker:
         cdef uint32_t i = 0
         text = (<const char*>topic.bytes)[:topic.size].decode()
         numbers = self._index.match(text, syntax="mqtt" if mqtt else "amqp")
-        numbers = [number for number in numbers if (<Peer*><size_t>self._peers[number]).mqtt == mqtt]
+        numbers = [number for number in numbers if (<NullClient*><size_t>self._peers[number]).mqtt == mqtt]
         slot.topic = <uint8_t*>malloc(topic.size + 1)
-        slot.subscribers = <Peer**>malloc((len(numbers) + 1) * sizeof(Peer*))
+        slot.subscribers = <NullClient**>malloc((len(numbers) + 1) * sizeof(NullClient*))
         if slot.topic == NULL or slot.subscribers == NULL:
             raise MemoryError
         memcpy(slot.topic, topic.bytes, topic.size)
@@ -200,7 +200,7 @@ cdef class NullBroker:
         slot.hash = hashed
         slot.count = <uint32_t>len(numbers)
         for number in numbers:
-            slot.subscribers[i] = <Peer*><size_t>self._peers[number]
+            slot.subscribers[i] = <NullClient*><size_t>self._peers[number]
             i += 1
         self.n_routes += 1
         return slot
@@ -216,8 +216,8 @@ cdef class NullBroker:
                 self.routes[i] = Route(NULL, 0, 0, 0, NULL)
         self.n_routes = 0
 
-    cdef void _hang_up(self, Peer* peer):
-        cdef Peer** link = &self.dirty
+    cdef void _hang_up(self, NullClient* peer):
+        cdef NullClient** link = &self.dirty
         while link[0] != NULL:
             if link[0] == peer:
                 link[0] = peer.next_dirty
@@ -229,7 +229,7 @@ cdef class NullBroker:
         self._forget_routes()
         self._free_peer(peer)
 
-    cdef void _free_peer(self, Peer* peer):
+    cdef void _free_peer(self, NullClient* peer):
         close(peer.fd)
         free(peer.tail)
         free(peer.out)
@@ -237,7 +237,7 @@ cdef class NullBroker:
 
     # ------------------------------------------------------------------ once per message
 
-    cdef bint _receive(self, Peer* peer) except -1:
+    cdef bint _receive(self, NullClient* peer) except -1:
         """Read and handle what has come; False when the connection is at its end."""
         cdef size_t size = peer.tail_size, used = 0
         cdef ssize_t n
@@ -272,7 +272,7 @@ cdef class NullBroker:
         memcpy(peer.tail, self.buffer + used, peer.tail_size)
         return True
 
-    cdef int _publish(self, Peer* peer, const uint8_t* frame, uint32_t n) except -1:
+    cdef int _publish(self, NullClient* peer, const uint8_t* frame, uint32_t n) except -1:
         cdef const uint8_t* end = frame + 4 + n
         cdef Number request = load_number(frame + 6, end)
         cdef size_t head = 6 + (request.size if request.size else 1)
@@ -327,7 +327,7 @@ cdef class NullBroker:
         return self.arena + self.arena_used
 
     cdef int _deliver(self, Route* route, uint8_t* message, size_t size) except -1:
-        cdef Peer* subscriber
+        cdef NullClient* subscriber
         cdef uint32_t i
         self.arena_used += size
         self.received += 1
@@ -374,13 +374,13 @@ cdef class NullBroker:
 
     # ------------------------------------------------------------------ output
 
-    cdef void _mark(self, Peer* peer) noexcept:
+    cdef void _mark(self, NullClient* peer) noexcept:
         if not peer.dirty:
             peer.dirty = True
             peer.next_dirty = self.dirty
             self.dirty = peer
 
-    cdef int _copy_out(self, Peer* peer, const uint8_t* data, size_t size) except -1:
+    cdef int _copy_out(self, NullClient* peer, const uint8_t* data, size_t size) except -1:
         """Append bytes behind all that the peer is to get before them."""
         cdef uint8_t* grown
         if peer.segment_size and peer.segment != data:
@@ -396,12 +396,12 @@ cdef class NullBroker:
         self._mark(peer)
         return 0
 
-    cdef int _copy_segment(self, Peer* peer) except -1:
+    cdef int _copy_segment(self, NullClient* peer) except -1:
         cdef size_t size = peer.segment_size
         peer.segment_size = 0
         return self._copy_out(peer, peer.segment, size)
 
-    cdef int _flush(self, Peer* peer) except -1:
+    cdef int _flush(self, NullClient* peer) except -1:
         cdef ssize_t n
         cdef bint waiting
         cdef epoll_event event
@@ -427,8 +427,8 @@ cdef class NullBroker:
         return 0
 
     cdef int _flush_all(self) except -1:
-        cdef Peer* peer
-        cdef Peer* following = self.dirty
+        cdef NullClient* peer
+        cdef NullClient* following = self.dirty
         self.dirty = NULL
         while following != NULL:
             peer = following

@@ -18,7 +18,7 @@ cdef enum:
     DEEP = 24
 
 
-cdef struct Row:
+cdef struct PostingsRow:
     Bag nodes       # its `depth` is the position
     uint32_t next   # of the same word; of a free row: the next free one
 
@@ -28,7 +28,7 @@ cdef struct Postings:
     Arena* arena
     uint32_t* first      # by word id; NONE: it stands nowhere
     uint32_t words       # of them
-    Row* rows
+    PostingsRow* rows
     uint32_t count       # rows ever used
     uint32_t capacity
     uint32_t free

@@ -21,7 +21,7 @@ cdef void postings_init(Postings* postings, Allocator* allocator, Arena* arena) 
 
 cdef void postings_free(Postings* postings) noexcept nogil:
     deallocate(postings.allocator, postings.first, postings.words * sizeof(uint32_t))
-    deallocate(postings.allocator, postings.rows, postings.capacity * sizeof(Row))
+    deallocate(postings.allocator, postings.rows, postings.capacity * sizeof(PostingsRow))
     postings_init(postings, postings.allocator, postings.arena)
 
 
@@ -64,14 +64,14 @@ cdef int _know(Postings* postings, uint32_t word) noexcept nogil:
 
 cdef int _reserve_row(Postings* postings) noexcept nogil:
     cdef size_t capacity
-    cdef Row* rows
+    cdef PostingsRow* rows
     if postings.free != NONE or postings.count < postings.capacity:
         return 0
     capacity = <size_t> postings.capacity + postings.capacity // 4 + 8
     if capacity > ROWS_AT_MOST:
         return -1
-    rows = <Row*> reallocate(
-        postings.allocator, postings.rows, postings.capacity * sizeof(Row), capacity * sizeof(Row)
+    rows = <PostingsRow*> reallocate(
+        postings.allocator, postings.rows, postings.capacity * sizeof(PostingsRow), capacity * sizeof(PostingsRow)
     )
     if rows == NULL:
         return -1
@@ -92,7 +92,7 @@ cdef int postings_reserve(Postings* postings, uint32_t word, uint32_t position) 
 
 cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t position, uint32_t node) noexcept nogil:
     cdef uint32_t i = postings_row(postings, word, position)
-    cdef Row* row
+    cdef PostingsRow* row
     if i == NONE:
         if postings.free != NONE:
             i = postings.free
@@ -112,7 +112,7 @@ cdef uint32_t postings_add(Postings* postings, uint32_t word, uint32_t position,
 
 cdef uint32_t postings_drop(Postings* postings, uint32_t word, uint32_t position, uint32_t posted) noexcept nogil:
     cdef uint32_t i = postings_row(postings, word, position)
-    cdef Row* row = &postings.rows[i]
+    cdef PostingsRow* row = &postings.rows[i]
     cdef uint32_t moved = bag_take_out(postings.arena, &row.nodes, posted)
     cdef uint32_t before
     if row.nodes.size == 0:

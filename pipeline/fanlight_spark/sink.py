@@ -34,7 +34,7 @@ SPARKS: Final = frozenset(["checkpointlocation", "queryname"])
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SinkSettings:
     """The options, read, for rows of a schema. Raises ValueError, ImportError."""
 
     address: Address
@@ -44,7 +44,9 @@ class Settings:
     producer: str | None  # of a batch
 
     @classmethod
-    def of(cls, given: Mapping[str, str], schema: StructType, overwrite: bool, *, stream: bool = False) -> "Settings":
+    def of(
+        cls, given: Mapping[str, str], schema: StructType, overwrite: bool, *, stream: bool = False
+    ) -> "SinkSettings":
         ours = {name: value for name, value in given.items() if name.lower() not in SPARKS}
         options = known(ours, OPTIONS, "sink")
         if "url" not in options:
@@ -68,7 +70,7 @@ class Published(WriterCommitMessage):
     repeated: int  # of them, that the broker had taken before
 
 
-def publish(settings: Settings, batches: Iterator[Any], name: str, marking: Marking | None = None) -> Published:
+def publish(settings: SinkSettings, batches: Iterator[Any], name: str, marking: Marking | None = None) -> Published:
     """Publish the rows of a partition. Raises what makes the task fail: publishing.py has them."""
     with Connection(settings.address, name) as connection:
         publisher = Publisher(connection, window=settings.window, marking=marking)
@@ -81,7 +83,7 @@ def publish(settings: Settings, batches: Iterator[Any], name: str, marking: Mark
 
 
 class BatchWriter(DataSourceArrowWriter):
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SinkSettings) -> None:
         self.settings = settings
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -92,7 +94,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SinkSettings) -> None:
         self.settings = settings
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:

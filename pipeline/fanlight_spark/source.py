@@ -67,7 +67,7 @@ OPTIONS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SourceSettings:
     """The options, read. Raises ValueError, matchcore.InvalidFilter."""
 
     place: str | Address  # the folder of an archive, or its broker
@@ -82,7 +82,7 @@ class Settings:
     pushdown: bool
 
     @classmethod
-    def of(cls, given: Mapping[str, str], schema: StructType) -> "Settings":
+    def of(cls, given: Mapping[str, str], schema: StructType) -> "SourceSettings":
         options = known(given, OPTIONS, "source")
         if ("path" in options) == ("url" in options):
             raise ValueError(
@@ -146,23 +146,23 @@ class Fanlight(DataSource):
         return TOLD_COLUMNS if "url" in self.options else COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        settings = Settings.of(self.options, schema)
+        settings = SourceSettings.of(self.options, schema)
         return PushingReader(settings) if settings.pushdown else BatchReader(settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamReader(Settings.of(self.options, schema))
+        return StreamReader(SourceSettings.of(self.options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return sink.BatchWriter(sink.Settings.of(self.options, schema, overwrite))
+        return sink.BatchWriter(sink.SinkSettings.of(self.options, schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return sink.StreamWriter(sink.Settings.of(self.options, schema, overwrite, stream=True))
+        return sink.StreamWriter(sink.SinkSettings.of(self.options, schema, overwrite, stream=True))
 
 
 class BatchReader(DataSourceReader):
     """What there is between two offsets, when it is planned."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SourceSettings) -> None:
         if settings.rows_per_trigger is not None:
             raise ValueError("maxOffsetsPerTrigger is for streams: a batch reads from startingOffsets to endingOffsets")
         self.settings = settings
@@ -202,7 +202,7 @@ class PushingReader(BatchReader):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What comes after a position. Spark keeps one of these for a query and makes others for tasks."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SourceSettings) -> None:
         for name in ("endingOffsets", "endingTimestamp", "pushdown"):
             if name in settings.options:
                 raise ValueError(f"{name} is for batches: a stream ends with its trigger, or not at all")

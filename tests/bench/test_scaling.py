@@ -18,7 +18,7 @@ from fanlight_bench.load.scenario import Background, Scenario
 from fanlight_bench.scaling import curves, document
 from fanlight_bench.scaling.__main__ import FAULTY, NO_SERVER, OK, WRONG, main
 from fanlight_bench.scaling.curves import PROTOCOLS, QUICK, SIZES, points
-from fanlight_bench.scaling.measure import Misrouted, Plan, TooFewFiles, allow_files, held, measure
+from fanlight_bench.scaling.measure import Misrouted, ScalingPlan, TooFewFiles, allow_files, held, measure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -77,7 +77,7 @@ def test_something_that_comes_to_the_filters_of_others_is_seen() -> None:
 
 def test_what_would_not_be_over_in_time_is_left_out_and_said_to_be() -> None:
     told: list[str] = []
-    report = measure(list(points(SIZES, ["native"])), Plan(limit=0.0), told.append)
+    report = measure(list(points(SIZES, ["native"])), ScalingPlan(limit=0.0), told.append)
     assert report["points"] == []
     assert len(report["left_out"]) == len(told) == sum(map(len, SIZES.values()))
     assert "left out" in told[0]
@@ -86,7 +86,7 @@ def test_what_would_not_be_over_in_time_is_left_out_and_said_to_be() -> None:
 
 
 def test_all_of_it_is_over_within_four_minutes_by_its_own_estimate() -> None:
-    plan = Plan()
+    plan = ScalingPlan()
     assert plan.limit <= 240
     assert sum(map(plan.seconds, points(SIZES, list(PROTOCOLS)))) <= plan.limit
 

@@ -193,7 +193,7 @@ def test_nobody_changes_it() -> None:
             change("a.b", 1)
     with pytest.raises(TypeError, match="does not change"):
         FilterIndex.insert(frozen, "a.b", 1)
-    with pytest.raises(TypeError, match=r"FilterIndex\.freeze"):
+    with pytest.raises(TypeError, match=r"matchcore\.freeze"):
         FrozenIndex()
     assert memoryview(frozen).readonly
     assert freeze(frozen) is copy.copy(frozen) is copy.deepcopy(frozen) is frozen

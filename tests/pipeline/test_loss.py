@@ -78,9 +78,10 @@ def test_a_query_that_has_read_the_damaged_last_batch_is_told(spark: Any, tmp_pa
 def part_of(folder: Path, **options: object) -> tuple[Any, Any]:
     """The settings of a source, and one part with all of the archive."""
     from fanlight_spark.positions import position_at
-    from fanlight_spark.source import COLUMNS, Part, Settings
+    from fanlight_spark.source import COLUMNS, Part, SourceSettings
 
-    settings = Settings.of({"path": str(folder), **{name: str(value) for name, value in options.items()}}, COLUMNS)
+    given = {"path": str(folder), **{name: str(value) for name, value in options.items()}}
+    settings = SourceSettings.of(given, COLUMNS)
     with Archive(folder) as archive:
         return settings, Part(position_at(archive, archive.start), position_at(archive, archive.end))
 

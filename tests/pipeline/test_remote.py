@@ -88,12 +88,12 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, str], sc
     require.spark()
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-    from fanlight_spark.source import Settings
+    from fanlight_spark.source import SourceSettings
 
     name, kind = schema.split(" ")
     field = StructField(name, LongType() if kind == "BIGINT" else StringType())
     with pytest.raises(ValueError, match=text):
-        Settings.of(options, StructType([field]))
+        SourceSettings.of(options, StructType([field]))
 
 
 def test_positions_that_are_gone_are_told_from_those_that_are_there(start_broker: StartBroker, folder: Path) -> None:

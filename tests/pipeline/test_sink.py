@@ -22,7 +22,7 @@ def settings(options: dict[str, Any], columns: str = "topic string, value binary
     require.spark()
     from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType, TimestampType
 
-    from fanlight_spark.sink import Settings
+    from fanlight_spark.sink import SinkSettings
 
     header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
     kinds = {
@@ -32,7 +32,7 @@ def settings(options: dict[str, Any], columns: str = "topic string, value binary
     named = [column.strip().split(" ") for column in columns.split(", ")]
     schema = StructType([StructField(name, kinds[kind]) for name, kind in named])
     given = {"url": "fanlight://127.0.0.1:1", **{name: str(value) for name, value in options.items()}}
-    return Settings.of(given, schema, overwrite)
+    return SinkSettings.of(given, schema, overwrite)
 
 
 def publish(options: dict[str, Any], batches: Iterator[Any], *, producer: str | None = None) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_matchers.protocol import Compiled, Mixing
-from fanlight_matchers.registry import CONTENDERS, Contender
+from fanlight_matchers.registry import CONTENDERS, ContenderEntry
 from matchcore import FilterIndex
 from matchcore.reference import ReferenceFilterIndex
 
@@ -75,7 +75,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("contender", "syntax"), CASES)
-def test_it_answers_as_the_oracle_and_the_index_do(contender: Contender, syntax: str) -> None:
+def test_it_answers_as_the_oracle_and_the_index_do(contender: ContenderEntry, syntax: str) -> None:
     @settings(max_examples=120, deadline=None)
     @given(histories(syntax))
     def check(steps: list[tuple[str, bytes, int]]) -> None:
@@ -105,7 +105,7 @@ def test_it_answers_as_the_oracle_and_the_index_do(contender: Contender, syntax:
 
 
 @pytest.mark.parametrize(("contender", "syntax"), CASES)
-def test_it_is_empty_again_after_all_removals(contender: Contender, syntax: str) -> None:
+def test_it_is_empty_again_after_all_removals(contender: ContenderEntry, syntax: str) -> None:
     """Growth, shrinking and the reuse of places, with more filters than hypothesis would try."""
     dice = random.Random(7)
     separator, one = SEPARATORS[syntax], ONE[syntax]
@@ -136,7 +136,7 @@ MIXING = [contender for contender in CONTENDERS.values() if isinstance(contender
 
 
 @pytest.mark.parametrize("contender", [pytest.param(one, id=one.name) for one in MIXING])
-def test_a_mix_of_matches_and_changes_leaves_all_filters_in(contender: Contender) -> None:
+def test_a_mix_of_matches_and_changes_leaves_all_filters_in(contender: ContenderEntry) -> None:
     held = [b"%d.%d.*" % (i % 30, i) for i in range(400)]
     matcher = contender.make("amqp")
     assert isinstance(matcher, Mixing)

@@ -16,7 +16,7 @@ BETTER, WORSE, SAME = "better", "WORSE", "within noise"
 
 
 @dataclass(frozen=True)
-class Change:
+class MetricChange:
     """One metric in two runs. noise: relative; same: both ran with the same parameters."""
 
     case: str
@@ -40,7 +40,7 @@ class Change:
         return BETTER if self.change > 0 else WORSE
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[MetricChange]:
     """A change for each metric that both have. Raises ValueError when there is none, or a document is no run."""
     earlier, later = _cases(before), _cases(now)
     found = []
@@ -55,7 +55,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
                 continue
             metric = metrics.TITLES[name]
             noise = _noise(metric, old, new)
-            found.append(Change(case, metric, statistics.median(old), statistics.median(new), noise, same))
+            found.append(MetricChange(case, metric, statistics.median(old), statistics.median(new), noise, same))
     if not found:
         raise ValueError("no scenario is in both runs")
     return found
@@ -89,7 +89,7 @@ def _noise(metric: Metric, before: Sequence[float], now: Sequence[float]) -> flo
     return max(spread, metric.noise / 4)
 
 
-def table(changes: Sequence[Change]) -> list[str]:
+def table(changes: Sequence[MetricChange]) -> list[str]:
     """A line for each change, in the order of the scenarios."""
     width = max(max(len(change.metric.title), len(change.case) - 2) for change in changes)
     lines = []
@@ -107,6 +107,6 @@ def table(changes: Sequence[Change]) -> list[str]:
     return lines
 
 
-def worst(changes: Sequence[Change]) -> float:
+def worst(changes: Sequence[MetricChange]) -> float:
     """By how much the metric that lost most is worse, relative; 0 if none is, beyond noise."""
     return max((-change.change for change in changes if change.verdict == WORSE), default=0.0)

@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from fanlight_bench.load.peer cimport NOBODY, OUT_OF_MEMORY, OVER, Peer, keep_tail, receive, reserve, send_out
+from fanlight_bench.load.endpoint cimport NOBODY, OUT_OF_MEMORY, OVER, Endpoint, keep_tail, receive, reserve, send_out
 from fanlight_bench.load.protocol cimport (
     ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame,
 )
@@ -40,11 +40,11 @@ cdef enum:
 
 
 cdef class Generator:
-    """One worker of a load on one broker: add the peers and what they publish, then `start`, `run` and `drain`.
+    """One worker of a load on one broker: add the endpoints and what they publish, then `start`, `run` and `drain`.
 
-    window: deliveries that may be outstanding; batch: messages of one write; inflight: publishes of one connection that may
-    be without their acknowledgement, 0: none asks for one; eager: publish as long as the window lets it, else a round of
-    batches and then wait until something comes; wakers: an eventfd for each worker. The file descriptors stay the
+    window: deliveries that may be outstanding; batch: messages of one write; inflight: publishes of one connection that
+    may wait for their acknowledgement, 0: none asks for one; eager: publish as long as the window allows it, otherwise
+    one round of batches, then wait for input; wakers: an eventfd for each worker. The file descriptors remain the
     caller's, must be non-blocking, and must stay open as long as this object is used. Confined to one thread.
     """
 
@@ -56,9 +56,9 @@ cdef class Generator:
         uint32_t worker, n_wakers
         int[WORKERS_MAX] wakers
         int epoll, timer
-        Peer* peers
-        uint32_t n_peers, n_publishers
-        uint32_t* publishers        # their indices in peers
+        Endpoint* endpoints
+        uint32_t n_endpoints, n_publishers
+        uint32_t* publishers        # their indices in endpoints
         uint32_t turn               # the publisher that is next to publish
         uint32_t fan_out_max
         uint8_t* buffer             # what is received; shared by all, for frames are handled at once
@@ -113,22 +113,22 @@ cdef class Generator:
             close(self.epoll)
         if self.timer >= 0:
             close(self.timer)
-        for i in range(self.n_peers):
-            free(self.peers[i].tail)
-            free(self.peers[i].out)
-        free(self.peers)
+        for i in range(self.n_endpoints):
+            free(self.endpoints[i].tail)
+            free(self.endpoints[i].out)
+        free(self.endpoints)
         free(self.publishers)
         free(self.buffer)
 
-    # ------------------------------------------------------------------ peers
+    # ------------------------------------------------------------------ endpoints
 
     def add_subscriber(self, int fd, bytes rest=b"", *, bint slow=False, uint32_t aliases=0):
         """A connection that is subscribed; rest: what was read behind the handshake. Its number."""
-        cdef Peer* peer = self._add_peer(fd, rest)
-        peer.index = self.streams.add_subscriber(slow=slow, aliases=aliases)
-        peer.slow = slow
+        cdef Endpoint* endpoint = self._add_endpoint(fd, rest)
+        endpoint.index = self.streams.add_subscriber(slow=slow, aliases=aliases)
+        endpoint.slow = slow
         self.any_slow = self.any_slow or slow
-        return peer.index
+        return endpoint.index
 
     def add_publisher(self, int fd, bytes rest=b""):
         """A connection that publishes; see add_subscriber."""
@@ -136,18 +136,19 @@ cdef class Generator:
         if grown == NULL:
             raise MemoryError
         self.publishers = grown
-        self._add_peer(fd, rest)
-        self.publishers[self.n_publishers] = self.n_peers - 1
+        self._add_endpoint(fd, rest)
+        self.publishers[self.n_publishers] = self.n_endpoints - 1
         self.n_publishers += 1
         return self.n_publishers - 1
 
     def publish_on(self, uint32_t publisher, uint32_t stream):
         """This publisher goes through the ring of streams that this one is in, beginning with it."""
         if publisher >= self.n_publishers or stream >= self.streams.n_streams:
-            raise ValueError(f"publisher {publisher} of {self.n_publishers}, stream {stream} of {self.streams.n_streams}")
-        cdef Peer* peer = &self.peers[self.publishers[publisher]]
+            of = self.n_publishers, self.streams.n_streams
+            raise ValueError(f"publisher {publisher} of {of[0]}, stream {stream} of {of[1]}")
+        cdef Endpoint* endpoint = &self.endpoints[self.publishers[publisher]]
         cdef uint32_t at = stream
-        peer.stream = peer.acknowledged_stream = stream
+        endpoint.stream = endpoint.acknowledged_stream = stream
         while True:
             if self.streams.streams[at].frame.bytes == NULL:
                 raise ValueError(f"stream {at} has no frame")
@@ -156,27 +157,27 @@ cdef class Generator:
             if at == stream:
                 return
 
-    cdef Peer* _add_peer(self, int fd, bytes rest) except NULL:
-        cdef Peer* grown = <Peer*>realloc(self.peers, (self.n_peers + 1) * sizeof(Peer))
+    cdef Endpoint* _add_endpoint(self, int fd, bytes rest) except NULL:
+        cdef Endpoint* grown = <Endpoint*>realloc(self.endpoints, (self.n_endpoints + 1) * sizeof(Endpoint))
         if grown == NULL:
             raise MemoryError
-        self.peers = grown
-        cdef Peer* peer = &self.peers[self.n_peers]
-        memset(peer, 0, sizeof(Peer))
-        peer.fd = fd
-        peer.index = NOBODY
-        peer.stream = peer.acknowledged_stream = NO_STREAM
-        self.n_peers += 1
-        if not keep_tail(peer, <const uint8_t*><const char*>rest, len(rest)):
+        self.endpoints = grown
+        cdef Endpoint* endpoint = &self.endpoints[self.n_endpoints]
+        memset(endpoint, 0, sizeof(Endpoint))
+        endpoint.fd = fd
+        endpoint.index = NOBODY
+        endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
+        self.n_endpoints += 1
+        if not keep_tail(endpoint, <const uint8_t*><const char*>rest, len(rest)):
             raise MemoryError
-        return peer
+        return endpoint
 
     def start(self):
-        """Watch all peers: after this none may be added."""
+        """Watch all endpoints: after this none may be added."""
         cdef uint32_t i
-        for i in range(self.n_peers):
-            if not self.peers[i].slow:
-                self._control(&self.peers[i], EPOLL_CTL_ADD)
+        for i in range(self.n_endpoints):
+            if not self.endpoints[i].slow:
+                self._control(&self.endpoints[i], EPOLL_CTL_ADD)
 
     cdef int _watch(self, int fd) except -1:
         cdef epoll_event event
@@ -186,11 +187,11 @@ cdef class Generator:
             raise OSError(errno, f"epoll_ctl of file descriptor {fd}")
         return 0
 
-    cdef void _control(self, Peer* peer, int what) noexcept nogil:
+    cdef void _control(self, Endpoint* endpoint, int what) noexcept nogil:
         cdef epoll_event event
-        event.events = (0 if peer.slow else EPOLLIN) | (EPOLLOUT if peer.watching_out else 0)
-        event.data.ptr = peer
-        epoll_ctl(self.epoll, what, peer.fd, &event)
+        event.events = (0 if endpoint.slow else EPOLLIN) | (EPOLLOUT if endpoint.watching_out else 0)
+        event.data.ptr = endpoint
+        epoll_ctl(self.epoll, what, endpoint.fd, &event)
 
     # ------------------------------------------------------------------ running
 
@@ -249,22 +250,22 @@ cdef class Generator:
 
     cdef void _turn(self, int timeout_ms) noexcept nogil:
         cdef epoll_event[EVENTS] events
-        cdef Peer* peer
+        cdef Endpoint* endpoint
         cdef uint64_t ignored
         cdef int i, n = epoll_wait(self.epoll, events, EVENTS, timeout_ms)
         for i in range(n):
-            peer = <Peer*>events[i].data.ptr
-            if peer == NULL:
+            endpoint = <Endpoint*>events[i].data.ptr
+            if endpoint == NULL:
                 read(self.timer, &ignored, 8)
                 if self.n_wakers:
                     read(self.wakers[self.worker], &ignored, 8)
                 continue
-            if peer.closed:
+            if endpoint.closed:
                 continue
             if events[i].events & EPOLLOUT:
-                self._flush(peer)
+                self._flush(endpoint)
             if events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP):
-                self._receive(peer, READ_BYTES)
+                self._receive(endpoint, READ_BYTES)
         if self.any_slow:
             self._read_slow_ones()
         if self.n_wakers > 1:
@@ -278,9 +279,9 @@ cdef class Generator:
         # After a long wait not more than a second's worth.
         allowed = <uint64_t>(<double>min(now - self.slow_at, <uint64_t>1000000000) * self.slow_rate)
         self.slow_at = now
-        for i in range(self.n_peers):
-            if self.peers[i].slow and not self.peers[i].closed and allowed:
-                self._receive(&self.peers[i], <size_t>min(allowed, <uint64_t>READ_BYTES))
+        for i in range(self.n_endpoints):
+            if self.endpoints[i].slow and not self.endpoints[i].closed and allowed:
+                self._receive(&self.endpoints[i], <size_t>min(allowed, <uint64_t>READ_BYTES))
 
     cdef void _wake_others(self) noexcept nogil:
         """A worker that waits for the window sees no event when its deliveries come to others: they tell it."""
@@ -299,22 +300,22 @@ cdef class Generator:
         cdef int64_t cost = <int64_t>self.batch * self.fan_out_max
         cdef int64_t outstanding
         cdef bint more = False
-        cdef Peer* peer
+        cdef Endpoint* endpoint
         cdef uint32_t k
         for k in range(self.n_publishers):
             outstanding = self.streams.shared.outstanding()
             if outstanding > 0 and outstanding + cost > <int64_t>self.window:
                 self.streams.own.waiting = 1
                 return False
-            peer = &self.peers[self.publishers[self.turn]]
+            endpoint = &self.endpoints[self.publishers[self.turn]]
             self.turn = (self.turn + 1) % self.n_publishers
-            if peer.closed or peer.out_end:
+            if endpoint.closed or endpoint.out_end:
                 continue
-            if self.inflight and peer.requested - peer.acknowledged + self.batch > self.inflight:
+            if self.inflight and endpoint.requested - endpoint.acknowledged + self.batch > self.inflight:
                 continue
-            self._publish(peer, self.batch, now_ns())
-            self._flush(peer)
-            more = more or peer.out_end == 0
+            self._publish(endpoint, self.batch, now_ns())
+            self._flush(endpoint)
+            more = more or endpoint.out_end == 0
         return more
 
     cdef void _publish_paced(self, double rate) noexcept nogil:
@@ -322,7 +323,7 @@ cdef class Generator:
         cdef uint64_t now = now_ns(), due, next_due
         cdef double gap = 1e9 / rate
         cdef itimerspec at
-        cdef Peer* peer
+        cdef Endpoint* endpoint
         if self.schedule_start == 0:
             self.schedule_start = now
         due = <uint64_t>(<double>(now - self.schedule_start) / gap) + 1
@@ -330,18 +331,18 @@ cdef class Generator:
             next_due = self.schedule_start + <uint64_t>(<double>self.scheduled * gap)
             if now > next_due and now - next_due > self.schedule_lag_ns:
                 self.schedule_lag_ns = now - next_due
-            peer = &self.peers[self.publishers[self.scheduled % self.n_publishers]]
+            endpoint = &self.endpoints[self.publishers[self.scheduled % self.n_publishers]]
             # The protocol forbids more, or the broker reads nothing: what is late is seen in the latency. Without a
             # timer, which would be over: an acknowledgement wakes us, or room in the socket.
-            if self.inflight and peer.requested - peer.acknowledged >= self.inflight:
+            if self.inflight and endpoint.requested - endpoint.acknowledged >= self.inflight:
                 return
-            if peer.out_end - peer.out_start > UNSENT_BYTES:
+            if endpoint.out_end - endpoint.out_start > UNSENT_BYTES:
                 return
             self.scheduled += 1
-            if not peer.closed:
-                self._publish(peer, 1, next_due)
-                if not peer.watching_out:
-                    self._flush(peer)
+            if not endpoint.closed:
+                self._publish(endpoint, 1, next_due)
+                if not endpoint.watching_out:
+                    self._flush(endpoint)
         next_due = self.schedule_start + <uint64_t>(<double>self.scheduled * gap)
         at.it_interval.tv_sec = 0
         at.it_interval.tv_nsec = 0
@@ -349,30 +350,30 @@ cdef class Generator:
         at.it_value.tv_nsec = <long>(next_due % 1000000000)
         timerfd_settime(self.timer, TFD_TIMER_ABSTIME, &at, NULL)
 
-    cdef void _publish(self, Peer* peer, uint32_t messages, uint64_t sent) noexcept nogil:
+    cdef void _publish(self, Endpoint* endpoint, uint32_t messages, uint64_t sent) noexcept nogil:
         """Append messages to the publisher's output, each on the next of its streams."""
         cdef Stream* stream
         cdef uint8_t* frame
         cdef uint32_t b, number, size
         cdef size_t number_at
-        if peer.stream == NO_STREAM:
+        if endpoint.stream == NO_STREAM:
             return
         for b in range(messages):
-            number = peer.stream
+            number = endpoint.stream
             stream = &self.streams.streams[number]
-            peer.stream = stream.next_of_publisher
+            endpoint.stream = stream.next_of_publisher
             size = <uint32_t>template(stream, self.streams.shared.sequences[number]).size
             number_at = template(stream, self.streams.shared.sequences[number]).number_at
-            if not reserve(&peer.out, &peer.out_room, peer.out_end + size):
+            if not reserve(&endpoint.out, &endpoint.out_room, endpoint.out_end + size):
                 self.out_of_memory = True
                 return
-            frame = peer.out + peer.out_end
+            frame = endpoint.out + endpoint.out_end
             self.streams.write(number, frame, sent)
             if self.inflight:
-                peer.requested += 1
+                endpoint.requested += 1
                 self.streams.own.requested += 1
-                self._store_number(frame + number_at, self._number(peer.requested))
-            peer.out_end += size
+                self._store_number(frame + number_at, self._number(endpoint.requested))
+            endpoint.out_end += size
 
     cdef uint32_t _number(self, uint64_t count) noexcept nogil:
         """The packet identifier or request of a connection's count'th message that has one."""
@@ -385,82 +386,82 @@ cdef class Generator:
             p[0] = <uint8_t>(number >> 8)
             p[1] = <uint8_t>number
 
-    cdef void _flush(self, Peer* peer) noexcept nogil:
-        if not send_out(peer):
-            self._lose(peer)
-        elif peer.watching_out != (peer.out_end > 0):
-            peer.watching_out = peer.out_end > 0
-            self._control(peer, EPOLL_CTL_MOD)
+    cdef void _flush(self, Endpoint* endpoint) noexcept nogil:
+        if not send_out(endpoint):
+            self._lose(endpoint)
+        elif endpoint.watching_out != (endpoint.out_end > 0):
+            endpoint.watching_out = endpoint.out_end > 0
+            self._control(endpoint, EPOLL_CTL_MOD)
 
-    cdef void _lose(self, Peer* peer) noexcept nogil:
-        peer.closed = True
-        if peer.slow:
+    cdef void _lose(self, Endpoint* endpoint) noexcept nogil:
+        endpoint.closed = True
+        if endpoint.slow:
             self.streams.own.slow_closed += 1
         else:
             self.streams.own.closed += 1
-            epoll_ctl(self.epoll, EPOLL_CTL_DEL, peer.fd, NULL)
+            epoll_ctl(self.epoll, EPOLL_CTL_DEL, endpoint.fd, NULL)
 
     # ------------------------------------------------------------------ receiving
 
-    cdef void _receive(self, Peer* peer, size_t most) noexcept nogil:
+    cdef void _receive(self, Endpoint* endpoint, size_t most) noexcept nogil:
         cdef size_t size, used
         cdef ssize_t n
-        n = receive(peer, &self.buffer, &self.buffer_room, most)
+        n = receive(endpoint, &self.buffer, &self.buffer_room, most)
         if n == OUT_OF_MEMORY:
             self.out_of_memory = True
         elif n == OVER:
-            self._lose(peer)
+            self._lose(endpoint)
         if n <= 0:
             return
         size = <size_t>n
-        used = self._frames(peer, self.buffer, size)
-        if peer.closed:
+        used = self._frames(endpoint, self.buffer, size)
+        if endpoint.closed:
             return
-        if not keep_tail(peer, self.buffer + used, size - used):
+        if not keep_tail(endpoint, self.buffer + used, size - used):
             self.out_of_memory = True
 
-    cdef size_t _frames(self, Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
+    cdef size_t _frames(self, Endpoint* endpoint, const uint8_t* data, size_t size) noexcept nogil:
         """Handle the whole frames in data; how many bytes they took."""
         cdef uint64_t now = now_ns()
         cdef const uint8_t* p = data
         cdef const uint8_t* end = data + size
         cdef Frame frame
         cdef int state
-        cdef size_t before = peer.out_end
+        cdef size_t before = endpoint.out_end
         while p < end:
             state = self.dialect.next(p, end, &frame)
             if state == CUT_OFF:
                 break
             if state == DAMAGED:
                 self.streams.own.damaged += 1
-                self._lose(peer)
+                self._lose(endpoint)
                 break
             if frame.kind == DELIVERY:
-                self.streams.check(peer.index, &frame, now)
+                self.streams.check(endpoint.index, &frame, now)
                 if frame.qos:
-                    self._answer(peer, &frame, p)
+                    self._answer(endpoint, &frame, p)
             elif frame.kind == ACKNOWLEDGEMENT:
-                self._acknowledge(peer, &frame)
+                self._acknowledge(endpoint, &frame)
             elif frame.kind == REFUSAL:
                 self._refuse(p, frame.size)
             else:
-                self._answer(peer, &frame, p)
+                self._answer(endpoint, &frame, p)
             p += frame.size
-        if peer.out_end > before and not peer.closed and not peer.watching_out:
-            self._flush(peer)
+        if endpoint.out_end > before and not endpoint.closed and not endpoint.watching_out:
+            self._flush(endpoint)
         return p - data
 
-    cdef void _acknowledge(self, Peer* peer, const Frame* frame) noexcept nogil:
+    cdef void _acknowledge(self, Endpoint* endpoint, const Frame* frame) noexcept nogil:
         """Acknowledgements come in the order of the publishes: MQTT 5, 4.6; native, section 3."""
         cdef Stream* stream
         self.streams.own.acknowledged += 1
-        peer.acknowledged += 1
-        if peer.acknowledged_stream == NO_STREAM:
+        endpoint.acknowledged += 1
+        if endpoint.acknowledged_stream == NO_STREAM:
             self.streams.own.wrong_acknowledgements += 1
             return
-        stream = &self.streams.streams[peer.acknowledged_stream]
-        peer.acknowledged_stream = stream.next_of_publisher
-        if frame.number != self._number(peer.acknowledged) or self.dialect.counts and frame.routed != stream.reach:
+        stream = &self.streams.streams[endpoint.acknowledged_stream]
+        endpoint.acknowledged_stream = stream.next_of_publisher
+        if frame.number != self._number(endpoint.acknowledged) or self.dialect.counts and frame.routed != stream.reach:
             self.streams.own.wrong_acknowledgements += 1
 
     cdef void _refuse(self, const uint8_t* frame, size_t size) noexcept nogil:
@@ -469,8 +470,8 @@ cdef class Generator:
             self.complaint_size = <uint32_t>min(size, <size_t>COMPLAINT_BYTES)
             memcpy(self.complaint_bytes, frame, self.complaint_size)
 
-    cdef void _answer(self, Peer* peer, const Frame* frame, const uint8_t* p) noexcept nogil:
-        if not reserve(&peer.out, &peer.out_room, peer.out_end + ANSWER_BYTES_MAX):
+    cdef void _answer(self, Endpoint* endpoint, const Frame* frame, const uint8_t* p) noexcept nogil:
+        if not reserve(&endpoint.out, &endpoint.out_room, endpoint.out_end + ANSWER_BYTES_MAX):
             self.out_of_memory = True
             return
-        peer.out_end += self.dialect.answer(frame, p, peer.out + peer.out_end)
+        endpoint.out_end += self.dialect.answer(frame, p, endpoint.out + endpoint.out_end)

@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from fanlight_bench.load.properties cimport SUBSCRIPTION_IDENTIFIER, TOPIC_ALIAS, load_length, load_u16, property_size
 from fanlight_bench.load.protocol cimport (
-    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, GRANTED, OTHER, RECEIVED, REFUSAL, RELEASE, WELCOME, WHOLE, Dialect, Frame,
-    Next,
+    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, GRANTED, OTHER, RECEIVED, REFUSAL, RELEASE, WELCOME, WHOLE, Dialect,
+    Frame, Next,
 )
 
 cdef enum:

@@ -5,8 +5,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fanlight_bench.load.protocol cimport (
-    ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE,
-    Dialect, Frame,
+    ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME,
+    WHOLE, Dialect, Frame,
 )
 from fanlight_bench.load.protocol cimport PING as WANTS_PONG
 from fanlight_bench.sockets cimport Number, Text, load_number, load_text, load_u32

@@ -1,7 +1,7 @@
 """What the generator knows of a protocol: how to find the next frame, and what to answer to it.
 
 A protocol fills in a Dialect with two C functions and a number; the generator calls them and knows no protocol. What
-is done once per connection (handshake, subscriptions, the frames to publish) is Python: bench/fanlight_bench/load/client.py.
+is done once per connection (handshake, subscriptions, the frames to publish) is Python: load/speaker.py.
 """
 
 from libc.stdint cimport uint8_t, uint32_t

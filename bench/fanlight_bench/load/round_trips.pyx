@@ -16,7 +16,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from fanlight_bench.load.histogram cimport Histogram
-from fanlight_bench.load.peer cimport NOBODY, OUT_OF_MEMORY, OVER, Peer, keep_tail, receive, reserve, send_out
+from fanlight_bench.load.endpoint cimport NOBODY, OUT_OF_MEMORY, OVER, Endpoint, keep_tail, receive, reserve, send_out
 from fanlight_bench.load.protocol cimport ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame
 from fanlight_bench.sockets cimport (
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, close, epoll_create1, epoll_ctl,
@@ -41,7 +41,7 @@ cdef struct Talk:                   # a frame to repeat, and the topic that its 
 cdef struct Requester:
     Talk question
     Talk answer
-    uint32_t responder              # its index among the peers
+    uint32_t responder              # its index among the endpoints
     uint64_t asked
     uint64_t answered
 
@@ -58,8 +58,8 @@ cdef class RoundTrips:
         Dialect dialect
         uint32_t payload_bytes, outstanding
         int epoll
-        Peer* peers                 # index: of a requester its number, of a responder NOBODY
-        uint32_t n_peers
+        Endpoint* endpoints                 # index: of a requester its number, of a responder NOBODY
+        uint32_t n_endpoints
         Requester* requesters
         uint32_t n_requesters
         uint8_t* buffer
@@ -73,7 +73,8 @@ cdef class RoundTrips:
         cdef uint32_t i
         self.epoll = -1
         if payload_bytes <= HEADER or outstanding < 1:
-            raise ValueError(f"payload of {payload_bytes} bytes, {outstanding} outstanding; at least {HEADER + 1} and 1")
+            least = HEADER + 1
+            raise ValueError(f"payload of {payload_bytes} bytes, {outstanding} outstanding; at least {least} and 1")
         self.dialect = dialect
         self.latency = Histogram()
         self.payload_bytes = payload_bytes
@@ -91,27 +92,27 @@ cdef class RoundTrips:
         cdef uint32_t i
         if self.epoll >= 0:
             close(self.epoll)
-        for i in range(self.n_peers):
-            free(self.peers[i].tail)
-            free(self.peers[i].out)
+        for i in range(self.n_endpoints):
+            free(self.endpoints[i].tail)
+            free(self.endpoints[i].out)
         for i in range(self.n_requesters):
             _free(&self.requesters[i].question)
             _free(&self.requesters[i].answer)
-        free(self.peers)
+        free(self.endpoints)
         free(self.requesters)
         free(self.buffer)
         free(self.filler)
 
-    # ------------------------------------------------------------------ peers
+    # ------------------------------------------------------------------ endpoints
 
     def add_responder(self, int fd, bytes rest=b""):
         """A connection that answers; rest: what was read behind the handshake. Its number."""
-        self._add_peer(fd, rest, NOBODY)
-        return self.n_peers - 1
+        self._add_endpoint(fd, rest, NOBODY)
+        return self.n_endpoints - 1
 
     def add_requester(self, int fd, uint32_t responder, tuple question, tuple answer, bytes rest=b""):
         """A connection that asks this responder. question and answer: (frame, topic, where its payload begins)."""
-        if responder >= self.n_peers or self.peers[responder].index != NOBODY:
+        if responder >= self.n_endpoints or self.endpoints[responder].index != NOBODY:
             raise ValueError(f"{responder} is no responder")
         cdef Requester* grown = <Requester*>realloc(self.requesters, (self.n_requesters + 1) * sizeof(Requester))
         if grown == NULL:
@@ -123,7 +124,7 @@ cdef class RoundTrips:
         it.responder = responder
         self._fill(&it.question, question)
         self._fill(&it.answer, answer)
-        self._add_peer(fd, rest, self.n_requesters - 1)
+        self._add_endpoint(fd, rest, self.n_requesters - 1)
         return self.n_requesters - 1
 
     cdef int _fill(self, Talk* talk, tuple given) except -1:
@@ -136,30 +137,30 @@ cdef class RoundTrips:
         memcpy(talk.bytes + talk.payload_at, self.filler, self.payload_bytes)
         return 0
 
-    cdef int _add_peer(self, int fd, bytes rest, uint32_t index) except -1:
-        cdef Peer* grown = <Peer*>realloc(self.peers, (self.n_peers + 1) * sizeof(Peer))
+    cdef int _add_endpoint(self, int fd, bytes rest, uint32_t index) except -1:
+        cdef Endpoint* grown = <Endpoint*>realloc(self.endpoints, (self.n_endpoints + 1) * sizeof(Endpoint))
         if grown == NULL:
             raise MemoryError
-        self.peers = grown
-        cdef Peer* peer = &grown[self.n_peers]
-        memset(peer, 0, sizeof(Peer))
-        peer.fd = fd
-        peer.index = index
-        self.n_peers += 1
-        if not keep_tail(peer, <const uint8_t*><const char*>rest, len(rest)):
+        self.endpoints = grown
+        cdef Endpoint* endpoint = &grown[self.n_endpoints]
+        memset(endpoint, 0, sizeof(Endpoint))
+        endpoint.fd = fd
+        endpoint.index = index
+        self.n_endpoints += 1
+        if not keep_tail(endpoint, <const uint8_t*><const char*>rest, len(rest)):
             raise MemoryError
         return 0
 
     def start(self):
-        """Watch all peers, and ask the first questions: after this none may be added."""
+        """Watch all endpoints, and ask the first questions: after this none may be added."""
         cdef uint32_t i, k
-        for i in range(self.n_peers):
-            self._control(&self.peers[i], EPOLL_CTL_ADD)
-        for i in range(self.n_peers):
-            if self.peers[i].index != NOBODY:
+        for i in range(self.n_endpoints):
+            self._control(&self.endpoints[i], EPOLL_CTL_ADD)
+        for i in range(self.n_endpoints):
+            if self.endpoints[i].index != NOBODY:
                 for k in range(self.outstanding):
-                    self._ask(&self.peers[i])
-                self._flush(&self.peers[i])
+                    self._ask(&self.endpoints[i])
+                self._flush(&self.endpoints[i])
 
     # ------------------------------------------------------------------ running
 
@@ -198,43 +199,43 @@ cdef class RoundTrips:
 
     cdef void _turn(self, int timeout_ms) noexcept nogil:
         cdef epoll_event[EVENTS] events
-        cdef Peer* peer
+        cdef Endpoint* endpoint
         cdef int i, n = epoll_wait(self.epoll, events, EVENTS, timeout_ms)
         for i in range(n):
-            peer = <Peer*>events[i].data.ptr
-            if events[i].events & EPOLLOUT and not peer.closed:
-                self._flush(peer)
-            if events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP) and not peer.closed:
-                self._receive(peer)
+            endpoint = <Endpoint*>events[i].data.ptr
+            if events[i].events & EPOLLOUT and not endpoint.closed:
+                self._flush(endpoint)
+            if events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP) and not endpoint.closed:
+                self._receive(endpoint)
 
-    cdef void _control(self, Peer* peer, int what) noexcept nogil:
+    cdef void _control(self, Endpoint* endpoint, int what) noexcept nogil:
         cdef epoll_event event
-        event.events = EPOLLIN | (EPOLLOUT if peer.watching_out else 0)
-        event.data.ptr = peer
-        epoll_ctl(self.epoll, what, peer.fd, &event)
+        event.events = EPOLLIN | (EPOLLOUT if endpoint.watching_out else 0)
+        event.data.ptr = endpoint
+        epoll_ctl(self.epoll, what, endpoint.fd, &event)
 
-    cdef void _flush(self, Peer* peer) noexcept nogil:
-        if not send_out(peer):
-            self._lose(peer)
-        elif peer.watching_out != (peer.out_end > 0):
-            peer.watching_out = peer.out_end > 0
-            self._control(peer, EPOLL_CTL_MOD)
+    cdef void _flush(self, Endpoint* endpoint) noexcept nogil:
+        if not send_out(endpoint):
+            self._lose(endpoint)
+        elif endpoint.watching_out != (endpoint.out_end > 0):
+            endpoint.watching_out = endpoint.out_end > 0
+            self._control(endpoint, EPOLL_CTL_MOD)
 
-    cdef void _lose(self, Peer* peer) noexcept nogil:
-        peer.closed = True
+    cdef void _lose(self, Endpoint* endpoint) noexcept nogil:
+        endpoint.closed = True
         self.closed += 1
-        epoll_ctl(self.epoll, EPOLL_CTL_DEL, peer.fd, NULL)
+        epoll_ctl(self.epoll, EPOLL_CTL_DEL, endpoint.fd, NULL)
 
-    cdef void _receive(self, Peer* peer) noexcept nogil:
+    cdef void _receive(self, Endpoint* endpoint) noexcept nogil:
         cdef size_t used = 0, size
         cdef ssize_t n
         cdef Frame frame
         cdef int state
-        n = receive(peer, &self.buffer, &self.buffer_room, READ_BYTES)
+        n = receive(endpoint, &self.buffer, &self.buffer_room, READ_BYTES)
         if n == OUT_OF_MEMORY:
             self.out_of_memory = True
         elif n == OVER:
-            self._lose(peer)
+            self._lose(endpoint)
         if n <= 0:
             return
         size = <size_t>n
@@ -244,21 +245,21 @@ cdef class RoundTrips:
                 break
             if state == DAMAGED:
                 self.damaged += 1
-                self._lose(peer)
+                self._lose(endpoint)
                 return
-            self._take(peer, &frame, self.buffer + used)
+            self._take(endpoint, &frame, self.buffer + used)
             used += frame.size
-        if peer.out_end and not peer.watching_out:
-            self._flush(peer)
-        if not keep_tail(peer, self.buffer + used, size - used):
+        if endpoint.out_end and not endpoint.watching_out:
+            self._flush(endpoint)
+        if not keep_tail(endpoint, self.buffer + used, size - used):
             self.out_of_memory = True
 
-    cdef void _take(self, Peer* peer, const Frame* frame, const uint8_t* p) noexcept nogil:
+    cdef void _take(self, Endpoint* endpoint, const Frame* frame, const uint8_t* p) noexcept nogil:
         if frame.kind == DELIVERY:
-            if peer.index == NOBODY:
-                self._respond(peer, frame)
+            if endpoint.index == NOBODY:
+                self._respond(endpoint, frame)
             else:
-                self._book(peer, frame)
+                self._book(endpoint, frame)
         elif frame.kind == REFUSAL:
             self.refused += 1
             if not self.complaint_size:
@@ -266,57 +267,57 @@ cdef class RoundTrips:
                 memcpy(self.complaint_bytes, p, self.complaint_size)
             return
         if frame.kind != DELIVERY or frame.qos:
-            if reserve(&peer.out, &peer.out_room, peer.out_end + ANSWER_BYTES_MAX):
-                peer.out_end += self.dialect.answer(frame, p, peer.out + peer.out_end)
+            if reserve(&endpoint.out, &endpoint.out_room, endpoint.out_end + ANSWER_BYTES_MAX):
+                endpoint.out_end += self.dialect.answer(frame, p, endpoint.out + endpoint.out_end)
             else:
                 self.out_of_memory = True
 
     # ------------------------------------------------------------------ asking and answering
 
-    cdef void _ask(self, Peer* peer) noexcept nogil:
-        cdef Requester* it = &self.requesters[peer.index]
+    cdef void _ask(self, Endpoint* endpoint) noexcept nogil:
+        cdef Requester* it = &self.requesters[endpoint.index]
         cdef uint64_t now = now_ns()
         cdef uint8_t* payload
-        if not reserve(&peer.out, &peer.out_room, peer.out_end + it.question.size):
+        if not reserve(&endpoint.out, &endpoint.out_room, endpoint.out_end + it.question.size):
             self.out_of_memory = True
             return
-        memcpy(peer.out + peer.out_end, it.question.bytes, it.question.size)
-        payload = peer.out + peer.out_end + it.question.payload_at
+        memcpy(endpoint.out + endpoint.out_end, it.question.bytes, it.question.size)
+        payload = endpoint.out + endpoint.out_end + it.question.payload_at
         memcpy(payload, &it.asked, 8)
         memcpy(payload + 8, &now, 8)
-        memcpy(payload + 16, &peer.index, 4)
-        peer.out_end += it.question.size
+        memcpy(payload + 16, &endpoint.index, 4)
+        endpoint.out_end += it.question.size
         it.asked += 1
         self.asked += 1
 
-    cdef void _respond(self, Peer* peer, const Frame* frame) noexcept nogil:
+    cdef void _respond(self, Endpoint* endpoint, const Frame* frame) noexcept nogil:
         cdef Requester* it
         cdef uint32_t number = self._who(frame)
         if number == NOBODY:
             self.damaged += 1
             return
         it = &self.requesters[number]
-        if &self.peers[it.responder] != peer:
+        if &self.endpoints[it.responder] != endpoint:
             self.misrouted += 1
             return
         if not _same(&it.question, frame):
             self.damaged += 1
             return
-        if not reserve(&peer.out, &peer.out_room, peer.out_end + it.answer.size):
+        if not reserve(&endpoint.out, &endpoint.out_room, endpoint.out_end + it.answer.size):
             self.out_of_memory = True
             return
-        memcpy(peer.out + peer.out_end, it.answer.bytes, it.answer.size)
-        memcpy(peer.out + peer.out_end + it.answer.payload_at, frame.payload, self.payload_bytes)
-        peer.out_end += it.answer.size
+        memcpy(endpoint.out + endpoint.out_end, it.answer.bytes, it.answer.size)
+        memcpy(endpoint.out + endpoint.out_end + it.answer.payload_at, frame.payload, self.payload_bytes)
+        endpoint.out_end += it.answer.size
 
-    cdef void _book(self, Peer* peer, const Frame* frame) noexcept nogil:
-        cdef Requester* it = &self.requesters[peer.index]
+    cdef void _book(self, Endpoint* endpoint, const Frame* frame) noexcept nogil:
+        cdef Requester* it = &self.requesters[endpoint.index]
         cdef uint64_t sequence, asked, now
         cdef uint32_t number = self._who(frame)
         if number == NOBODY:
             self.damaged += 1
             return
-        if number != peer.index:
+        if number != endpoint.index:
             self.misrouted += 1
             return
         memcpy(&sequence, frame.payload, 8)
@@ -334,7 +335,7 @@ cdef class RoundTrips:
         self.latency.add(now - asked if now > asked else 0)
         self.answered += 1
         if not self.stopping:
-            self._ask(peer)
+            self._ask(endpoint)
 
     cdef uint32_t _who(self, const Frame* frame) noexcept nogil:
         """Which requester's question or answer this is; NOBODY: nobody's, or it has been changed."""

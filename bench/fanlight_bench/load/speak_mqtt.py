@@ -7,7 +7,7 @@ from typing import Any
 from fanlight_bench.load.mqtt import MQTT_3, MQTT_5
 from fanlight_bench.load.protocol import GRANTED, REFUSAL, WELCOME
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Frame, Publish, Refused, Speaker
+from fanlight_bench.load.speaker import FrameTemplate, Publish, Refused, Speaker
 from fanlight_bench.load.spelling import ZEROS
 from fanlight_bench.load.target import Target
 
@@ -102,14 +102,14 @@ class MqttSpeaker(Speaker):
         digits = octets.find(ZEROS.encode()) if "{n}" in self.scenario.topic else -1
         return Publish(octets, self._frame(octets, properties, digits), digits_at=digits, properties=properties)
 
-    def _frame(self, topic: bytes, properties: bytes, digits: int = -1) -> Frame:
+    def _frame(self, topic: bytes, properties: bytes, digits: int = -1) -> FrameTemplate:
         variable = struct.pack(">H", len(topic)) + topic
         number_at = len(variable) if self.scenario.qos else 0
         variable += b"\0\0" if self.scenario.qos else b""
         variable += length(len(properties)) + properties if self._five else b""
         made = packet(0x30 | self.scenario.qos << 1, variable + bytes(self.scenario.payload_bytes))
         head = len(made) - len(variable) - self.scenario.payload_bytes
-        return Frame(
+        return FrameTemplate(
             made,
             len(made) - self.scenario.payload_bytes,
             head + number_at if number_at else 0,

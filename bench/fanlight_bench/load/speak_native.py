@@ -6,7 +6,7 @@ from fanlight_bench import frames
 from fanlight_bench.load.native import NATIVE
 from fanlight_bench.load.protocol import GRANTED, REFUSAL, WELCOME
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Frame, Publish, Refused, Speaker
+from fanlight_bench.load.speaker import FrameTemplate, Publish, Refused, Speaker
 from fanlight_bench.load.spelling import ZEROS, spelled
 from fanlight_bench.load.target import Target
 
@@ -59,7 +59,7 @@ class NativeSpeaker(Speaker):
         )
         digits = octets.find(ZEROS.encode()) if "{n}" in self.scenario.topic else -1
         in_frame = frame.find(octets) + digits if digits >= 0 else 0
-        return Publish(octets, Frame(frame, payload_at, 7 if receipt else 0, in_frame), digits_at=digits)
+        return Publish(octets, FrameTemplate(frame, payload_at, 7 if receipt else 0, in_frame), digits_at=digits)
 
     def explain(self, frame: bytes) -> str:
         try:

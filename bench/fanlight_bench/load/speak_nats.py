@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from fanlight_bench.load.nats import NATS
 from fanlight_bench.load.protocol import GRANTED, REFUSAL
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Frame, Publish, Refused, Speaker
+from fanlight_bench.load.speaker import FrameTemplate, Publish, Refused, Speaker
 from fanlight_bench.load.spelling import ZEROS, spelled
 from fanlight_bench.load.target import Target
 
@@ -48,7 +48,7 @@ class NatsSpeaker(Speaker):
         subject = spelled(topic, "nats", "mqtt").encode()
         head = b"PUB " + subject + f" {self.scenario.payload_bytes}\r\n".encode()
         digits = subject.find(ZEROS.encode()) if "{n}" in self.scenario.topic else -1
-        frame = Frame(
+        frame = FrameTemplate(
             head + bytes(self.scenario.payload_bytes) + b"\r\n", len(head), digits_at=4 + digits if digits >= 0 else 0
         )
         return Publish(subject, frame, digits_at=digits)

@@ -13,11 +13,11 @@ from fanlight_bench.load.protocol import Dialect
 from fanlight_bench.load.scenario import Scenario
 from fanlight_bench.load.target import Target
 
-__all__ = ["Frame", "Publish", "Refused", "Speaker"]
+__all__ = ["FrameTemplate", "Publish", "Refused", "Speaker"]
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameTemplate:
     """A publish to repeat: see Template in streams.pxd. The offsets are 0 where there is nothing to patch."""
 
     octets: bytes
@@ -35,8 +35,8 @@ class Publish:
     """How a stream is published. topic: as deliveries spell it; digits_at: of {n} in it, -1 if it has none."""
 
     topic: bytes
-    frame: Frame
-    later: Frame | None = None
+    frame: FrameTemplate
+    later: FrameTemplate | None = None
     digits_at: int = -1
     properties: bytes = b""
 

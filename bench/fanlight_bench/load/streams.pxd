@@ -12,8 +12,8 @@ so that a delivery that is missing, repeated, out of order, damaged, or that cam
 
 A topic may have ten digits in it that are the message's number: then each is used once.
 
-What one subscriber has seen of one stream is a Cell. A subscriber has a hash table of the cells of the streams that it is
-to get, so that what many subscribers know of many streams takes no more room than what they are to get.
+What one subscriber has seen of one stream is a Cell. A subscriber has a hash table of the cells of the streams that it
+must get, so that the memory of many subscribers and many streams is in proportion to the expected deliveries.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -112,7 +112,8 @@ cdef class Streams:
     cdef int _fill(self, Template* made, uint32_t stream, tuple given) except -1:
         cdef bytes frame = given[0]
         cdef size_t payload_at = given[1], number_at = given[2], digits_at = given[3]
-        if payload_at + self.payload_bytes > <size_t>len(frame) or digits_at and digits_at + DIGITS > <size_t>len(frame):
+        cdef size_t size = <size_t>len(frame)
+        if payload_at + self.payload_bytes > size or digits_at and digits_at + DIGITS > size:
             raise ValueError("the payload does not lie in the frame")
         made[0] = Template(_copy(frame), len(frame), payload_at, number_at, digits_at)
         memcpy(made.bytes + payload_at, self.filler, self.payload_bytes)

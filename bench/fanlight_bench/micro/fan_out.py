@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import GIB, PAYLOAD, TOPIC, Peer, key, native, packet
+from fanlight_bench.micro.clients import GIB, PAYLOAD, TOPIC, MicroClient, key, native, packet
 from fanlight_broker.core.content import Content
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.fanout import Route, Target, publish
@@ -35,8 +35,8 @@ class Fan:
     ) -> None:
         self.ledger = Ledger(GIB, lambda: None)
         routes = RouteCache(1)
-        self.peers = [Peer(self.ledger, routes, version) for _ in range(subscribers)]
-        self.publisher = Peer(self.ledger, routes, version)
+        self.peers = [MicroClient(self.ledger, routes, version) for _ in range(subscribers)]
+        self.publisher = MicroClient(self.ledger, routes, version)
         variants = Variants()
         targets = [Target(one.way, variants.of(one.format), 1) for one in self.peers]
         self.route = Route(key(version), targets, [])

@@ -25,7 +25,7 @@ REPEATS = 20
 READ = 1 << 20
 
 
-class Idle(Transport):
+class IdleTransport(Transport):
     """The transport of a socket that takes everything: nothing ever waits in it."""
 
     def get_write_buffer_size(self) -> int:
@@ -47,7 +47,7 @@ class Sockets:
         self.fan = Fan(V3, count, messages, in_a_row=messages > 1)
         self.flusher = Flusher(self.fan.ledger, fault)
         for peer, near in zip(self.fan.peers, self.near, strict=True):
-            peer.outbox.sink = SocketSink(peer.outbox, Idle(), fault, near.fileno())
+            peer.outbox.sink = SocketSink(peer.outbox, IdleTransport(), fault, near.fileno())
         self.fan.publish()
         self.flusher.flush()
         self.octets = self.drained()

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import ALIAS, EXTRAS, GIB, Peer, key, native, packet
+from fanlight_bench.micro.clients import ALIAS, EXTRAS, GIB, MicroClient, key, native, packet
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.fanout import Route, Target
@@ -30,7 +30,7 @@ REPEATS = 8     # of that in a turn
 COPIES = 50     # the same for memcpy, which would be over before the clock has moved
 
 
-class Way:
+class LaneSetup:
     """One kind of publish, and who gets it."""
 
     def __init__(
@@ -40,8 +40,8 @@ class Way:
         self.qos = qos
         self.ledger = Ledger(GIB, lambda: None)
         routes = RouteCache(10)
-        self.publisher = Peer(self.ledger, routes, version)
-        self.receivers = [Peer(self.ledger, routes, version) for _ in range(subscribers)]
+        self.publisher = MicroClient(self.ledger, routes, version)
+        self.receivers = [MicroClient(self.ledger, routes, version) for _ in range(subscribers)]
         variants = Variants()
         formats = [AliasFormat(10) if aliases else one.format for one in self.receivers]
         targets = [
@@ -80,16 +80,16 @@ class Way:
 
 def groups(effort: Effort) -> Iterator[Group]:
     for subscribers in (1, 10):
-        ways: dict[str, tuple[Way, str]] = {
-            "native": (Way(native(), subscribers), "memcpy"),
-            "native receipt": (Way(native(receipt=True), subscribers), "native"),
-            "3.1.1": (Way(packet(V3), subscribers, V3), "memcpy"),
-            "3.1.1 QoS 1": (Way(packet(V3, qos=1), subscribers, V3, 1), "3.1.1"),
-            "5.0": (Way(packet(V5), subscribers, V5), "3.1.1"),
-            "5.0 QoS 1": (Way(packet(V5, qos=1), subscribers, V5, 1), "3.1.1 QoS 1"),
-            "5.0 properties": (Way(packet(V5, properties=EXTRAS), subscribers, V5), "3.1.1"),
-            "5.0 alias": (Way(packet(V5, b"", properties=ALIAS), subscribers, V5), "3.1.1"),
-            "5.0 aliases": (Way(packet(V5, b"", properties=ALIAS), subscribers, V5, aliases=True), "3.1.1"),
+        ways: dict[str, tuple[LaneSetup, str]] = {
+            "native": (LaneSetup(native(), subscribers), "memcpy"),
+            "native receipt": (LaneSetup(native(receipt=True), subscribers), "native"),
+            "3.1.1": (LaneSetup(packet(V3), subscribers, V3), "memcpy"),
+            "3.1.1 QoS 1": (LaneSetup(packet(V3, qos=1), subscribers, V3, 1), "3.1.1"),
+            "5.0": (LaneSetup(packet(V5), subscribers, V5), "3.1.1"),
+            "5.0 QoS 1": (LaneSetup(packet(V5, qos=1), subscribers, V5, 1), "3.1.1 QoS 1"),
+            "5.0 properties": (LaneSetup(packet(V5, properties=EXTRAS), subscribers, V5), "3.1.1"),
+            "5.0 alias": (LaneSetup(packet(V5, b"", properties=ALIAS), subscribers, V5), "3.1.1"),
+            "5.0 aliases": (LaneSetup(packet(V5, b"", properties=ALIAS), subscribers, V5, aliases=True), "3.1.1"),
         }
         deliveries = MESSAGES * subscribers
         octets = len(packet(V3)) * MESSAGES

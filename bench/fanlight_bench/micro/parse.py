@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import msgpack  # type: ignore[import-untyped]
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import GIB, Peer, key, native, packet
+from fanlight_bench.micro.clients import GIB, MicroClient, key, native, packet
 from fanlight_broker.protocols.mqtt import codec
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -37,7 +37,7 @@ class Lane:
     def __init__(self, publish: bytes, version: Version | None) -> None:
         routes = RouteCache(10)
         self.ledger = Ledger(GIB, lambda: None)
-        self.peer = Peer(self.ledger, routes, version)
+        self.peer = MicroClient(self.ledger, routes, version)
         self.batch = publish * MESSAGES
         routes.add(Route(key(version), [], []))
 

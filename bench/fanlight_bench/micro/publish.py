@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import PAYLOAD, frame
+from fanlight_bench.micro.clients import PAYLOAD, frame
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.identity import ANONYMOUS
 from fanlight_broker.core.limits import Limits, SlowPolicy
@@ -61,7 +61,7 @@ def connect(broker: Broker, shared: ReceiveBuffer) -> NativeConnection:
     return connection
 
 
-class Way:
+class PublishSetup:
     """A broker of its own, a publisher and subscribers with a wildcard."""
 
     def __init__(self, subscribers: int, batches: Iterator[bytes], plain: bool = False) -> None:
@@ -115,9 +115,9 @@ def groups(effort: Effort) -> Iterator[Group]:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     for subscribers in (1, 100):
         ways = {
-            "known": Way(subscribers, same()),
-            "plain": Way(subscribers, same(), plain=True),
-            "cold": Way(subscribers, cold()),
+            "known": PublishSetup(subscribers, same()),
+            "plain": PublishSetup(subscribers, same(), plain=True),
+            "cold": PublishSetup(subscribers, cold()),
         }
         cases = [
             Case(name, MESSAGES, way.turn, () if name == "known" else ("known",)) for name, way in ways.items()

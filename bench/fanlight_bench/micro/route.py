@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import repeat
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import GIB, Peer, key, packet
+from fanlight_bench.micro.clients import GIB, MicroClient, key, packet
 from fanlight_broker.protocols.mqtt.version import V3
 from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
@@ -36,7 +36,7 @@ def drain(answers: Iterator[object]) -> None:
     deque(answers, maxlen=0)
 
 
-class Asked:
+class RoutedTopics:
     """So many topics with a route each, and what is asked of them."""
 
     def __init__(self, count: int) -> None:
@@ -50,7 +50,7 @@ class Asked:
         self.order = [dice.randrange(count) for _ in range(ASKED)]
         self.count = count
         ledger = Ledger(GIB, lambda: None)
-        self.peer = Peer(ledger, self.routes, V3)
+        self.peer = MicroClient(ledger, self.routes, V3)
         publishes = [packet(V3, topic(number)) for number in self.order]
         self.batches = [b"".join(publishes[at : at + BATCH]) for at in range(0, ASKED, BATCH)]
 
@@ -77,7 +77,7 @@ class Asked:
 
 def groups(effort: Effort) -> Iterator[Group]:
     for count in (1, effort.sized(20_000, 1_000)) if effort.quick or effort.size else (1, 1_000, 20_000):
-        asked = Asked(count)
+        asked = RoutedTopics(count)
         yield Group(
             f"{count:,} topics",
             [

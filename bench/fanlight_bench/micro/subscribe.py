@@ -20,7 +20,7 @@ from typing import Protocol
 import structlog
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
-from fanlight_bench.micro.peers import frame
+from fanlight_bench.micro.clients import frame
 from fanlight_bench.micro.publish import NoSocket
 from fanlight_bench.micro.publish import connect as connect_native
 from fanlight_bench.procfs import resident_bytes

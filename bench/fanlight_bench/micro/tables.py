@@ -29,7 +29,7 @@ def _value(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CaseChange:
     """One case in two runs. Where it has a baseline the ratio to that is compared, else nanoseconds."""
 
     case: str
@@ -50,7 +50,7 @@ class Change:
         return BETTER if self.change > 0 else WORSE
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[CaseChange]:
     """A change for each case that both runs have. ValueError: there is none."""
     found = []
     for bench, group, case, figures in _cases(now):
@@ -63,7 +63,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
             if ratio and earlier["beside"].get(name):
                 unit, sizes = f"x {name}", (earlier["beside"][name], ratio)
                 break
-        found.append(Change(f"{bench}: {group}: {case}", unit, *sizes, noise))
+        found.append(CaseChange(f"{bench}: {group}: {case}", unit, *sizes, noise))
     if not found:
         raise ValueError("no case is in both runs")
     return found
@@ -78,7 +78,7 @@ def _cases(report: Mapping[str, Any]) -> list[tuple[str, str, str, Mapping[str, 
     ]
 
 
-def compared(changes: Sequence[Change]) -> list[str]:
+def compared(changes: Sequence[CaseChange]) -> list[str]:
     """A line for each change, the largest first."""
     width = max(len(one.case) for one in changes)
     lines = [f"{'':<{width}}  {'before':>9} {'now':>9}  {'':<16} {'faster by':>9} {'noise':>7}"]

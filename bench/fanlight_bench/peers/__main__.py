@@ -25,7 +25,7 @@ from fanlight_bench.peers import compare, document, install, plan, results, tabl
 from fanlight_bench.peers.bars import Bar, bars
 from fanlight_bench.peers.contenders import CONTENDERS
 from fanlight_bench.peers.drive import drive
-from fanlight_bench.peers.plan import ASKED, Asked
+from fanlight_bench.peers.plan import ASKED, PlannedScenario
 
 OK, WRONG, NOTHING = 0, 2, 3
 NEWEST = "newest"
@@ -115,7 +115,7 @@ def _list() -> int:
     return OK
 
 
-def _asked(names: str) -> Sequence[Asked]:
+def _asked(names: str) -> Sequence[PlannedScenario]:
     wanted = _words(names)
     unknown = [name for name in wanted if name not in ASKED]
     if unknown:

@@ -17,16 +17,16 @@ from typing import Any
 from fanlight_bench.machine import machine
 from fanlight_bench.peers import plan
 from fanlight_bench.peers.contenders import Contender
-from fanlight_bench.peers.plan import Asked, Step
+from fanlight_bench.peers.plan import PlannedScenario, Step
 from fanlight_bench.peers.results import Report, Row, medians
 
 # (scenario, url, duration, warmup, pid of the broker) -> the figures of a run.
-Drive = Callable[[Asked, str, float, float, int], Row]
+Drive = Callable[[PlannedScenario, str, float, float, int], Row]
 Tell = Callable[[str], None]
 
 
 def compare(
-    asked: Sequence[Asked], contenders: Sequence[Contender], drive: Drive, tell: Tell, *,
+    asked: Sequence[PlannedScenario], contenders: Sequence[Contender], drive: Drive, tell: Tell, *,
     rounds: int, duration: float, warmup: float,
 ) -> Report:  # fmt: skip
     """Run all of it, saying first how long it will take; the report, with what is missing named."""

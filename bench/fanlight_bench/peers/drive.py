@@ -3,14 +3,14 @@
 from fanlight_bench import procfs
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.run import run
-from fanlight_bench.peers.plan import Asked
+from fanlight_bench.peers.plan import PlannedScenario
 from fanlight_bench.peers.results import METRICS, Row
 
 SUBSCRIPTIONS_MIN = 10_000  # below that what a subscription takes is lost in the growth of the process
 CONNECTIONS_MIN = 1_000
 
 
-def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> Row:
+def drive(asked: PlannedScenario, url: str, duration: float, warmup: float, pid: int) -> Row:
     """Load the broker at this address, whose process is `pid`; the metrics of the run.
 
     Raises ValueError or OSError: the scenario is unknown, the broker cannot be reached or refuses the load.

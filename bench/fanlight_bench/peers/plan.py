@@ -18,7 +18,7 @@ STOP_SECONDS = 0.7  # of a run besides its start, set-up and measured time: drai
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedScenario:
     """A scenario of the comparison."""
 
     letter: str
@@ -54,53 +54,53 @@ _MANY = {"amqtt": _AMQTT_SLOW, "rabbitmq": _RABBIT_SLOW, **_NULL}
 ASKED = {
     asked.letter: asked
     for asked in (
-        Asked("A", "fan-out", "1 publisher, 100 subscribers", target=0.06),
-        Asked("B", "pairs", "50 pairs, writes of 32 messages", target=0.26),
-        Asked("B1", "pairs-unbatched", "50 pairs, a write a message", target=5.8),
-        Asked("FI", "fan-in", "100 publishers, 1 subscriber"),
-        Asked("C", "wildcard", "1,000 topics, 5 wildcard subscribers each", target=0.10),
-        Asked(
+        PlannedScenario("A", "fan-out", "1 publisher, 100 subscribers", target=0.06),
+        PlannedScenario("B", "pairs", "50 pairs, writes of 32 messages", target=0.26),
+        PlannedScenario("B1", "pairs-unbatched", "50 pairs, a write a message", target=5.8),
+        PlannedScenario("FI", "fan-in", "100 publishers, 1 subscriber"),
+        PlannedScenario("C", "wildcard", "1,000 topics, 5 wildcard subscribers each", target=0.10),
+        PlannedScenario(
             "C100k", "wildcard-100k", "as C, with 100,000 other filters", setup_seconds=4.0, target=0.12,
             left_out={**_MANY, "nats-mqtt": _NATS_SLOW},
         ),
-        Asked("CX", "wildcard-topics", "as C, 20,000 topics", setup_seconds=1.0, target=0.15),
-        Asked("CT", "cold-topics", "topics that are used once"),
-        Asked(
+        PlannedScenario("CX", "wildcard-topics", "as C, 20,000 topics", setup_seconds=1.0, target=0.15),
+        PlannedScenario("CT", "cold-topics", "topics that are used once"),
+        PlannedScenario(
             "D", "acknowledged", "10 pairs, QoS 1 (native: receipts)", schemes=("fanlight", *MQTT), target=2.0,
             left_out={"null-mqtt": _NULL_SIMPLE},
         ),
-        Asked(
+        PlannedScenario(
             "Q2", "exactly-once", "10 pairs, QoS 2", schemes=MQTT,
             left_out={"null-mqtt": _NULL_SIMPLE, "nats-mqtt": _NATS_QOS, "rabbitmq": _RABBIT_QOS},
         ),
-        Asked("P5", "mqtt5-properties", "50 pairs, properties of MQTT 5", schemes=("mqtt5",)),
-        Asked("A5", "mqtt5-aliases", "50 pairs, topic aliases of MQTT 5", schemes=("mqtt5",)),
-        Asked("E", "latency", "10 pairs, 5,000 messages/s in all"),
-        Asked(
+        PlannedScenario("P5", "mqtt5-properties", "50 pairs, properties of MQTT 5", schemes=("mqtt5",)),
+        PlannedScenario("A5", "mqtt5-aliases", "50 pairs, topic aliases of MQTT 5", schemes=("mqtt5",)),
+        PlannedScenario("E", "latency", "10 pairs, 5,000 messages/s in all"),
+        PlannedScenario(
             "G", "million", "1,000,000 wildcard filters, then publish", setup_seconds=15.0, target=0.6,
             left_out={**_MANY, "nats-mqtt": _NATS_SLOW},
         ),
-        Asked("H", "large", "64 KiB, 1 publisher, 10 subscribers", target=25.0),
-        Asked(
+        PlannedScenario("H", "large", "64 KiB, 1 publisher, 10 subscribers", target=25.0),
+        PlannedScenario(
             "F", "idle-connections", "10,000 connections that do nothing", setup_seconds=6.0,
             left_out={"rabbitmq": _RABBIT_CONNECTS, **_NULL},
         ),
-        Asked("S", "connect-storm", "clients that connect as fast as they are let in", left_out=_NULL),
-        Asked(
+        PlannedScenario("S", "connect-storm", "clients that connect as fast as they are let in", left_out=_NULL),
+        PlannedScenario(
             "R", "churn", "as C, and 10,000 subscriptions a second that come and go",
             left_out={"amqtt": _AMQTT_CHURN, "rabbitmq": _RABBIT_CHURN, **_NULL},
         ),
-        Asked("RR", "requests", "questions and answers, one at a time each", left_out=_NULL),
-        Asked(
+        PlannedScenario("RR", "requests", "questions and answers, one at a time each", left_out=_NULL),
+        PlannedScenario(
             "RT", "retained", "100,000 retained messages, asked for 100 at a time", schemes=MQTT,
             setup_seconds=3.0, left_out={"rabbitmq": _RABBIT_RETAINED, "amqtt": _AMQTT_RETAINED, **_NULL},
         ),
         # Long enough for the slow one's outbox to be full most of the time: before, there is nothing to be seen.
-        Asked(
+        PlannedScenario(
             "W0", "slow-consumer", "1 publisher, 100 subscribers, 1,000 bytes, all fast", changes={"slow": 0},
             least_seconds=5.0,
         ),
-        Asked("W", "slow-consumer", "as W0, and one of them reads 10 kB/s", least_seconds=5.0),
+        PlannedScenario("W", "slow-consumer", "as W0, and one of them reads 10 kB/s", least_seconds=5.0),
     )
 }
 
@@ -109,13 +109,13 @@ ASKED = {
 class Step:
     """One run."""
 
-    asked: Asked
+    asked: PlannedScenario
     contender: Contender
     scheme: str
     round: int
 
 
-def steps(asked: Sequence[Asked], contenders: Sequence[Contender], rounds: int) -> Iterator[Step]:
+def steps(asked: Sequence[PlannedScenario], contenders: Sequence[Contender], rounds: int) -> Iterator[Step]:
     """All runs in the order in which they are made: A B C, A B C, ... of one scenario, then of the next."""
     for one in asked:
         taking_part = [
@@ -129,7 +129,7 @@ def steps(asked: Sequence[Asked], contenders: Sequence[Contender], rounds: int) 
                     yield Step(one, contender, scheme, number)
 
 
-def left_out(asked: Sequence[Asked], contenders: Sequence[Contender]) -> list[dict[str, str]]:
+def left_out(asked: Sequence[PlannedScenario], contenders: Sequence[Contender]) -> list[dict[str, str]]:
     """Who does not take part in what by declaration, as the report has it."""
     return [
         {"scenario": one.letter, "contender": contender.name, "reason": reason}

@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 from fanlight_bench.demo import quotes
 from fanlight_bench.launch import Broker
-from fanlight_bench.pipeline.case import Bench, Group
+from fanlight_bench.pipeline.case import Bench, PipelineGroup
 
 WITHOUT = "no archive"
 COMPRESSIONS = ("none", "lz4", "zstd")
@@ -30,13 +30,13 @@ ENOUGH = 20_000  # quotes
 BROKER_CPU, GENERATOR_CPU = 0, 1
 
 
-def groups(bench: Bench) -> Iterator[Group]:
+def groups(bench: Bench) -> Iterator[PipelineGroup]:
     sizes = {kind: _bytes_per_message(kind, 500 if bench.quick else ENOUGH, bench.folder) for kind in COMPRESSIONS}
     with _pinned(bench.quick):
         costs = _costs(bench)
     for kind, size in sizes.items():
         costs[kind]["bytes a quote"] = size
-    yield Group("archive_compression", facts=costs)
+    yield PipelineGroup("archive_compression", facts=costs)
 
 
 def _bytes_per_message(compression: str, count: int, folder: Path) -> float:

@@ -18,7 +18,7 @@ QUICK_ROWS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PipelineCase:
     """One thing that is measured.
 
     rows    that go in, in a turn
@@ -35,11 +35,11 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PipelineGroup:
     """Cases that take turns; `facts` are figures that are no rates: bytes, counts."""
 
     name: str
-    cases: Sequence[Case] = ()
+    cases: Sequence[PipelineCase] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ def noop(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def measured(group: Group, bench: Bench) -> dict[str, Any]:
+def measured(group: PipelineGroup, bench: Bench) -> dict[str, Any]:
     """Its figures. ValueError: a case is compared with one that is not there."""
     turns: dict[str, list[float]] = {case.name: [] for case in group.cases}
     for case in group.cases:
@@ -135,4 +135,4 @@ def _figures(value: float) -> float:
 
 
 #: What a bench's module has: `groups(bench)`.
-Groups = Callable[[Bench], Iterator[Group]]
+Groups = Callable[[Bench], Iterator[PipelineGroup]]

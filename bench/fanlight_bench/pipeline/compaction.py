@@ -10,13 +10,13 @@ from itertools import count
 from pathlib import Path
 
 from fanlight_bench.pipeline import messages
-from fanlight_bench.pipeline.case import Bench, Case, Group
+from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup
 from fanlight_spark.jobs import compact
 
 ROWS = 500_000
 
 
-def groups(bench: Bench) -> Iterator[Group]:
+def groups(bench: Bench) -> Iterator[PipelineGroup]:
     session, folder = bench.session, bench.folder / "compaction"
     folder.mkdir()
     rows = bench.some(ROWS)
@@ -37,7 +37,7 @@ def groups(bench: Bench) -> Iterator[Group]:
     size = sum(path.stat().st_size for path in out.rglob("*.parquet"))
     shutil.rmtree(out)
     cases = [
-        Case("plain", rows, plain),
-        Case("compact", rows, lambda: shutil.rmtree(compacted()), ("plain",), slow=True),
+        PipelineCase("plain", rows, plain),
+        PipelineCase("compact", rows, lambda: shutil.rmtree(compacted()), ("plain",), slow=True),
     ]
-    yield Group("compaction", cases, {"bytes_per_message": round(size / rows, 1)})
+    yield PipelineGroup("compaction", cases, {"bytes_per_message": round(size / rows, 1)})

@@ -15,7 +15,7 @@ from typing import Any
 
 from fanlight_bench.launch import Broker
 from fanlight_bench.pipeline import messages
-from fanlight_bench.pipeline.case import Bench, Case, Group, noop
+from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, noop
 
 READ, PUBLISHED, ONE_BY_ONE = 300_000, 100_000, 5_000  # rows
 
@@ -33,7 +33,7 @@ def one_by_one(url: str) -> Any:
     return publish
 
 
-def groups(bench: Bench) -> Iterator[Group]:
+def groups(bench: Bench) -> Iterator[PipelineGroup]:
     session, folder = bench.session, bench.folder / "live"
     folder.mkdir()
     rows, few, fewer = map(bench.some, (READ, PUBLISHED, ONE_BY_ONE))
@@ -45,10 +45,10 @@ def groups(bench: Bench) -> Iterator[Group]:
             if (found := frame.count()) != rows:
                 raise AssertionError(f"{found} rows, and not {rows}")
         cases = [
-            Case("path", rows, lambda: noop(by_path)),
-            Case("url", rows, lambda: noop(by_url), ("path",), slow=True),
+            PipelineCase("path", rows, lambda: noop(by_path)),
+            PipelineCase("url", rows, lambda: noop(by_url), ("path",), slow=True),
         ]
-        yield Group("read", cases)
+        yield PipelineGroup("read", cases)
     taken = session.read.parquet(str(flat)).select("topic", "value")
     some = taken.limit(few).repartition(2).cache()
     least = taken.limit(fewer).repartition(2).cache()
@@ -62,10 +62,10 @@ def groups(bench: Bench) -> Iterator[Group]:
             write.mode("append").save()
 
         cases = [
-            Case("one by one", fewer, lambda: least.foreachPartition(one_by_one(broker.url))),
-            Case("sink", few, publish, ("one by one",)),
-            Case("marked", few, lambda: publish(producer=f"bench-{next(names)}"), ("sink",)),
+            PipelineCase("one by one", fewer, lambda: least.foreachPartition(one_by_one(broker.url))),
+            PipelineCase("sink", few, publish, ("one by one",)),
+            PipelineCase("marked", few, lambda: publish(producer=f"bench-{next(names)}"), ("sink",)),
         ]
-        yield Group("publish", cases)
+        yield PipelineGroup("publish", cases)
     some.unpersist()
     least.unpersist()

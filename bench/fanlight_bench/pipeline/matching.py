@@ -26,7 +26,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from fanlight_bench.pipeline import messages
-from fanlight_bench.pipeline.case import Bench, Case, Group, noop
+from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, noop
 from fanlight_spark.matching import match_topics
 from fanlight_spark.topics import index_of
 
@@ -72,7 +72,7 @@ def paho_index(shared: Any) -> Any:
     return _MATCHERS[size]
 
 
-def groups(bench: Bench) -> Iterator[Group]:
+def groups(bench: Bench) -> Iterator[PipelineGroup]:
     session, names = bench.session, messages.topics()
     all_topics = messages.drawn(names, bench.rows)
     sets = {
@@ -84,7 +84,7 @@ def groups(bench: Bench) -> Iterator[Group]:
     yield _distinct(bench, names, bench.some(DISTINCT), QUICK_SIZES[0] if bench.quick else DISTINCT_FILTERS)
 
 
-def _distinct(bench: Bench, names: Sequence[str], rows: int, size: int) -> Group:
+def _distinct(bench: Bench, names: Sequence[str], rows: int, size: int) -> PipelineGroup:
     """Messages with topics of their own, each below one that filters are for."""
     session, filters = bench.session, messages.filters(names, size)
     below = [f"{name}/{number}" for number, name in enumerate(messages.drawn(names, rows))]
@@ -103,16 +103,16 @@ def _distinct(bench: Bench, names: Sequence[str], rows: int, size: int) -> Group
             raise AssertionError(f"distinct topics: {name} finds {counted:,} matches, and not {expected:,}")
     beside = tuple(name for name in frames if name != "match_topics")
     cases = [
-        Case(name, rows, partial(noop, frame), beside if name == "match_topics" else ())
+        PipelineCase(name, rows, partial(noop, frame), beside if name == "match_topics" else ())
         for name, frame in frames.items()
     ]
     facts = {"filters": size, "topics": rows, "matches_per_message": round(expected / rows, 2)}
-    return Group(f"{size:,} filters, topics of their own", cases, facts)
+    return PipelineGroup(f"{size:,} filters, topics of their own", cases, facts)
 
 
 def _group(
     bench: Bench, names: Sequence[str], all_topics: Sequence[str], sets: dict[int, Any], filters: Sequence[str]
-) -> Group:
+) -> PipelineGroup:
     session, whole = bench.session, sets[bench.rows]
     index = index_of((text, number, "mqtt") for number, text in enumerate(filters))
     found = dict(zip(names, np.diff(index.match_many(list(names), syntax="mqtt")[0]).tolist(), strict=True))
@@ -137,9 +137,11 @@ def _group(
         if (counted := frame.count()) != expected:
             raise AssertionError(f"{len(filters):,} filters: {name} finds {counted:,} matches, and not {expected:,}")
     others = tuple(name for name in frames if name != "match_topics")
-    cases = [Case("scan", bench.rows, lambda: noop(whole))]
+    cases = [PipelineCase("scan", bench.rows, lambda: noop(whole))]
     cases += [
-        Case(name, rows, partial(noop, frame), ("scan", *others) if name == "match_topics" else (), "rlike" in name)
+        PipelineCase(
+            name, rows, partial(noop, frame), ("scan", *others) if name == "match_topics" else (), "rlike" in name
+        )
         for name, (rows, frame) in frames.items()
     ]
     facts = {
@@ -148,7 +150,7 @@ def _group(
         "matches_per_message": round(sum(found[topic] for topic in all_topics) / len(all_topics), 2),
         "index_bytes": len(index.to_bytes()),
     }
-    return Group(f"{len(filters):,} filters", cases, facts)
+    return PipelineGroup(f"{len(filters):,} filters", cases, facts)
 
 
 def _rlike(topics: Any, patterns: Any) -> Any:

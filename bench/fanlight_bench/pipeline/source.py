@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from fanlight_archive import Archive
 from fanlight_bench.pipeline import messages
-from fanlight_bench.pipeline.case import Bench, Case, Group, noop
+from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, noop
 from fanlight_spark.source import COLUMNS
 
 NARROW = "topic STRING, timestamp TIMESTAMP"
@@ -58,7 +58,7 @@ class TupleReader(DataSourceReader):
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def groups(bench: Bench) -> Iterator[Group]:
+def groups(bench: Bench) -> Iterator[PipelineGroup]:
     session, rows = bench.session, bench.rows
     session.dataSource.register(Tuples)
     archive, flat = messages.write(bench.folder, messages.topics(), rows)
@@ -75,13 +75,13 @@ def groups(bench: Bench) -> Iterator[Group]:
     _holds(tuples, few)
     size = sum(path.stat().st_size for path in archive.iterdir())
     cases = [
-        Case("parquet", rows, lambda: noop(parquet)),
-        Case("archive", rows, lambda: noop(all_of_it), ("parquet", "tuples")),
-        Case("parquet, topic and time", rows, lambda: noop(parquet.select("topic", "timestamp"))),
-        Case("archive, topic and time", rows, lambda: noop(some), ("parquet, topic and time",)),
-        Case("tuples", few, lambda: noop(tuples), ("parquet",)),
+        PipelineCase("parquet", rows, lambda: noop(parquet)),
+        PipelineCase("archive", rows, lambda: noop(all_of_it), ("parquet", "tuples")),
+        PipelineCase("parquet, topic and time", rows, lambda: noop(parquet.select("topic", "timestamp"))),
+        PipelineCase("archive, topic and time", rows, lambda: noop(some), ("parquet, topic and time",)),
+        PipelineCase("tuples", few, lambda: noop(tuples), ("parquet",)),
     ]
-    yield Group("source", cases, {"archive_bytes_per_message": round(size / rows, 1)})
+    yield PipelineGroup("source", cases, {"archive_bytes_per_message": round(size / rows, 1)})
 
 
 def _holds(frame: Any, rows: int) -> None:

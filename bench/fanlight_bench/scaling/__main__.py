@@ -28,7 +28,7 @@ from fanlight_bench.launch import LaunchError
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.machine import machine
 from fanlight_bench.scaling import curves, document
-from fanlight_bench.scaling.measure import Misrouted, Plan, measure
+from fanlight_bench.scaling.measure import Misrouted, ScalingPlan, measure
 
 OK, FAULTY, WRONG, NO_SERVER = 0, 1, 2, 3
 
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(options: argparse.Namespace, points: Sequence[curves.Point]) -> dict[str, Any]:
-    plan = Plan(options.duration, options.warmup, options.seconds, options.broker_cpu)
+    plan = ScalingPlan(options.duration, options.warmup, options.seconds, options.broker_cpu)
     if options.quick:
-        plan = Plan(duration=0.1, warmup=0.05, limit=options.seconds, broker_cpu=None, shared=True)
+        plan = ScalingPlan(duration=0.1, warmup=0.05, limit=options.seconds, broker_cpu=None, shared=True)
     elif options.generator_cpu is not None and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # fewer processors than that: unpinned is the best there is
             os.sched_setaffinity(0, {options.generator_cpu})
@@ -126,10 +126,11 @@ def _parser() -> argparse.ArgumentParser:
     for curve, sizes in curves.SIZES.items():
         add(f"--{curve}", type=_numbers, metavar="N,N", help=f"sizes ({','.join(map(str, sizes))})")
     add("--protocols", type=_protocols, default=list(curves.PROTOCOLS), metavar="A,B", help="native, MQTT (both)")
-    add("--duration", type=float, default=Plan.duration, metavar="SECONDS", help="measured, of a load (%(default)s)")
-    add("--warmup", type=float, default=Plan.warmup, metavar="SECONDS", help="before it (%(default)s)")
-    add("--seconds", type=float, default=Plan.limit, metavar="N", help="for all of it, at most (%(default)s)")
-    add("--broker-cpu", type=int, default=Plan.broker_cpu, metavar="N", help="of the broker (%(default)s)")
+    add("--duration", type=float, default=ScalingPlan.duration, metavar="SECONDS",
+        help="measured, of a load (%(default)s)")
+    add("--warmup", type=float, default=ScalingPlan.warmup, metavar="SECONDS", help="before it (%(default)s)")
+    add("--seconds", type=float, default=ScalingPlan.limit, metavar="N", help="for all of it, at most (%(default)s)")
+    add("--broker-cpu", type=int, default=ScalingPlan.broker_cpu, metavar="N", help="of the broker (%(default)s)")
     add("--generator-cpu", type=int, default=1, metavar="N", help="of this process (%(default)s)")
     add("--results", default=str(document.RESULTS), metavar="FILE", help="of --publish and --document")
     add("--docs", default=str(document.DOCUMENT.parent), metavar="FOLDER", help="where scaling.md and its plots are")

@@ -38,7 +38,7 @@ class TooFewFiles(OSError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ScalingPlan:
     """How it is measured.
 
     duration, warmup  of each load, in seconds
@@ -58,7 +58,7 @@ class Plan:
         return point.seconds(self.duration + self.warmup) + (0.0 if self.shared else BROKER)
 
 
-def measure(points: Sequence[Point], plan: Plan, tell: Tell) -> Figures:
+def measure(points: Sequence[Point], plan: ScalingPlan, tell: Tell) -> Figures:
     """The report: points, and those that were left out.
 
     Raises TooFewFiles before anything is begun, Misrouted, and what run() does.
@@ -83,14 +83,14 @@ def measure(points: Sequence[Point], plan: Plan, tell: Tell) -> Figures:
 
 
 @contextlib.contextmanager
-def started(plan: Plan) -> Iterator[Broker]:
+def started(plan: ScalingPlan) -> Iterator[Broker]:
     """A broker that lets in all that comes; killed at the end, for what it held is of no use."""
     with Broker(cpu=plan.broker_cpu, environment=None, **LIMITS) as broker:
         yield broker
         broker.kill()
 
 
-def measured(point: Point, broker: Broker, plan: Plan) -> Iterator[Figures]:
+def measured(point: Point, broker: Broker, plan: ScalingPlan) -> Iterator[Figures]:
     """The figures of each of its loads."""
     scheme = PROTOCOLS[point.protocol]
     url = f"{scheme}://127.0.0.1:{broker.port if scheme == 'fanlight' else broker.mqtt_port}"

@@ -18,8 +18,8 @@ class Views:
         return self.said.get(path.strip("/").replace("-", "_"), {})
 
 
-def reading(at: float, limit: int = 10, **said: dict[str, Any]) -> top.Reading:
-    made = top.Reading(Views(**said), limit)  # type: ignore[arg-type]
+def reading(at: float, limit: int = 10, **said: dict[str, Any]) -> top.CounterSample:
+    made = top.CounterSample(Views(**said), limit)  # type: ignore[arg-type]
     made.at = at
     return made
 

@@ -24,7 +24,7 @@ from fanlight_bench.machine import machine
 from fanlight_bench.workloads import make, name_of
 from fanlight_matchers import aside, literature, threads
 from fanlight_matchers.measure import QUICK, Effort, compare
-from fanlight_matchers.registry import ALL, CONTENDERS, Contender
+from fanlight_matchers.registry import ALL, CONTENDERS, ContenderEntry
 
 Report = dict[str, Any]
 
@@ -93,7 +93,7 @@ def collect_workloads(plan: Iterable[Asked], effort: Effort) -> list[dict[str, A
     return rows
 
 
-def _installed(names: Iterable[str]) -> list[Contender]:
+def _installed(names: Iterable[str]) -> list[ContenderEntry]:
     return [CONTENDERS[name] for name in names if name in CONTENDERS]
 
 

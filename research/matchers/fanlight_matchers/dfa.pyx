@@ -26,7 +26,7 @@ cdef enum:
     EMPTY = 1      # the set without nodes
 
 
-cdef struct State:
+cdef struct DfaState:
     size_t nodes       # where they begin in `sets`; after them its ids
     uint32_t count
     uint32_t ids
@@ -48,7 +48,7 @@ cdef class Automaton(FlatTrie):
     """A DFA over trie-I."""
 
     cdef:
-        State* states         # 0 is none, 1 the empty one
+        DfaState* states         # 0 is none, 1 the empty one
         uint32_t states_room
         uint32_t states_top
         Edges by_set
@@ -70,7 +70,7 @@ cdef class Automaton(FlatTrie):
         self._forget()
 
     cdef void _forget(self) noexcept nogil:
-        give_back(&self.taken, self.states, self.states_room * sizeof(State))
+        give_back(&self.taken, self.states, self.states_room * sizeof(DfaState))
         give_back(&self.taken, self.sets, self.sets_room * sizeof(uint32_t))
         if self.moves != NULL:
             give_back(&self.taken, self.moves, (<size_t> self.moves_mask + 1) * sizeof(Move))
@@ -106,7 +106,7 @@ cdef class Automaton(FlatTrie):
         cdef uint32_t* set = self.scratch.ids
         cdef uint64_t hash = 1
         cdef uint32_t tag, at, number
-        cdef State* state
+        cdef DfaState* state
         cdef Found found = Found(NULL, 0, 0, False)
         if self.scratch.lost:
             return NO_STATE
@@ -135,7 +135,7 @@ cdef class Automaton(FlatTrie):
             number = self.states_top
             if edges_put(&self.by_set, tag, number) == 0:
                 self.states_top += 1
-                self.states[number] = State(self.sets_size, <uint32_t> kept, <uint32_t> found.count, tag)
+                self.states[number] = DfaState(self.sets_size, <uint32_t> kept, <uint32_t> found.count, tag)
                 memcpy(self.sets + self.sets_size, set, kept * sizeof(uint32_t))
                 if found.count:
                     memcpy(self.sets + self.sets_size + kept, found.ids, found.count * sizeof(uint32_t))
@@ -150,10 +150,10 @@ cdef class Automaton(FlatTrie):
         cdef void* larger
         if self.states_top == self.states_room:
             room = 2 * self.states_room if self.states_room else 64
-            larger = enlarge(&self.taken, self.states, self.states_room * sizeof(State), room * sizeof(State))
+            larger = enlarge(&self.taken, self.states, self.states_room * sizeof(DfaState), room * sizeof(DfaState))
             if larger == NULL:
                 return False
-            self.states = <State*> larger
+            self.states = <DfaState*> larger
             self.states_room = <uint32_t> room
         room = self.sets_room if self.sets_room else 256
         while room < self.sets_size + more:
@@ -172,7 +172,7 @@ cdef class Automaton(FlatTrie):
         """The empty state and both where a topic begins."""
         if not self._room(0):
             return False
-        self.states[EMPTY] = State(0, 0, 0, 0)
+        self.states[EMPTY] = DfaState(0, 0, 0, 0)
         self.states_top = EMPTY + 1
         self.scratch.count = 0
         self._reach(0, True)

@@ -17,7 +17,7 @@ from time import thread_time_ns
 from fanlight_bench.workloads import SEED, EncodedWorkload, make
 from fanlight_matchers.measure import Effort, least, translated
 from fanlight_matchers.protocol import Compiled, Matcher
-from fanlight_matchers.registry import Contender
+from fanlight_matchers.registry import ContenderEntry
 
 CHANGED = 64
 HELD = 1_000
@@ -55,7 +55,7 @@ class Treated:
     call: float | None = None
 
 
-def treat(contender: Contender, hot: bool, effort: Effort) -> Treated:
+def treat(contender: ContenderEntry, hot: bool, effort: Effort) -> Treated:
     """Subscribe, look up and unsubscribe, in turns; the quickest of several."""
     filters = [b"foo.*.baz.qux.quux%d" % i for i in range(CHANGED)]
     topics = [b"foo.bar.baz.qux.quux%d" % i for i in range(CHANGED)]

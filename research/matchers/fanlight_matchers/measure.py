@@ -13,7 +13,7 @@ from time import thread_time_ns
 from fanlight_bench.workloads import SEED, EncodedWorkload
 from fanlight_matchers.ours import Ours
 from fanlight_matchers.protocol import Compiled, Matcher, Mixing
-from fanlight_matchers.registry import Contender
+from fanlight_matchers.registry import ContenderEntry
 
 HOT_TOPICS = 1_000
 CHANGED = 20_000  # filters that take part in a mix's changes
@@ -65,7 +65,7 @@ class Effort:
 QUICK = Effort(topics=200, passes=1, calls=50, operations=200, spread=100, seconds=2.0)
 
 
-def compare(work: EncodedWorkload, contenders: Iterable[Contender], effort: Effort) -> list[Figures]:
+def compare(work: EncodedWorkload, contenders: Iterable[ContenderEntry], effort: Effort) -> list[Figures]:
     """The figures of each, in that order, of one workload."""
     built: list[Built] = []
     results = []

@@ -24,7 +24,7 @@ ALL = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class ContenderEntry:
     """One line of the tables."""
 
     name: str
@@ -38,25 +38,25 @@ class Contender:
 CONTENDERS = {
     contender.name: contender
     for contender in [
-        Contender("fanlight", Ours),
-        Contender("naive", Naive, filters_max=20_000),
-        Contender("trie-I", FlatTrie),
-        Contender("trie-S", StringTrie),
-        Contender("mutex", MutexTrie),
-        Contender("matchbox", SnapshotTrie),
-        Contender("static", StaticBitmap, filters_max=20_000),
-        Contender("bitmap", OptimisedBitmap, filters_max=10_000),
-        Contender("nats", Sublist),
-        Contender("rabbit", RabbitTrie),
-        Contender("dfa", Automaton),
+        ContenderEntry("fanlight", Ours),
+        ContenderEntry("naive", Naive, filters_max=20_000),
+        ContenderEntry("trie-I", FlatTrie),
+        ContenderEntry("trie-S", StringTrie),
+        ContenderEntry("mutex", MutexTrie),
+        ContenderEntry("matchbox", SnapshotTrie),
+        ContenderEntry("static", StaticBitmap, filters_max=20_000),
+        ContenderEntry("bitmap", OptimisedBitmap, filters_max=10_000),
+        ContenderEntry("nats", Sublist),
+        ContenderEntry("rabbit", RabbitTrie),
+        ContenderEntry("dfa", Automaton),
     ]
 }
 for library, contender in {
-    "re": Contender("re", libraries.Expressions, filters_max=1_000, compiled=False),
-    "paho": Contender("paho", libraries.Paho, filters_max=200_000, syntaxes=("mqtt",), compiled=False),
+    "re": ContenderEntry("re", libraries.Expressions, filters_max=1_000, compiled=False),
+    "paho": ContenderEntry("paho", libraries.Paho, filters_max=200_000, syntaxes=("mqtt",), compiled=False),
     # Half a minute to compile 10,000 expressions, and no change of one.
-    "hyperscan": Contender("hyperscan", libraries.Hyperscan, filters_max=1_000, compiled=False, changes=False),
-    "pyroaring": Contender("pyroaring", libraries.Roaring, filters_max=10_000, compiled=False),
+    "hyperscan": ContenderEntry("hyperscan", libraries.Hyperscan, filters_max=1_000, compiled=False, changes=False),
+    "pyroaring": ContenderEntry("pyroaring", libraries.Roaring, filters_max=10_000, compiled=False),
 }.items():
     if libraries.installed(library):
         CONTENDERS[contender.name] = contender

@@ -22,7 +22,7 @@ cdef enum:
     MOST_BYTES = 256
 
 
-cdef struct Entry:
+cdef struct CacheEntry:
     uint64_t hash
     uint64_t generation   # of the trie when it was looked up; 0: empty
     uint32_t* ids
@@ -36,12 +36,12 @@ cdef class Sublist(StringTrie):
     """trie-S and a result cache."""
 
     cdef:
-        Entry* entries
+        CacheEntry* entries
         uint64_t generation
 
     def __cinit__(self, str syntax="amqp"):
         self.generation = 1
-        self.entries = <Entry*> take_zeros(&self.taken, ENTRIES * sizeof(Entry))
+        self.entries = <CacheEntry*> take_zeros(&self.taken, ENTRIES * sizeof(CacheEntry))
         if self.entries == NULL:
             raise MemoryError
 
@@ -50,12 +50,12 @@ cdef class Sublist(StringTrie):
         if self.entries != NULL:
             for i in range(ENTRIES):
                 self._forget(&self.entries[i])
-            give_back(&self.taken, self.entries, ENTRIES * sizeof(Entry))
+            give_back(&self.taken, self.entries, ENTRIES * sizeof(CacheEntry))
 
     def forget(self):
         self.generation += 1
 
-    cdef void _forget(self, Entry* entry) noexcept nogil:
+    cdef void _forget(self, CacheEntry* entry) noexcept nogil:
         give_back(&self.taken, entry.ids, entry.room * sizeof(uint32_t))
         give_back(&self.taken, entry.topic, entry.size)
         entry.ids = NULL
@@ -72,7 +72,7 @@ cdef class Sublist(StringTrie):
 
     cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
         cdef uint64_t hash
-        cdef Entry* entry
+        cdef CacheEntry* entry
         cdef size_t start = found.count
         cdef uint32_t i
         if size > MOST_BYTES or size == 0:
@@ -92,7 +92,7 @@ cdef class Sublist(StringTrie):
             self._remember(entry, hash, topic, <uint32_t> size, found.ids + start, <uint32_t> (found.count - start))
 
     cdef void _remember(
-        self, Entry* entry, uint64_t hash, const unsigned char* topic, uint32_t size, const uint32_t* ids,
+        self, CacheEntry* entry, uint64_t hash, const unsigned char* topic, uint32_t size, const uint32_t* ids,
         uint32_t count,
     ) noexcept nogil:
         """Without memory the entry stays empty."""

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from fanlight_bench.workloads import EncodedWorkload
 from fanlight_matchers.measure import HOT_TOPICS
 from fanlight_matchers.protocol import Matcher, Mixing
-from fanlight_matchers.registry import Contender
+from fanlight_matchers.registry import ContenderEntry
 from matchcore import FilterIndex, freeze
 
 BATCH = 1_000  # topics of a match_many
@@ -35,7 +35,7 @@ class Shared:
     per_second: float
 
 
-def shared(contender: Contender, work: EncodedWorkload, threads: int, reads: int, operations: int) -> Shared:
+def shared(contender: ContenderEntry, work: EncodedWorkload, threads: int, reads: int, operations: int) -> Shared:
     """Each thread changes filters of its own and matches topics of all."""
     matcher = contender.make(work.syntax)
     for id, text in enumerate(work.filters):

@@ -1,6 +1,6 @@
 # The usual trie's node: one block, its own word at its end, its children in a chained hash map of its own.
 #
-#     Branch   above | one | many | ids | buckets -> [ child -next-> child ] | hash, size | word...
+#     StringBranch   above | one | many | ids | buckets -> [ child -next-> child ] | hash, size | word...
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -8,12 +8,12 @@ from fanlight_matchers.contender cimport Contender, Found
 from fanlight_matchers.text cimport Word
 
 
-cdef struct Branch:
-    Branch* above
-    Branch* next        # in a bucket of the node above
-    Branch* one
-    Branch* many
-    Branch** buckets    # NULL: no literal child
+cdef struct StringBranch:
+    StringBranch* above
+    StringBranch* next        # in a bucket of the node above
+    StringBranch* one
+    StringBranch* many
+    StringBranch** buckets    # NULL: no literal child
     uint32_t* ids
     uint64_t hash
     uint32_t bucket_mask
@@ -27,16 +27,16 @@ cdef struct Branch:
 
 cdef class StringTrie(Contender):
     cdef:
-        Branch* root
+        StringBranch* root
 
-        Branch* _new(self, Branch* above, const Word* word) noexcept nogil
-        void _free(self, Branch* branch) noexcept nogil
-        void _free_all(self, Branch* branch) noexcept nogil
-        bint _put(self, Branch* above, Branch* child) noexcept nogil
-        void _take_out(self, Branch* child) noexcept nogil
-        int _hold(self, Branch* branch, uint32_t id) noexcept nogil
+        StringBranch* _new(self, StringBranch* above, const Word* word) noexcept nogil
+        void _free(self, StringBranch* branch) noexcept nogil
+        void _free_all(self, StringBranch* branch) noexcept nogil
+        bint _put(self, StringBranch* above, StringBranch* child) noexcept nogil
+        void _take_out(self, StringBranch* child) noexcept nogil
+        int _hold(self, StringBranch* branch, uint32_t id) noexcept nogil
         void _visit(
-            self, const Branch* branch, const Word* words, int level, int count, bint dollar, Found* found
+            self, const StringBranch* branch, const Word* words, int level, int count, bint dollar, Found* found
         ) noexcept nogil
 
 

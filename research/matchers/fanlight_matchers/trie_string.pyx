@@ -28,8 +28,8 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_unlock(pthread_mutex_t* lock)
 
 
-cdef inline Branch* child_of(const Branch* branch, const Word* word) noexcept nogil:
-    cdef Branch* child
+cdef inline StringBranch* child_of(const StringBranch* branch, const Word* word) noexcept nogil:
+    cdef StringBranch* child
     if branch.buckets == NULL:
         return NULL
     child = branch.buckets[word.hash & branch.bucket_mask]
@@ -38,7 +38,7 @@ cdef inline Branch* child_of(const Branch* branch, const Word* word) noexcept no
     return child
 
 
-cdef inline Branch* below(const Branch* branch, const Word* word) noexcept nogil:
+cdef inline StringBranch* below(const StringBranch* branch, const Word* word) noexcept nogil:
     """Where a filter's word leads to."""
     if word.kind == LITERAL:
         return child_of(branch, word)
@@ -57,12 +57,12 @@ cdef class StringTrie(Contender):
         if self.root != NULL:
             self._free_all(self.root)
 
-    cdef Branch* _new(self, Branch* above, const Word* word) noexcept nogil:
+    cdef StringBranch* _new(self, StringBranch* above, const Word* word) noexcept nogil:
         cdef uint32_t size = word.size if word != NULL else 0
-        cdef Branch* branch = <Branch*> take(&self.taken, sizeof(Branch) + size)
+        cdef StringBranch* branch = <StringBranch*> take(&self.taken, sizeof(StringBranch) + size)
         if branch == NULL:
             return NULL
-        memset(branch, 0, sizeof(Branch))
+        memset(branch, 0, sizeof(StringBranch))
         branch.above = above
         branch.size = size
         if word != NULL:
@@ -71,16 +71,16 @@ cdef class StringTrie(Contender):
             memcpy(branch.word, word.text, size)
         return branch
 
-    cdef void _free(self, Branch* branch) noexcept nogil:
+    cdef void _free(self, StringBranch* branch) noexcept nogil:
         if branch.buckets != NULL:
-            give_back(&self.taken, branch.buckets, (<size_t> branch.bucket_mask + 1) * sizeof(Branch*))
+            give_back(&self.taken, branch.buckets, (<size_t> branch.bucket_mask + 1) * sizeof(StringBranch*))
         give_back(&self.taken, branch.ids, branch.id_room * sizeof(uint32_t))
-        give_back(&self.taken, branch, sizeof(Branch) + branch.size)
+        give_back(&self.taken, branch, sizeof(StringBranch) + branch.size)
 
-    cdef void _free_all(self, Branch* branch) noexcept nogil:
+    cdef void _free_all(self, StringBranch* branch) noexcept nogil:
         cdef uint32_t i
-        cdef Branch* child
-        cdef Branch* next
+        cdef StringBranch* child
+        cdef StringBranch* next
         if branch.buckets != NULL:
             for i in range(branch.bucket_mask + 1):
                 child = branch.buckets[i]
@@ -94,13 +94,13 @@ cdef class StringTrie(Contender):
             self._free_all(branch.many)
         self._free(branch)
 
-    cdef bint _put(self, Branch* above, Branch* child) noexcept nogil:
-        cdef Branch** old = above.buckets
-        cdef Branch* moved
+    cdef bint _put(self, StringBranch* above, StringBranch* child) noexcept nogil:
+        cdef StringBranch** old = above.buckets
+        cdef StringBranch* moved
         cdef size_t size = <size_t> above.bucket_mask + 1 if old != NULL else 0
         cdef size_t i
         if above.children >= size:
-            above.buckets = <Branch**> take_zeros(&self.taken, (2 * size if size else 4) * sizeof(Branch*))
+            above.buckets = <StringBranch**> take_zeros(&self.taken, (2 * size if size else 4) * sizeof(StringBranch*))
             if above.buckets == NULL:
                 above.buckets = old
                 return False
@@ -111,15 +111,15 @@ cdef class StringTrie(Contender):
                     old[i] = moved.next
                     moved.next = above.buckets[moved.hash & above.bucket_mask]
                     above.buckets[moved.hash & above.bucket_mask] = moved
-            give_back(&self.taken, old, size * sizeof(Branch*))
+            give_back(&self.taken, old, size * sizeof(StringBranch*))
         child.next = above.buckets[child.hash & above.bucket_mask]
         above.buckets[child.hash & above.bucket_mask] = child
         above.children += 1
         return True
 
-    cdef void _take_out(self, Branch* child) noexcept nogil:
-        cdef Branch* above = child.above
-        cdef Branch** at
+    cdef void _take_out(self, StringBranch* child) noexcept nogil:
+        cdef StringBranch* above = child.above
+        cdef StringBranch** at
         if child.kind == ONE:
             above.one = NULL
         elif child.kind == MANY:
@@ -131,11 +131,11 @@ cdef class StringTrie(Contender):
             at[0] = child.next
             above.children -= 1
             if above.children == 0:
-                give_back(&self.taken, above.buckets, (<size_t> above.bucket_mask + 1) * sizeof(Branch*))
+                give_back(&self.taken, above.buckets, (<size_t> above.bucket_mask + 1) * sizeof(StringBranch*))
                 above.buckets = NULL
         self._free(child)
 
-    cdef int _hold(self, Branch* branch, uint32_t id) noexcept nogil:
+    cdef int _hold(self, StringBranch* branch, uint32_t id) noexcept nogil:
         cdef uint32_t i, room
         cdef void* larger
         for i in range(branch.id_count):
@@ -155,8 +155,8 @@ cdef class StringTrie(Contender):
         return DONE
 
     cdef int add(self, const Word* words, int count, uint32_t id) noexcept nogil:
-        cdef Branch* branch = self.root
-        cdef Branch* child
+        cdef StringBranch* branch = self.root
+        cdef StringBranch* child
         cdef int i
         for i in range(count):
             child = below(branch, &words[i])
@@ -175,8 +175,8 @@ cdef class StringTrie(Contender):
         return self._hold(branch, id)
 
     cdef int drop(self, const Word* words, int count, uint32_t id) noexcept nogil:
-        cdef Branch* branch = self.root
-        cdef Branch* above
+        cdef StringBranch* branch = self.root
+        cdef StringBranch* above
         cdef uint32_t at
         cdef int i
         for i in range(count):
@@ -201,9 +201,9 @@ cdef class StringTrie(Contender):
         return DONE
 
     cdef void _visit(
-        self, const Branch* branch, const Word* words, int level, int count, bint dollar, Found* found
+        self, const StringBranch* branch, const Word* words, int level, int count, bint dollar, Found* found
     ) noexcept nogil:
-        cdef const Branch* child
+        cdef const StringBranch* child
         cdef uint32_t i
         cdef int rest
         if branch.many != NULL and not dollar:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
 from fanlight_bench.load.protocol import WELCOME
 from fanlight_bench.load.scenario import Scenario
-from fanlight_bench.load.speaker import Frame, Speaker
+from fanlight_bench.load.speaker import FrameTemplate, Speaker
 from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.target import parse
 
@@ -96,15 +96,18 @@ def test_the_null_broker_is_told_by_its_name_and_has_one_subscription_number() -
 @pytest.mark.parametrize(
     ("url", "changes", "frame"),
     [
-        ("mqtt://h", {}, Frame(b"\x30\x1a\x00\x03a/0" + bytes(21), 7)),
-        ("mqtt://h", {"qos": 1}, Frame(b"\x32\x1c\x00\x03a/0\x00\x00" + bytes(21), 9, 7)),
-        ("mqtt5://h", {"qos": 2}, Frame(b"\x34\x1d\x00\x03a/0\x00\x00\x00" + bytes(21), 10, 7)),
-        ("nats://h", {}, Frame(b"PUB a.0 21\r\n" + bytes(21) + b"\r\n", 12)),
-        ("fanlight://h", {}, Frame(b"\x00\x00\x00\x1e\x94\x03\xc0\xa3a.0\xc4\x15" + bytes(21), 13)),
-        ("fanlight://h", {"qos": 1}, Frame(b"\x00\x00\x00\x22\x94\x03\xce\0\0\0\0\xa3a.0\xc4\x15" + bytes(21), 17, 7)),
+        ("mqtt://h", {}, FrameTemplate(b"\x30\x1a\x00\x03a/0" + bytes(21), 7)),
+        ("mqtt://h", {"qos": 1}, FrameTemplate(b"\x32\x1c\x00\x03a/0\x00\x00" + bytes(21), 9, 7)),
+        ("mqtt5://h", {"qos": 2}, FrameTemplate(b"\x34\x1d\x00\x03a/0\x00\x00\x00" + bytes(21), 10, 7)),
+        ("nats://h", {}, FrameTemplate(b"PUB a.0 21\r\n" + bytes(21) + b"\r\n", 12)),
+        ("fanlight://h", {}, FrameTemplate(b"\x00\x00\x00\x1e\x94\x03\xc0\xa3a.0\xc4\x15" + bytes(21), 13)),
+        (
+            "fanlight://h", {"qos": 1},
+            FrameTemplate(b"\x00\x00\x00\x22\x94\x03\xce\0\0\0\0\xa3a.0\xc4\x15" + bytes(21), 17, 7),
+        ),
     ],
 )
-def test_publish_is_written_with_the_places_to_patch(url: str, changes: dict[str, Any], frame: Frame) -> None:
+def test_publish_is_written_with_the_places_to_patch(url: str, changes: dict[str, Any], frame: FrameTemplate) -> None:
     assert speaks(url, payload_bytes=21, **changes).publish("a/0", 1).frame == frame
 
 

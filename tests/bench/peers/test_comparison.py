@@ -13,7 +13,7 @@ from fanlight_bench.peers import document, results
 from fanlight_bench.peers.__main__ import OK, WRONG, main
 from fanlight_bench.peers.drive import drive
 from fanlight_bench.peers.peer import PATH
-from fanlight_bench.peers.plan import Asked
+from fanlight_bench.peers.plan import PlannedScenario
 from tests.require import command
 
 SHORT = ["--rounds", "2", "--duration", "0.1", "--warmup", "0.05"]
@@ -67,7 +67,7 @@ def test_mosquitto_and_fanlight_are_compared_in_turns_and_the_documents_made(
 def test_who_ends_it_keeps_what_was_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
 
-    def ended(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
+    def ended(asked: PlannedScenario, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
         if runs:
             os.kill(os.getpid(), signal.SIGTERM)
         runs.append(url)

@@ -12,7 +12,7 @@ from fanlight_bench.load import scenario
 from fanlight_bench.peers import compare, plan
 from fanlight_bench.peers.contenders import CONTENDERS, Contender
 from fanlight_bench.peers.peer import Peer, Up
-from fanlight_bench.peers.plan import ASKED, Asked
+from fanlight_bench.peers.plan import ASKED, PlannedScenario
 
 
 class Pretended(Peer):
@@ -52,7 +52,7 @@ def contender(name: str, peer: Peer, *schemes: str) -> Contender:
     return Contender(name, name.title(), peer, schemes or ("mqtt",))
 
 
-A, B = Asked("A", "fan-out", "one to many"), Asked("B", "pairs", "pairs", schemes=("mqtt",))
+A, B = PlannedScenario("A", "fan-out", "one to many"), PlannedScenario("B", "pairs", "pairs", schemes=("mqtt",))
 
 
 def test_runs_are_interleaved_by_round_and_then_by_scenario() -> None:
@@ -67,14 +67,14 @@ def test_runs_are_interleaved_by_round_and_then_by_scenario() -> None:
 def test_who_does_not_speak_the_protocol_or_is_left_out_has_no_run() -> None:
     spoken = contender("x", Pretended(), "nats")
     slow = contender("slow", Pretended())
-    asked = Asked("B", "pairs", "pairs", schemes=("mqtt",), left_out={"slow": "an hour", "x": "never said"})
+    asked = PlannedScenario("B", "pairs", "pairs", schemes=("mqtt",), left_out={"slow": "an hour", "x": "never said"})
     assert list(plan.steps([asked], [spoken, slow], 1)) == []
     assert plan.left_out([asked], [spoken, slow]) == [{"scenario": "B", "contender": "slow", "reason": "an hour"}]
 
 
 def test_a_contender_takes_the_first_of_its_protocols_that_the_scenario_knows() -> None:
     both = contender("x", Pretended(), "mqtt", "mqtt5")
-    only5 = Asked("P5", "properties", "MQTT 5", schemes=("mqtt5",))
+    only5 = PlannedScenario("P5", "properties", "MQTT 5", schemes=("mqtt5",))
     assert [step.scheme for step in plan.steps([A, only5], [both], 1)] == ["mqtt", "mqtt5"]
 
 
@@ -107,7 +107,7 @@ def test_the_scenarios_are_those_of_the_load_generator_and_their_changes_fit() -
         assert all(getattr(made, name) == value for name, value in asked.changes.items())
 
 
-def drive(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
+def drive(asked: PlannedScenario, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
     assert pid == 4711
     return {"us_per_delivery": 2.0, "deliveries_per_second": 5e5, "faults": {}, "url_seen": url}
 
@@ -139,7 +139,7 @@ def test_a_broken_broker_is_a_row_that_says_so_and_the_others_go_on() -> None:
 def test_a_broker_that_fails_under_load_is_stopped_and_the_row_says_why() -> None:
     peer = Pretended()
 
-    def refused(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
+    def refused(asked: PlannedScenario, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
         raise ConnectionResetError("reset by peer")
 
     report = compare.compare(
@@ -160,7 +160,7 @@ def test_an_interrupt_stops_the_broker_and_keeps_what_was_run() -> None:
     peer = Pretended()
     runs: list[str] = []
 
-    def interrupted(asked: Asked, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
+    def interrupted(asked: PlannedScenario, url: str, duration: float, warmup: float, pid: int) -> dict[str, Any]:
         if runs:
             raise KeyboardInterrupt
         runs.append(url)

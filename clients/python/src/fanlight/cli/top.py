@@ -24,7 +24,7 @@ RATES = (
 )
 
 
-class Reading:
+class CounterSample:
     """One look at the broker."""
 
     def __init__(self, views: Views, topics: int) -> None:
@@ -41,7 +41,7 @@ class Reading:
         return float(value) if isinstance(value, int | float) else 0.0
 
 
-def figures(before: Reading, now: Reading) -> dict[str, Any]:
+def figures(before: CounterSample, now: CounterSample) -> dict[str, Any]:
     """The page: rates per second between two readings, and what the later one saw."""
     seconds = max(now.at - before.at, 1e-9)
     # A counter that went down was counted by another broker, started meanwhile.
@@ -62,7 +62,7 @@ def figures(before: Reading, now: Reading) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> int:
     views = Views(options.http, options.ca, options.cert, options.key)
-    before = Reading(views, options.topics)
+    before = CounterSample(views, options.topics)
     live = None
     if not options.once and not options.json and sys.stdout.isatty() and importlib.util.find_spec("rich"):
         from .top_rich import Screen
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         while True:
             time.sleep(options.interval)
-            now = Reading(views, options.topics)
+            now = CounterSample(views, options.topics)
             page = figures(before, now)
             if live is not None:
                 live.show(page)

@@ -14,7 +14,7 @@ cdef enum:
     COMPACT_BYTES = 65536           # that were sent, at least, before what is unsent is moved to the front
 
 
-cdef struct Peer:
+cdef struct Endpoint:
     int fd
     bint watching_out               # EPOLLOUT is asked for
     bint closed
@@ -49,42 +49,43 @@ cdef inline bint reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept
     return True
 
 
-cdef inline bint send_out(Peer* peer) noexcept nogil:
+cdef inline bint send_out(Endpoint* endpoint) noexcept nogil:
     """Send what the kernel takes. False when the connection is broken."""
     cdef ssize_t n
-    if peer.out_start < peer.out_end:
-        n = send(peer.fd, peer.out + peer.out_start, peer.out_end - peer.out_start, MSG_NOSIGNAL)
+    if endpoint.out_start < endpoint.out_end:
+        n = send(endpoint.fd, endpoint.out + endpoint.out_start, endpoint.out_end - endpoint.out_start, MSG_NOSIGNAL)
         if n > 0:
-            peer.out_start += <size_t>n
+            endpoint.out_start += <size_t>n
         elif n < 0 and errno != EAGAIN and errno != EINTR:
             return False
-    if peer.out_start == peer.out_end:
-        peer.out_start = peer.out_end = 0
-    elif peer.out_start > COMPACT_BYTES and peer.out_start > peer.out_end // 2:  # else a slow reader's grows for ever
-        peer.out_end -= peer.out_start
-        memmove(peer.out, peer.out + peer.out_start, peer.out_end)
-        peer.out_start = 0
+    if endpoint.out_start == endpoint.out_end:
+        endpoint.out_start = endpoint.out_end = 0
+    # Otherwise the buffer of a slow reader would grow without a bound.
+    elif endpoint.out_start > COMPACT_BYTES and endpoint.out_start > endpoint.out_end // 2:
+        endpoint.out_end -= endpoint.out_start
+        memmove(endpoint.out, endpoint.out + endpoint.out_start, endpoint.out_end)
+        endpoint.out_start = 0
     return True
 
 
-cdef inline ssize_t receive(Peer* peer, uint8_t** buffer, size_t* room, size_t most) noexcept nogil:
+cdef inline ssize_t receive(Endpoint* endpoint, uint8_t** buffer, size_t* room, size_t most) noexcept nogil:
     """Into the buffer: the tail that was kept, and up to so many bytes behind it. How many; 0: nothing has come."""
     cdef ssize_t n
-    if not reserve(buffer, room, peer.tail_size + most):
+    if not reserve(buffer, room, endpoint.tail_size + most):
         return OUT_OF_MEMORY
-    n = recv(peer.fd, buffer[0] + peer.tail_size, most, 0)
+    n = recv(endpoint.fd, buffer[0] + endpoint.tail_size, most, 0)
     if n <= 0:
         return OVER if n == 0 or (errno != EAGAIN and errno != EINTR) else 0
-    if peer.tail_size:
-        memcpy(buffer[0], peer.tail, peer.tail_size)
-    return <ssize_t>peer.tail_size + n
+    if endpoint.tail_size:
+        memcpy(buffer[0], endpoint.tail, endpoint.tail_size)
+    return <ssize_t>endpoint.tail_size + n
 
 
-cdef inline bint keep_tail(Peer* peer, const uint8_t* data, size_t size) noexcept nogil:
+cdef inline bint keep_tail(Endpoint* endpoint, const uint8_t* data, size_t size) noexcept nogil:
     """Keep the beginning of a frame until the rest comes. False when memory is out."""
-    peer.tail_size = size
+    endpoint.tail_size = size
     if size:
-        if not reserve(&peer.tail, &peer.tail_room, size):
+        if not reserve(&endpoint.tail, &endpoint.tail_room, size):
             return False
-        memcpy(peer.tail, data, size)
+        memcpy(endpoint.tail, data, size)
     return True

@@ -54,7 +54,7 @@ def key(version: Version | None, topic: bytes = TOPIC) -> bytes:
     return RouteCache.key_of(0 if version is None else 1, topic)
 
 
-class Peer:
+class MicroClient:
     """A connection's outbox and lane; with a version the session's window, too."""
 
     def __init__(self, ledger: Ledger, routes: RouteCache, version: Version | None) -> None:
