@@ -30,6 +30,7 @@ BROKER = "broker/fanlight_broker"
 COMPILED_PACKAGES = ("matchcore/matchcore", BROKER, "bench/fanlight_bench", "research/matchers/fanlight_matchers")
 PURE = ("matchcore/matchcore", f"{BROKER}/wire", f"{BROKER}/core", f"{BROKER}/protocols")  # no I/O, no clock
 PROTOCOL_WORDS = {"mqtt", "amqp", "native"}
+WIRE_WORDS = PROTOCOL_WORDS | {"packet", "packets", "connack", "puback", "pubrec", "pubrel", "pubcomp", "suback"}
 SYNTAX_FILES = {"broker/fanlight_broker/core/topics.py"}  # the names of the topic syntaxes are matchcore's words
 
 STRINGS_AND_COMMENTS = re.compile(
@@ -184,15 +185,29 @@ def test_there_is_no_coroutine_outside_the_io_folders(folder: str) -> None:
         assert not async_definitions(path), f"{name(path)}: async at lines {async_definitions(path)}"
 
 
-def test_the_core_has_no_name_that_spells_a_protocol() -> None:
-    """Its comments may cite a specification; its identifiers and its decisions know none."""
-    for path in sources("broker/fanlight_broker/core", suffixes=(".py", ".pyx", ".pxd", ".pyi")):
+def words_of(identifier: str) -> set[str]:
+    """The words of a name, in whichever case it is written."""
+    return {part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", identifier)}
+
+
+@pytest.mark.parametrize(("folder", "forbidden_words"), [("core", PROTOCOL_WORDS), ("wire", WIRE_WORDS)])
+def test_core_and_wire_have_no_name_that_spells_a_protocol(folder: str, forbidden_words: set[str]) -> None:
+    """Their comments may cite a specification; their identifiers and their decisions know none."""
+    for path in sources(f"{BROKER}/{folder}", suffixes=(".py", ".pyx", ".pxd", ".pyi")):
         if name(path) in SYNTAX_FILES:
             continue
         for number, line in enumerate(code_of(path).splitlines(), 1):
             for identifier in re.findall(r"[A-Za-z_]\w*", line):
-                parts = {part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", identifier)}
-                assert not parts & PROTOCOL_WORDS, f"{name(path)}:{number}: {identifier}"
+                assert not words_of(identifier) & forbidden_words, f"{name(path)}:{number}: {identifier}"
+
+
+def test_wire_has_no_text_that_spells_a_protocol() -> None:
+    """Neither a name that it compares nor a message that it writes: what a frame is called is the protocol's."""
+    for path in sources(f"{BROKER}/wire", suffixes=(".pyx", ".pxd")):
+        for match in STRINGS_AND_COMMENTS.finditer(path.read_text(encoding="utf-8")):
+            if not match[0].startswith(("#", '"""', "'''")):
+                found = {word.lower() for word in re.findall(r"[A-Za-z]+", match[0])} & WIRE_WORDS
+                assert not found, f"{name(path)}: {match[0]}"
 
 
 def test_the_core_decides_nothing_by_the_name_of_a_protocol() -> None:

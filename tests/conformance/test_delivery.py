@@ -62,7 +62,7 @@ def test_qos_1_is_unacknowledged_until_its_puback(version: Version) -> None:
         subscriber.received = b""
         assert window.in_flight == number
     subscriber.send(bytes.fromhex("40020001"))
-    assert [flight.identifier for flight in window.flights()] == [2]
+    assert [flight.tag for flight in window.flights()] == [2]
     subscriber.send(bytes.fromhex("40020002"))
     assert window.in_flight == 0
 

@@ -18,8 +18,9 @@ from fanlight_broker.wire.lane import NEED_MORE
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.routes import RouteCache
-from fanlight_broker.wire.window import Queue, Window
+from fanlight_broker.wire.window import Window
 
 TOPIC = b"stock/nasdaq/AAPL/trades"
 PAYLOAD = bytes(64)

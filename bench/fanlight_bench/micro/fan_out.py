@@ -17,10 +17,12 @@ from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import GIB, PAYLOAD, TOPIC, MicroClient, key, native, packet
 from fanlight_broker.core.content import Content
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
-from fanlight_broker.wire.fanout import Route, Target, publish
+from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 
 DELIVERIES = 50_000  # of a turn
 MESSAGES = 500       # of them to one subscriber, at most: what a read of 64 KiB brings

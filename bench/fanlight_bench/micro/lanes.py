@@ -20,10 +20,11 @@ from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import ALIAS, EXTRAS, GIB, MicroClient, key, native, packet
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
-from fanlight_broker.wire.fanout import Route, Target
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 
 MESSAGES = 500  # at once: what a read of 64 KiB brings
 REPEATS = 8     # of that in a turn

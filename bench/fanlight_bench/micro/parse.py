@@ -18,8 +18,8 @@ from fanlight_bench.micro.clients import GIB, MicroClient, key, native, packet
 from fanlight_broker.protocols.mqtt import codec
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 
 MESSAGES = 500

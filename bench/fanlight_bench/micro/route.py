@@ -17,8 +17,8 @@ from itertools import repeat
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import GIB, MicroClient, key, packet
 from fanlight_broker.protocols.mqtt.version import V3
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 
 SEED = 20_171

@@ -342,7 +342,7 @@ def session_view(session: Session) -> View:
         "client": session.name, "user": session.user, "connected": session.connected,
         "connection": session.client.number if session.client is not None else None,
         "protocol": session.subscriber.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
-        "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.receive_max,
+        "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.inflight_max,
         "queued": len(queue), "queued_bytes": queue.nbytes, "dropped": queue.dropped, "expired": queue.expired,
         "unreleased": len(session.unreleased), "will": session.will is not None,
     }

@@ -9,9 +9,9 @@
 """
 
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.wire.fanout import Target
 from fanlight_broker.wire.gather import heard_by_own, summed_up
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, Variants
+from fanlight_broker.wire.target import Target
 
 
 def merged(subscriptions: list[Subscription], variants: Variants) -> list[Target]:

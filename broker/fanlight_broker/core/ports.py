@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
     from fanlight_broker.core.publication import Publication

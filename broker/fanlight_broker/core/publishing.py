@@ -26,9 +26,10 @@ from fanlight_broker.core.router import Router
 from fanlight_broker.core.rules import NoRules
 from fanlight_broker.core.store import MemoryStore
 from fanlight_broker.core.topics import SYNTAXES, check_publisher
-from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
     from fanlight_broker.core.ports import Permissions, Rules, Store

@@ -2,7 +2,7 @@
 
 from fanlight_broker.core.limits import Limits, QueuePolicy
 from fanlight_broker.wire.ledger import Account, Ledger
-from fanlight_broker.wire.window import Queue
+from fanlight_broker.wire.queue import Queue
 
 
 def new_queue(ledger: Ledger, limits: Limits, account: Account | None = None) -> Queue:

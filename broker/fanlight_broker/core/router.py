@@ -34,12 +34,14 @@ from fanlight_broker.core.topics import (
     reserved,
 )
 from fanlight_broker.core.turns import Turns
-from fanlight_broker.wire.fanout import QueueGroup, Route, Target
 from fanlight_broker.wire.gather import gather
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Variant, Variants
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
     from fanlight_broker.core.publication import Publication

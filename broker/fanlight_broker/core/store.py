@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 
 
 class MemoryStore:

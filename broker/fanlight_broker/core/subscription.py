@@ -6,7 +6,7 @@ It is one compiled object, the target of the routes that it is on (wire/fanout.p
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from fanlight_broker.wire.fanout import UNLIMITED, Target
+from fanlight_broker.wire.target import UNLIMITED, Target
 
 Subscription: TypeAlias = Target
 

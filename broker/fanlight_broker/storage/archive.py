@@ -31,9 +31,9 @@ from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 
 log: Final = structlog.stdlib.get_logger("archive")
 

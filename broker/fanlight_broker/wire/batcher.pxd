@@ -15,7 +15,8 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.fanout cimport Route, Target
+from fanlight_broker.wire.route cimport Route
+from fanlight_broker.wire.target cimport Target
 from fanlight_broker.wire.ledger cimport Ledger, PendingBatches
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox

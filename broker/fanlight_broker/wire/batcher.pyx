@@ -12,7 +12,10 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 
 from fanlight_broker.wire.frames cimport MESSAGE
-from fanlight_broker.wire.fanout cimport Give, QueueGroup, Route, Target, deliver_to, fan_out
+from fanlight_broker.wire.fanout cimport Give, deliver_to, fan_out
+from fanlight_broker.wire.group cimport QueueGroup
+from fanlight_broker.wire.route cimport Route
+from fanlight_broker.wire.target cimport Target
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport SHARED_BODY, Message, Prepare, Variant, begin, uint32_into, prepare, raised
 from fanlight_broker.wire.outbox cimport Outbox, count_published

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
-from fanlight_broker.wire.fanout import QueueGroup, Target
+from fanlight_broker.wire.group import QueueGroup
+from fanlight_broker.wire.target import Target
 
 def heard_by_own(targets: list[Target]) -> list[Target]: ...
 def summed_up(targets: list[Target]) -> tuple[int, bool, bytes]: ...

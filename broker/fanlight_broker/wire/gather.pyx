@@ -7,7 +7,7 @@ There may be a million of them, and this is one step of one turn of the loop: so
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp
 
-from fanlight_broker.wire.fanout cimport NOT_OWN, Target
+from fanlight_broker.wire.target cimport NOT_OWN, Target
 from fanlight_broker.wire.message cimport AS_PUBLISHED
 
 

@@ -9,7 +9,7 @@
 # place of 832 (callgrind, one subscriber).
 
 from fanlight_broker.wire.batcher cimport Batcher
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message

@@ -1,6 +1,6 @@
 from typing import Final
 
-from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.inbox import Inbox
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message

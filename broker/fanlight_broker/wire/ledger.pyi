@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fanlight_broker.wire.fanout import Target
+from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.outbox import Outbox
 
 class Pot:

@@ -4,7 +4,7 @@
 #      |
 #      |  Format.encode, once for each Variant that occurs among the subscribers
 #      v
-#   Variant   head [ ... | hole | ... ]  + body          a template: each copy gets its number, or packet identifier,
+#   Variant   head [ ... | hole | ... ]  + body          a template: each copy gets its number, or its tag,
 #                                                        into the hole; the body is the same for all
 #
 # A protocol subclasses Format. Formats of one family read each other's `fields`; between families a message goes through

@@ -93,9 +93,9 @@ cdef class Format:
         """`encode` for a format written in Python: (head, hole, size of the hole: 0, 2 or 4, body), or None."""
         raise NotImplementedError(f"format {self.name} neither encodes nor has a template")
 
-    def release(self, int identifier):
-        """The frame that goes on with a QoS 2 delivery whose message has arrived (PUBREL)."""
-        raise NotImplementedError(f"format {self.name} has no QoS 2")
+    def tag_frame(self, tag):
+        """The frame that is sent again for a message that has arrived and is given up, and whose tag is still in use."""
+        raise NotImplementedError(f"format {self.name} acknowledges in one step")
 
     def read(self, Message message):
         """A message of this family as what it says (the core's Content); None if it says too much for that."""

@@ -11,7 +11,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
 from fanlight_broker.wire.batcher cimport Batcher
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 
 cdef struct Slot:
     Py_ssize_t hash

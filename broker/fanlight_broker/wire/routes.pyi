@@ -1,7 +1,7 @@
 from collections import OrderedDict
 
 from fanlight_broker.wire.batcher import Batcher
-from fanlight_broker.wire.fanout import Route
+from fanlight_broker.wire.route import Route
 
 class RouteCache:
     batcher: Batcher

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
 from fanlight_broker.wire.batcher cimport Batcher
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.hidden cimport unseen
 
 cdef extern from *:

@@ -10,7 +10,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.fanout cimport Target
+from fanlight_broker.wire.target cimport Target
 
 @cython.final
 cdef class Subscriptions:

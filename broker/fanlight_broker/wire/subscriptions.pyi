@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from fanlight_broker.wire.fanout import Target
+from fanlight_broker.wire.target import Target
 
 class Subscriptions:
     by_filter: bool

@@ -13,7 +13,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from fanlight_broker.wire.fanout cimport Target
+from fanlight_broker.wire.target cimport Target
 
 cdef enum:
     FIRST_SLOTS = 4

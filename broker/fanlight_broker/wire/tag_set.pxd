@@ -1,4 +1,4 @@
-# Packet identifiers that a client has used and not released: 65,535 bits, in pages that are made when they are needed.
+# Tags of 16 bits that a client has used and not released: 65,535 bits, in pages that are made when they are needed.
 #
 #   pages  [ p | . | . | ... | . ]      PAGES of them; a page of 256 bytes has 2,048 identifiers, in_page how many are set
 #

@@ -25,7 +25,7 @@ cdef class TagSet:
     def reserve(self, int identifier):
         """Room for an identifier. False if the pot has none. Raises ValueError if it is no identifier."""
         if not 1 <= identifier <= 65_535:
-            raise ValueError(f"packet identifier {identifier}; it is 1 to 65535")
+            raise ValueError(f"tag {identifier}; it is 1 to 65535")
         return self.open_page(identifier >> 11)
 
     def add(self, int identifier):

@@ -1,81 +1,52 @@
 # cython: language_level=3
-"""The inflight window of a session, and the queue behind it (MQTT 5, 4.3, 4.4 and 4.9).
+"""The window of a session: what is in flight to its client, and the sending of what waits.
 
-A message is sent when the receive maximum and the outbox have room, else it waits in the queue; an acknowledgement
+A message is sent when the client's maximum and the outbox have room, else it waits in the queue; an acknowledgement
 makes room for the next. A window outlives its connection: while the client is away everything waits. With nothing in
-flight one message is always sent, however full the outbox is, so that an acknowledgement comes and things go on.
+flight one message is always sent, however full the outbox is, so that an acknowledgement follows and delivery goes on.
+
+Which acknowledgements there are is the protocol's. It finds a flight by its tag and calls `acknowledged` (the flight
+ends), `give_up_message` (the message has arrived, its tag stays in use until `acknowledged`) or `refused`.
 """
 
 cimport cython
 
 from collections import deque
 
-from cpython.list cimport PyList_GET_ITEM
-from libc.math cimport INFINITY
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.ledger cimport CONVERSION, Account, Ledger, Pot
-from fanlight_broker.wire.message cimport HOLDER, Message, Variant, begin, uint16_into, prepare
+from fanlight_broker.wire.inflight cimport CountingTags, Inflight, ReusedTags
+from fanlight_broker.wire.ledger cimport CONVERSION, Ledger, Pot
+from fanlight_broker.wire.message cimport HOLDER, Message, Variant, begin, prepare, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, absent
+from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
 cdef enum:
-    IDENTIFIERS = 65_535
-    FIRST_SLOTS = 8
-    SENDING = 4    # what sending one counts as, in copies: it goes into the window's table, too
+    INFLIGHT_MOST = 65_535    # messages that a client may take unacknowledged
+    SENDING = 4               # what sending one counts as, in copies: it goes into the window's table, too
 
-STATES = ("queued", "awaiting PUBACK", "awaiting PUBREC", "awaiting PUBCOMP", "ended")
-AWAITED = (None, "PUBACK", "PUBREC", "PUBCOMP", None)    # by the same numbers
-
-
-@cython.no_gc
-@cython.freelist(256)
-cdef class Flight:
-    """One message on its way to one session. The message is counted in the ledger as long as it is held."""
-
-
-cdef inline Flight new_flight(Message message, Variant variant, Queue queue):
-    """Charged to the account of a queue: in it, or in its window."""
-    cdef Flight flight = Flight.__new__(Flight)
-    flight.message = message
-    flight.variant = variant
-    message.add_holder(queue.ledger, queue.account)
-    return flight
-
-# In place of a deque, which takes 600 bytes: most sessions never have anything waiting.
+# In place of a deque, which takes 600 bytes.
 cdef tuple NOTHING = ()
 
 
-include "queue.pxi"
-
-
-@cython.no_gc
-cdef class Source:
-    """A queue group's queue, as one member takes from it."""
-
-    def __cinit__(self, Queue queue not None, Variant variant not None):
-        self.queue = queue
-        self.variant = variant
-
-
 cdef class Window:
-    """What is on its way to one session. It is closed until `resume`."""
+    """What is on its way to one session. It is closed until `resume`.
 
-    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, owner=None):
+    counting  tags count upwards and are never used again; else they are of 16 bits and reused
+    """
+
+    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, owner=None, *, bint counting=False):
+        cdef Pot tables = pot if pot is not None else queue.ledger.sessions
         self.ledger = queue.ledger
         self.box = outbox if outbox is not None else absent(self.ledger)
         self.queue = queue
         self.owner = owner
-        self.pot = pot if pot is not None else self.ledger.sessions
+        self.inflight = CountingTags(tables) if counting else ReusedTags(tables)
         self.again = NOTHING
-        self.sources = unseen([])
-        self.slots = unseen([None] * FIRST_SLOTS)
-        self.mask = FIRST_SLOTS - 1
-
-    def __dealloc__(self):
-        if self.pot is not None:
-            self.pot.force(-self.grown())
+        self.consumers = unseen([])
 
     @property
     def outbox(self):
@@ -83,27 +54,22 @@ cdef class Window:
         return self.box if self.box is not self.ledger.absent else None
 
     @property
-    def nbytes(self):
-        """What it is charged for: its slots, those of its first table not counted."""
-        return self.grown()
+    def in_flight(self):
+        """Tags in use."""
+        return self.inflight.count
 
-    cdef Py_ssize_t grown(self) noexcept:
-        return 8 * (self.mask + 1 - FIRST_SLOTS)
+    @property
+    def nbytes(self):
+        """What its table takes, without the first size of it."""
+        return self.inflight.nbytes
 
     # -- a message comes --------------------------------------------------------------------------------------------
 
-    cdef bint full(self) except -1:
-        """Would a message have to wait?"""
-        return not self.open or self.sent >= self.receive_max or self.in_flight >= IDENTIFIERS \
-            or len(self.again) > 0 or len(self.queue.flights) > 0 \
-            or (self.sent and (not self.box.has_room(0)
-                               or (self.queue.account is not None and self.queue.account.over(self.ledger))))
-
-    cdef int offer(self, Message message, Variant variant, Source source) except -1:
-        """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`source`), in the group's queue."""
+    cdef int offer(self, Message message, Variant variant, Consumer consumer) except -1:
+        """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`consumer`), in the group's queue."""
         cdef Flight flight
         if self.full():
-            return self.enqueue(message, variant, source)
+            return self.enqueue(message, variant, consumer)
         if not prepare(variant, message):
             self.ledger.dropped_unspellable += 1
             return 0
@@ -111,15 +77,15 @@ cdef class Window:
             self.ledger.dropped_too_large += 1
             return 0
         if self.sent and not self.box.has_room(variant.head_size + variant.body_size):
-            return self.enqueue(message, variant, source)
+            return self.enqueue(message, variant, consumer)
         flight = new_flight(message.kept(), variant, self.queue)
-        flight.source = source
+        flight.source = consumer
         self.assign(flight)
         return self.launch(flight)
 
-    cdef int enqueue(self, Message message, Variant variant, Source source) except -1:
-        if source is not None:
-            source.queue.put(new_flight(message.kept(), None, source.queue))
+    cdef int enqueue(self, Message message, Variant variant, Consumer consumer) except -1:
+        if consumer is not None:
+            consumer.queue.put(new_flight(message.kept(), None, consumer.queue))
             return 0
         cdef uint64_t dropped = self.queue.dropped
         self.queue.put(new_flight(message.kept(), variant, self.queue))
@@ -138,10 +104,10 @@ cdef class Window:
         cdef Variant variant = flight.variant
         cdef Outbox outbox = self.box
         flight.counted = True
-        flight.state = AWAITING_PUBACK if min(variant.qos, flight.message.qos) == 1 else AWAITING_PUBREC
+        flight.state = SENT
         self.sent += 1
         if variant.hole_size == 2:
-            uint16_into(variant.head + variant.hole, flight.identifier)
+            uint16_into(variant.head + variant.hole, <uint32_t> flight.tag)
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
         else:
@@ -152,46 +118,43 @@ cdef class Window:
         return 0
 
     cdef int assign(self, Flight flight) except -1:
-        """Give it an identifier that is not in use [MQTT-2.2.1-3], and whose slot is free."""
-        cdef int identifier = self.last
-        if 4 * self.in_flight >= 3 * self.mask:
-            self.grow()
-        while True:
-            identifier = 1 if identifier >= IDENTIFIERS else identifier + 1
-            if self.slots[identifier & self.mask] is None:
-                break
-        self.last = flight.identifier = identifier
-        self.slots[identifier & self.mask] = flight
-        self.in_flight += 1
+        """Give it a tag that is not in use."""
+        self.inflight.assign(flight)
         self.order += 1
         flight.order = self.order
         return 0
 
-    cdef int grow(self) except -1:
-        cdef list slots = [None] * (2 * (self.mask + 1))
-        cdef Flight flight
-        self.pot.force(8 * (self.mask + 1))
-        self.mask = 2 * self.mask + 1
-        for flight in self.slots:
-            if flight is not None:
-                slots[flight.identifier & self.mask] = flight
-        self.slots = unseen(slots)
-        return 0
-
     # -- an acknowledgement comes -----------------------------------------------------------------------------------
 
-    cdef Flight find(self, int identifier):
-        cdef Flight flight = <Flight> PyList_GET_ITEM(self.slots, identifier & self.mask)
-        return flight if flight is not None and flight.identifier == identifier else None
+    cdef int acknowledged(self, Flight flight, double now) except -1:
+        """It ends, and what waits may follow."""
+        self.end_flight(flight)
+        self.ledger.acknowledged += 1
+        return self.pump(now)
 
-    cdef int remove(self, Flight flight) except -1:
-        self.slots[flight.identifier & self.mask] = None
-        self.in_flight -= 1
+    cdef int give_up_message(self, Flight flight) except -1:
+        """Its message has arrived and is not sent again; the tag stays in use until `acknowledged`."""
+        flight.message.drop_holder(self.ledger, self.queue.account)
+        flight.message = None
+        self.keep(HOLDER)    # the flight itself remains
+        flight.state = TAG_ONLY
+        self.order += 1
+        flight.order = self.order
+        return 0
+
+    cdef int refused(self, Flight flight, double now) except -1:
+        """The client does not want it: it is discarded, for a queue group too."""
+        self.end_flight(flight)
+        self.ledger.refused += 1
+        return self.pump(now)
+
+    cdef int end_flight(self, Flight flight) except -1:
+        self.inflight.remove(flight)
         if flight.counted:
             self.sent -= 1
             flight.counted = False
         flight.state = ENDED
-        self.settled += 1
+        self.ended_flights += 1
         if flight.message is not None:
             flight.message.drop_holder(self.ledger, self.queue.account)
             flight.message = None
@@ -205,73 +168,44 @@ cdef class Window:
             self.queue.account.stored += octets
         return 0
 
-    cdef bint settle(self, int identifier, FlightState state, double now) except -1:
-        """The acknowledgement that ends a flight in this state. False if there is none with this identifier."""
-        cdef Flight flight = self.find(identifier)
-        if flight is None or flight.state != state:
+    def acknowledge(self, uint64_t tag, double now):
+        """The flight with this tag ends, if its message is not given up. False if there is none."""
+        cdef Flight flight = self.inflight.find(tag)
+        if flight is None or flight.state != SENT:
             return False
-        self.remove(flight)
-        self.ledger.acknowledged += 1
+        self.acknowledged(flight, now)
+        return True
+
+    def acknowledge_up_to(self, uint64_t tag, double now):
+        """The flights with this tag and all before it end, where tags count upwards. Returns how many."""
+        cdef list flights = (<CountingTags?> self.inflight).up_to(tag)
+        cdef Flight flight
+        for flight in flights:
+            self.end_flight(flight)
+            self.ledger.acknowledged += 1
         self.pump(now)
-        return True
-
-    def awaited(self, int identifier):
-        """The acknowledgement that the message in flight with this identifier waits for; None if none is in flight."""
-        cdef Flight flight = self.find(identifier)
-        return None if flight is None else AWAITED[flight.state]
-
-    def acknowledge(self, int identifier, double now):
-        """PUBACK. False if no QoS 1 message is in flight with this identifier."""
-        return self.settle(identifier, AWAITING_PUBACK, now)
-
-    def received(self, int identifier):
-        """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""
-        cdef Flight flight = self.find(identifier)
-        if flight is None or flight.state not in (AWAITING_PUBREC, AWAITING_PUBCOMP):
-            return False
-        if flight.state == AWAITING_PUBREC:
-            flight.message.drop_holder(self.ledger, self.queue.account)
-            flight.message = None
-            self.keep(HOLDER)    # the flight itself is there until PUBCOMP
-            flight.state = AWAITING_PUBCOMP
-            self.order += 1
-            flight.order = self.order
-        return True
-
-    def complete(self, int identifier, double now):
-        """PUBCOMP. False if no message with this identifier waits for it."""
-        return self.settle(identifier, AWAITING_PUBCOMP, now)
-
-    def refuse(self, int identifier, double now):
-        """PUBACK or PUBREC with a reason code of 0x80 or more: the message is discarded, for a queue group too (4.8.2)."""
-        cdef Flight flight = self.find(identifier)
-        if flight is None or flight.state not in (AWAITING_PUBACK, AWAITING_PUBREC):
-            return False
-        self.remove(flight)
-        self.ledger.refused += 1
-        self.pump(now)
-        return True
+        return len(flights)
 
     # -- room for more ----------------------------------------------------------------------------------------------
 
     cdef Flight following(self, double now):
         """What is to be sent next: what was sent on an earlier connection, then the queue, then the groups'."""
         cdef Flight flight
-        cdef Source source
+        cdef Consumer consumer
         while self.again:
             flight = self.again.popleft()
             if flight.state != ENDED and flight.message is not None:
                 return flight
-        if self.in_flight >= IDENTIFIERS:
+        if self.inflight.count >= self.inflight.most:
             return None
         flight = self.queue.pop(now)
         if flight is not None:
             return flight
-        for source in self.sources:
-            flight = source.queue.pop(now)
+        for consumer in self.consumers:
+            flight = consumer.queue.pop(now)
             if flight is not None:
-                flight.source = source
-                flight.variant = source.variant
+                flight.source = consumer
+                flight.variant = consumer.variant
                 return flight
         return None
 
@@ -280,15 +214,16 @@ cdef class Window:
         cdef Flight flight
         cdef Message message
         cdef Variant variant
+        cdef Consumer consumer
         cdef Py_ssize_t size, work
         cdef bint again
         self.resting = False
-        while self.open and self.sent < self.receive_max:
+        while self.open and self.sent < self.inflight_max:
             flight = self.following(now)
             if flight is None:
                 break
-            message, variant = flight.message, flight.variant
-            again = flight.identifier != 0
+            message, variant, consumer = flight.message, flight.variant, <Consumer> flight.source
+            again = flight.tag != 0
             begin(message)
             size = -1
             try:
@@ -300,20 +235,20 @@ cdef class Window:
                 # It is dropped, too: it would end each further connection of this session as it does this one.
                 self.box.note_fault(error)
             if size > self.box.frame_max:
-                # As if it had been sent and acknowledged [MQTT-3.1.2-25].
+                # As if it had been sent and acknowledged.
                 self.ledger.dropped_too_large += 1
                 size = -1
             if size < 0:
                 if again:
-                    self.remove(flight)
+                    self.end_flight(flight)
                 else:
-                    message.drop_holder(self.ledger, (self.queue if flight.source is None else flight.source.queue).account)
+                    message.drop_holder(self.ledger, (self.queue if consumer is None else consumer.queue).account)
                     flight.state = ENDED
             elif self.sent and not self.box.has_room(size):
                 if again:
                     self.again.appendleft(flight)
-                elif flight.source is not None:
-                    flight.source.queue.put_back(flight)
+                elif consumer is not None:
+                    consumer.queue.put_back(flight)
                     flight.source = None
                 else:
                     self.queue.put_back(flight)
@@ -322,10 +257,10 @@ cdef class Window:
                 self.ledger.redelivered += 1
                 self.launch(flight)
             else:
-                if flight.source is not None:
-                    flight.source.taken += 1
+                if consumer is not None:
+                    consumer.taken += 1
                     message.add_holder(self.ledger, self.queue.account)
-                    message.drop_holder(self.ledger, flight.source.queue.account)
+                    message.drop_holder(self.ledger, consumer.queue.account)
                 self.assign(flight)
                 self.launch(flight)
             variant.serial = 0
@@ -351,22 +286,22 @@ cdef class Window:
 
     # -- connections come and go ------------------------------------------------------------------------------------
 
-    def attach(self, Outbox outbox not None, Py_ssize_t receive_max):
+    def attach(self, Outbox outbox not None, Py_ssize_t inflight_max):
         """A connection for this session; nothing is sent to it before `resume`."""
-        if not 1 <= receive_max <= IDENTIFIERS:
-            raise ValueError(f"a receive maximum of {receive_max}; it is 1 to {IDENTIFIERS}")
+        if not 1 <= inflight_max <= INFLIGHT_MOST:
+            raise ValueError(f"{inflight_max} messages in flight at most; it is 1 to {INFLIGHT_MOST}")
         if self.open:
             self.leave()
         self.box = outbox
-        self.receive_max = receive_max
+        self.inflight_max = inflight_max
 
     def resume(self, double now):
-        """Send once more what is not acknowledged, in order, then what waits [MQTT-4.4.0-1], [MQTT-4.6.0-1]."""
+        """Send once more what is not acknowledged, in order, then what waits."""
         cdef Flight flight
         self.open = True
         for flight in self.flights():
-            if flight.state == AWAITING_PUBCOMP:
-                self.box.write(flight.variant.format.release(flight.identifier))
+            if flight.state == TAG_ONLY:
+                self.box.write(flight.variant.format.tag_frame(flight.tag))
                 self.ledger.redelivered += 1
             else:
                 if self.again is NOTHING:
@@ -375,8 +310,8 @@ cdef class Window:
         self.pump(now)
 
     def leave(self):
-        """The connection is gone. QoS 1 in flight of a queue group goes back to the group, also after an UNSUBSCRIBE, as
-        long as it has members; QoS 2 never does (4.8.2). Returns the groups that have something to `feed` now.
+        """The connection is gone. What may arrive twice (QoS 1) and is of a queue group goes back to the group, as long as
+        that has members, also after the subscription has ended. Returns the groups that have something to `feed` now.
         """
         cdef Flight flight, returned
         cdef Queue queue
@@ -386,10 +321,12 @@ cdef class Window:
         self.box.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
-            if flight.source is not None and flight.state == AWAITING_PUBACK and flight.source.queue.group is not None:
-                queue = flight.source.queue
+            if flight.source is None or flight.state != SENT or flight.quality() != 1:
+                continue
+            queue = (<Consumer> flight.source).queue
+            if queue.group is not None:
                 returned = new_flight(flight.message, None, queue)
-                self.remove(flight)
+                self.end_flight(flight)
                 queue.put_back(returned)
                 if queue.group not in groups:
                     groups.append(queue.group)
@@ -408,36 +345,32 @@ cdef class Window:
         self.box = absent(self.ledger)
         return groups
 
-    def restore(self, Message message not None, Variant variant not None, int identifier=0, bint received=False):
-        """Take in a message of a session that is made anew: in flight with this identifier, or 0: waiting.
+    def restore(self, Message message not None, Variant variant not None, int64_t tag=0, bint tag_only=False):
+        """Take in a message of a session that is made anew: in flight with this tag, or 0: waiting.
 
-        received  PUBREC has come: of the message there is only the identifier. In the order in which they were sent;
-        before the first connection. Raises ValueError if the identifier is in use.
+        tag_only  the message has arrived: there is only the tag. In the order in which they were sent; before the first
+        connection. Raises ValueError if the tag is in use.
         """
         cdef Flight flight = new_flight(message.kept(), variant, self.queue)
         if self.open:
             raise ValueError("a session that is connected is not restored")
-        if not identifier:
+        if not tag:
             self.queue.put(flight)
             return
-        if not 0 < identifier <= IDENTIFIERS or self.find(identifier) is not None:
+        try:
+            self.inflight.put(flight, <uint64_t> tag)
+        except ValueError:
             flight.message.drop_holder(self.ledger, self.queue.account)
-            raise ValueError(f"packet identifier {identifier} is in use, or none")
-        while 4 * self.in_flight >= 3 * self.mask or self.slots[identifier & self.mask] is not None:
-            self.grow()
-        flight.identifier = self.last = identifier
-        flight.state = AWAITING_PUBACK if min(variant.qos, message.qos) == 1 else AWAITING_PUBREC
-        self.slots[identifier & self.mask] = flight
-        self.in_flight += 1
+            raise
+        flight.state = SENT
         self.order += 1
         flight.order = self.order
-        if received:
-            self.received(identifier)
+        if tag_only:
+            self.give_up_message(flight)
 
     def flights(self):
-        """Those with an identifier, in the order in which they are to be sent again."""
-        cdef Flight flight
-        found = [flight for flight in self.slots if flight is not None]
+        """Those with a tag, in the order in which they are to be sent again."""
+        cdef list found = self.inflight.flights()
         found.sort(key=order_of)
         return found
 
@@ -455,12 +388,10 @@ cdef class Window:
         self.leave()
         for flight in self.flights():
             lost += flight.message is not None
-            self.remove(flight)
-        self.pot.force(-self.grown())
-        self.slots = [None] * FIRST_SLOTS
-        self.mask = FIRST_SLOTS - 1
+            self.end_flight(flight)
+        self.inflight.clear()
         self.ledger.dropped_session += lost
-        self.sources.clear()
+        self.consumers.clear()
         return lost + self.queue.clear()
 
 

@@ -71,7 +71,7 @@ class Peer:
     def acknowledge(self) -> None:
         """Everything that is in flight with QoS 1."""
         for flight in self.session.window.flights():
-            assert self.session.window.acknowledge(flight.identifier, self.world.now)
+            assert self.session.window.acknowledge(flight.tag, self.world.now)
 
 
 class World:

@@ -11,9 +11,10 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
 from fanlight_broker.core.subscriber import Subscriber
-from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
 
 

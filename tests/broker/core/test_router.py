@@ -11,8 +11,9 @@ from fanlight_broker.core import router
 from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.wire.fanout import Route, Target
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 from matchcore import reference
 from tests.broker.core.parts import broker_with, connect, subscribe
 

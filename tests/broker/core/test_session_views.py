@@ -3,6 +3,7 @@
 import json
 
 from fanlight_broker.core.inspection import COUNTERS, GAUGES, BrokerInspection
+from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.wire.message import HOLDER_BYTES
 from tests.broker.core.sessions import World
 
@@ -57,7 +58,7 @@ def test_counters_tell_what_became_of_messages() -> None:
     world.publish("a", "0", 1, retain=True)
     peer.acknowledge()
     world.publish("a", "1", 1)
-    assert peer.session.window.refuse(2, world.now)
+    assert qos2.refuse(peer.session.window, 2, world.now)
     world.publish("a", "2", 1)
     world.publish("a", "3", 1, expires_at=world.now + 1)
     world.publish("a", "4", 1)  # no room

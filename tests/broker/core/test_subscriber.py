@@ -8,6 +8,7 @@ from fanlight_broker.core.inspection import session_view, subscription_view
 from fanlight_broker.core.session import Session, SessionOptions
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscription import number_of
+from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.wire.subscriptions import Subscriptions
 from tests.broker.core.sessions import World
 
@@ -27,8 +28,8 @@ def test_a_session_is_whole_before_anybody_connects_and_then_one_does() -> None:
     subscription, new = world.broker.sessions.subscribe(session, b"a/+", "mqtt", SessionOptions(qos=2))
     assert new
     variant = subscription.variant
-    session.window.restore(world.message("a/1", "acked", 2), variant, identifier=7, received=True)
-    session.window.restore(world.message("a/1", "sent", 1), variant, identifier=300)
+    session.window.restore(world.message("a/1", "acked", 2), variant, tag=7, tag_only=True)
+    session.window.restore(world.message("a/1", "sent", 1), variant, tag=300)
     session.window.restore(world.message("a/1", "queued", 1), variant)
     assert (session.client, session.outbox, subscription.outbox, number_of(subscription)) == (None, None, None, None)
     assert (world.broker.sessions.away, session.window.in_flight, len(session.window.queue)) == (1, 2, 1)
@@ -43,7 +44,7 @@ def test_a_session_is_whole_before_anybody_connects_and_then_one_does() -> None:
     assert (peer.present, peer.session, peer.client.inbox) == (True, session, "$inbox.1")
     assert subscription.owner.client is peer.client
     assert peer.got() == ["REL 7", "a/1 sent 1 dup", "a/1 queued 1", "a/2 live 1"]
-    assert session.window.complete(7, world.now)
+    assert qos2.complete(session.window, 7, world.now)
     peer.acknowledge()
     assert session.window.in_flight == 0
     assert world.broker.ledger.stored_messages == 0
@@ -54,7 +55,7 @@ def test_a_session_that_nobody_comes_back_to_ends_and_gives_back_all_that_it_too
     session = restored(world, expiry=60.0, now=world.now)
     subscription, _ = world.broker.sessions.subscribe(session, b"#", "mqtt", SessionOptions(qos=1))
     for identifier in range(1, 100):
-        session.window.restore(world.message("a", str(identifier), 1), subscription.variant, identifier=identifier)
+        session.window.restore(world.message("a", str(identifier), 1), subscription.variant, tag=identifier)
     world.publish("b", "x", 1)
     world.later(61)
     ledger = world.broker.ledger
@@ -80,9 +81,9 @@ def test_an_identifier_is_restored_once(identifier: int) -> None:
     world = World()
     window = restored(world, expiry=60.0, now=world.now).window
     variant = world.broker.variants.of(world.format, 1)
-    window.restore(world.message("a", "1", 1), variant, identifier=7)
+    window.restore(world.message("a", "1", 1), variant, tag=7)
     with pytest.raises(ValueError, match=str(identifier)):
-        window.restore(world.message("a", "2", 1), variant, identifier=identifier)
+        window.restore(world.message("a", "2", 1), variant, tag=identifier)
     assert world.broker.ledger.stored_messages == 1
 
 

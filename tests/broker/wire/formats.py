@@ -30,8 +30,8 @@ class LineFormat(Format):
             head += b"id=\0\0 "
         return head + message.topic + b" ", hole if qos else 0, 2 if qos else 0, message.payload
 
-    def release(self, identifier: int) -> bytes:
-        return b"REL id=" + identifier.to_bytes(2, "big")
+    def tag_frame(self, tag: int) -> bytes:
+        return b"REL id=" + tag.to_bytes(2, "big")
 
     def read(self, message: Message) -> Content:
         self.crossed += 1

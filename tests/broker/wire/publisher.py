@@ -6,13 +6,15 @@ import msgpack  # type: ignore[import-untyped]
 
 from fanlight_broker.protocols.native import lane
 from fanlight_broker.protocols.native.format import FORMAT
-from fanlight_broker.wire.fanout import QueueGroup, Route, Target
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 
 VARIANTS = Variants()
 

@@ -8,10 +8,11 @@ import pytest
 from fanlight_broker.protocols.mqtt.format import MQTT_3_1_1, MQTT_5_0
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
-from fanlight_broker.wire.fanout import Route, publish
+from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 
 
 class Taken:

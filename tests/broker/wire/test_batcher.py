@@ -16,11 +16,12 @@ from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.version import V3, V5
 from fanlight_broker.protocols.native.lane import NativeLane
-from fanlight_broker.wire.fanout import QueueGroup, Target
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.lane import BLOCKED, NEED_MORE
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import POLICIES, Outbox
-from fanlight_broker.wire.window import Queue
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.target import Target
 from tests.broker.protocols.mqtt.laned import VARIANTS, Client
 from tests.broker.wire.publisher import Publisher, message, native_target, publish
 

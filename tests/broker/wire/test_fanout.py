@@ -2,9 +2,10 @@
 
 import pytest
 
-from fanlight_broker.wire.fanout import UNLIMITED, QueueGroup, Target
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.target import UNLIMITED, Target
 from tests.broker.wire.publisher import Publisher, message, native_target
 
 

@@ -7,12 +7,16 @@ which one is poison for some targets, and compares what everybody gets.
 import pytest
 
 from fanlight_broker.core.content import Content
-from fanlight_broker.wire.fanout import QueueGroup, Route, Target, publish
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
-from fanlight_broker.wire.window import Queue, Window
+from fanlight_broker.wire.target import Target
+from fanlight_broker.wire.window import Window
 from tests.broker.wire import publisher
 from tests.broker.wire.formats import LineFormat
 from tests.broker.wire.publisher import Publisher, native_target

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from fanlight_broker.protocols.native.format import FORMAT
-from fanlight_broker.wire.fanout import Route, Target, publish
+from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import (
     HOLDER_BYTES,
@@ -18,6 +18,8 @@ from fanlight_broker.wire.message import (
     Variants,
 )
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.target import Target
 from tests.broker.wire.formats import LineFormat
 from tests.broker.wire.publisher import Publisher, message
 

@@ -8,10 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fanlight_broker.wire.fanout import Route, Target
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.target import Target
 from tests.broker.wire.publisher import native_target
 
 TOPICS = st.one_of(st.integers(0, 400).map(lambda n: b"t%d" % n), st.binary(max_size=2))

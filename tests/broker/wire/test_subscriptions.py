@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fanlight_broker.protocols.native.format import FORMAT
-from fanlight_broker.wire.fanout import QueueGroup, Target
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.subscriptions import Subscriptions
+from fanlight_broker.wire.target import Target
 
 VARIANTS = Variants()
 Key = tuple[bytes, str | None] | int

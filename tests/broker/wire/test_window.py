@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanlight_broker.wire.fanout import QueueGroup, Route, Target, publish
+from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, Message, Variants
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.window import Queue, Window
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.target import Target
+from fanlight_broker.wire.window import Window
 from tests.broker.wire.formats import LineFormat
 
 LINE = re.compile(rb"PUB qos=(\d) retain=0 dup=(\d) ids= (?:left=\d+ )?(?:id=(..) )?t (\d*)|REL id=(..)", re.DOTALL)
@@ -103,14 +108,14 @@ def test_quality_2_takes_three_steps_and_its_place_until_the_last() -> None:
     world = World(receive_max=1)
     world.publish(2, times=2)
     assert world.got() == [(0, 2, 0, 1)]
-    assert not world.window.acknowledge(1, 0.0)
-    assert not world.window.complete(1, 0.0)
-    assert world.window.received(1)
+    assert not qos2.acknowledge(world.window, 1, 0.0)
+    assert not qos2.complete(world.window, 1, 0.0)
+    assert qos2.receive(world.window, 1)
     assert world.got() == []
-    assert world.window.received(1)  # PUBREC again: PUBREL again
-    assert not world.window.refuse(1, 0.0)
-    assert world.window.complete(1, 0.0)
-    assert not world.window.received(1)
+    assert qos2.receive(world.window, 1)  # PUBREC again: PUBREL again
+    assert not qos2.refuse(world.window, 1, 0.0)
+    assert qos2.complete(world.window, 1, 0.0)
+    assert not qos2.receive(world.window, 1)
     assert world.got() == [(1, 2, 0, 2)]
 
 
@@ -119,9 +124,9 @@ def test_an_identifier_that_is_not_in_flight_changes_nothing() -> None:
     world.publish()
     for identifier in (2, 9, 65_535):
         assert not world.window.acknowledge(identifier, 0.0)
-        assert not world.window.received(identifier)
-        assert not world.window.complete(identifier, 0.0)
-        assert not world.window.refuse(identifier, 0.0)
+        assert not qos2.receive(world.window, identifier)
+        assert not qos2.complete(world.window, identifier, 0.0)
+        assert not qos2.refuse(world.window, identifier, 0.0)
     assert world.window.in_flight == 1
 
 
@@ -131,8 +136,8 @@ def test_a_negative_acknowledgement_discards_the_message_and_makes_room() -> Non
     world.publish(2)
     world.publish(1)
     world.got()
-    assert world.window.refuse(1, 0.0)
-    assert world.window.refuse(2, 0.0)
+    assert qos2.refuse(world.window, 1, 0.0)
+    assert qos2.refuse(world.window, 2, 0.0)
     assert [number for number, *_ in world.got()] == [1, 2]
     assert (world.ledger.refused, world.window.in_flight) == (2, 1)
 
@@ -145,7 +150,7 @@ def test_identifiers_wrap_and_leave_out_those_in_flight() -> None:
     given = [1]
     for _ in range(60_000):
         publish(world.route, world.ledger, None, world.message(1))
-        identifier = world.window.flights()[1].identifier
+        identifier = world.window.flights()[1].tag
         given.append(identifier)
         world.window.outbox.read()
         assert world.window.acknowledge(identifier, 0.0)
@@ -183,12 +188,12 @@ def test_releases_are_sent_again_in_the_order_of_their_receipts() -> None:
     world.publish(2, times=3)
     world.got()
     for identifier in (3, 1):
-        assert world.window.received(identifier)
+        assert qos2.receive(world.window, identifier)
     world.disconnect()
     world.connect(10)
     assert world.got() == [("REL", 3), ("REL", 1), (1, 2, 1, 2)]
-    assert world.window.complete(3, 0.0)
-    assert world.window.complete(1, 0.0)
+    assert qos2.complete(world.window, 3, 0.0)
+    assert qos2.complete(world.window, 1, 0.0)
     assert (world.window.sent, world.window.in_flight) == (1, 1)
 
 
@@ -329,7 +334,7 @@ def test_a_message_kept_for_many_sessions_is_stored_once() -> None:
 def test_a_session_that_ends_gives_everything_back() -> None:
     world = World(receive_max=2)
     world.publish(2, times=5)
-    world.window.received(1)
+    qos2.receive(world.window, 1)
     assert world.window.end() == 4
     assert (world.ledger.stored, world.window.in_flight, len(world.queue)) == (0, 0, 0)
     assert world.ledger.dropped_session == 4
@@ -392,7 +397,7 @@ def test_what_no_member_can_take_goes_to_whichever_has_room_next() -> None:
     assert group.queue is not None
     assert len(group.queue) == 2
     for expected in (2, 3):
-        second.acknowledge(second.flights()[0].identifier, 0.0)
+        second.acknowledge(second.flights()[0].tag, 0.0)
         assert numbers(second) == [expected]
     assert len(first.queue) == len(second.queue) == len(group.queue) == 0
 
@@ -437,7 +442,7 @@ def test_a_groups_queue_ends_with_its_last_member_that_has_a_session() -> None:
         publish(route, world.ledger, None, world.message(1))
     group.remove(target)
     assert group.queue is None
-    assert window.sources == []
+    assert window.consumers == []
     assert world.ledger.dropped_session == 2
     assert world.ledger.stored_messages == 1
 
@@ -480,10 +485,10 @@ def test_nothing_is_lost_repeated_or_out_of_order(actions: list[tuple[int, int]]
                     assert world.window.acknowledge(identifier, 0.0)
                     del pending[identifier]
                 elif identifier not in released:
-                    assert world.window.received(identifier)
+                    assert qos2.receive(world.window, identifier)
                     released.add(identifier)
                 else:
-                    assert world.window.complete(identifier, 0.0)
+                    assert qos2.complete(world.window, identifier, 0.0)
                     del pending[identifier]
                     released.discard(identifier)
         assert world.window.sent <= receive_max

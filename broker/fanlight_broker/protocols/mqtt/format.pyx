@@ -107,9 +107,9 @@ cdef class PublishFormat(Format):
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
         return write_publish(variant, message, self.has_properties, again, now, 0, True)
 
-    def release(self, int identifier):
+    def tag_frame(self, int tag):
         """PUBREL (3.6)."""
-        return b"\x62\x02" + identifier.to_bytes(2, "big")
+        return b"\x62\x02" + tag.to_bytes(2, "big")
 
     def read(self, Message message):
         return convert.read(message)

@@ -11,7 +11,7 @@
 
 cimport cython
 
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.lane cimport Lane
 from fanlight_broker.wire.ledger cimport Pot
 from fanlight_broker.wire.message cimport Format

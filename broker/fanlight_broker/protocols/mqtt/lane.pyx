@@ -12,16 +12,16 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from fanlight_broker.wire.fanout cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
 )
 from fanlight_broker.wire.message cimport Format, Message, borrowed
 from fanlight_broker.wire.msgpack cimport is_utf8
-from fanlight_broker.wire.window cimport AWAITING_PUBACK, AWAITING_PUBCOMP
+from fanlight_broker.wire.route cimport Route
 
 from fanlight_broker.protocols.mqtt.publish_body cimport parse_body
+from fanlight_broker.protocols.mqtt.qos2 cimport puback, pubcomp, pubrec
 
 from fanlight_broker.protocols.mqtt.codec import decode
 from fanlight_broker.protocols.mqtt.errors import PacketError
@@ -180,10 +180,13 @@ cdef class MqttLane(Lane):
         else:
             identifier = self.body_at[0] << 8 | self.body_at[1]
             self.body.packet_id = identifier
-            if first != PUBREC:
-                if not self.window.settle(identifier, AWAITING_PUBACK if first == PUBACK else AWAITING_PUBCOMP, now):
+            if first == PUBACK:
+                if not puback(self.window, identifier, now):
                     return False
-            elif not self.window.received(identifier):
+            elif first == PUBCOMP:
+                if not pubcomp(self.window, identifier, now):
+                    return False
+            elif not pubrec(self.window, identifier):
                 return False
             else:
                 self.answer(PUBREL, 0)

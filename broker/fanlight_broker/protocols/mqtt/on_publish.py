@@ -18,6 +18,7 @@ from functools import partial
 from fanlight_broker.core import errors
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.on_connect import check_text
@@ -136,8 +137,8 @@ def acknowledged(peer: Peer, packet: PubAck, now: float) -> None:
     """PUBACK of a message we sent."""
     _check_kind(peer, packet)
     window = peer.session.window
-    settle = window.refuse if packet.reason_code >= ERROR else window.acknowledge
-    _found(peer, settle(packet.packet_id, now))
+    end = qos2.refuse if packet.reason_code >= ERROR else qos2.acknowledge
+    _found(peer, end(window, packet.packet_id, now))
 
 
 def received(peer: Peer, packet: PubRec, now: float) -> None:
@@ -145,15 +146,15 @@ def received(peer: Peer, packet: PubRec, now: float) -> None:
     _check_kind(peer, packet)
     window = peer.session.window
     if packet.reason_code >= ERROR:
-        _found(peer, window.refuse(packet.packet_id, now))
+        _found(peer, qos2.refuse(window, packet.packet_id, now))
         return
-    peer.send(PubRel(packet.packet_id, _found(peer, window.received(packet.packet_id))))
+    peer.send(PubRel(packet.packet_id, _found(peer, qos2.receive(window, packet.packet_id))))
 
 
 def completed(peer: Peer, packet: PubComp, now: float) -> None:
     """PUBCOMP of a message we sent."""
     _check_kind(peer, packet)
-    _found(peer, peer.session.window.complete(packet.packet_id, now))
+    _found(peer, qos2.complete(peer.session.window, packet.packet_id, now))
 
 
 def _check_kind(peer: Peer, packet: PubAck | PubRec | PubComp) -> None:
@@ -161,7 +162,7 @@ def _check_kind(peer: Peer, packet: PubAck | PubRec | PubComp) -> None:
 
     To ignore it would leave the identifier in use until the session ends: the client regards the exchange as over.
     """
-    kind, awaited = packet.type.name, peer.session.window.awaited(packet.packet_id)
+    kind, awaited = packet.type.name, qos2.awaited(peer.session.window, packet.packet_id)
     if awaited is None or awaited == kind:
         return
     if awaited == "PUBCOMP" and kind == "PUBREC" and packet.reason_code < ERROR:

@@ -6,7 +6,7 @@
 
 from libc.stdint cimport uint32_t
 
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 
 cdef struct PublishBody:
     const char* topic

@@ -9,7 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.msgpack cimport is_utf8
 
 cdef enum:

@@ -39,9 +39,9 @@ from fanlight_broker.protocols.native.plain_request import plain_request
 from fanlight_broker.protocols.native.refusals import Refusals
 from fanlight_broker.protocols.native.replays import ConnectionReplays
 from fanlight_broker.protocols.native.state import LEGAL
-from fanlight_broker.wire.fanout import UNLIMITED
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
+from fanlight_broker.wire.target import UNLIMITED
 
 NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
 

@@ -10,7 +10,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire cimport msgpack
-from fanlight_broker.wire.fanout cimport Route
+from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane,

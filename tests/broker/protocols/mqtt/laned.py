@@ -5,14 +5,16 @@ from fanlight_broker.protocols.mqtt.errors import PacketTooLarge
 from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder, RawPacket
 from fanlight_broker.protocols.mqtt.version import V5, Version
-from fanlight_broker.wire.fanout import Route, Target
 from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import RETAIN_CLEAR, Variants
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.queue import Queue
+from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
-from fanlight_broker.wire.window import Queue, Window
+from fanlight_broker.wire.target import Target
+from fanlight_broker.wire.window import Window
 
 MAXIMUM = 300
 SYNTAX = 1

@@ -107,7 +107,7 @@ def test_a_packet_above_the_maximum_of_the_client_is_not_sent_and_counts_as_deli
 
 
 def test_pubrel_carries_the_identifier() -> None:
-    assert MQTT_3_1_1.release(0x102) == MQTT_5_0.release(0x102) == b"\x62\x02\1\2"
+    assert MQTT_3_1_1.tag_frame(0x102) == MQTT_5_0.tag_frame(0x102) == b"\x62\x02\1\2"
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)

@@ -12,8 +12,8 @@ from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubR
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.archive_tap import ArchiveTap
-from fanlight_broker.wire.fanout import Route
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.route import Route
 from tests.broker.protocols.mqtt.world import World
 
 

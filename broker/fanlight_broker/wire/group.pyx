@@ -1,7 +1,20 @@
-# A queue group; a part of fanout.pyx, which knows what a Target is.
+# cython: language_level=3
+"""Queue groups: subscriptions of which each message goes to one."""
+
+cimport cython
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+
+from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
+from fanlight_broker.wire.target cimport Members, Target
+from fanlight_broker.wire.window cimport Window
+
 
 @cython.no_gc
-cdef class QueueGroup(Consumers):
+cdef class QueueGroup(Members):
     """A queue group: each message goes to one member.
 
     The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
@@ -21,13 +34,13 @@ cdef class QueueGroup(Consumers):
             if self.queue is None:
                 self.queue = <Queue?> queue
                 self.queue.group = self
-            self.sources_of(target)
+            self.renew_consumer(target)
 
     def remove(self, Target target not None):
         """Raises ValueError if it is no member."""
         self.members.remove(target)
         if target.window is not None:
-            self.forget_sources(target.window)
+            self.forget_consumers(target.window)
         target.extras.group = None
         if self.queue is None or target.window is None:
             return
@@ -39,19 +52,19 @@ cdef class QueueGroup(Consumers):
         elif not [member for member in others if (<Target> member).window.queue.account is self.queue.account]:
             self.queue.charge_to((<Target> others[0]).window.queue.account)
 
-    cdef int sources_of(self, Target member) except -1:
+    cdef int renew_consumer(self, Target member) except -1:
         """A member with a window takes from the queue as its variant says, if it acknowledges."""
-        self.forget_sources(member.window)
+        self.forget_consumers(member.window)
         if member.variant.qos:
-            member.extras.source = Source(self.queue, member.variant)
-            member.window.sources.append(member.extras.source)
+            member.extras.consumer = Consumer(self.queue, member.variant)
+            member.window.consumers.append(member.extras.consumer)
         else:
-            member.extras.source = None
+            member.extras.consumer = None
         return 0
 
-    cdef int forget_sources(self, Window window) except -1:
-        cdef Source source
-        window.sources[:] = [source for source in window.sources if source.queue is not self.queue]
+    cdef int forget_consumers(self, Window window) except -1:
+        cdef Consumer consumer
+        window.consumers[:] = [consumer for consumer in window.consumers if consumer.queue is not self.queue]
         return 0
 
     cpdef feed(self, double now):

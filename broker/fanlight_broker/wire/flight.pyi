@@ -1,0 +1,11 @@
+from fanlight_broker.wire.message import Message, Variant
+
+STATES: tuple[str, ...]
+
+class Source: ...
+
+class Flight:
+    message: Message | None
+    variant: Variant
+    tag: int
+    state: int

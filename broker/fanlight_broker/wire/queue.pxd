@@ -1,0 +1,49 @@
+# A queue of messages, oldest first, and who takes from it.
+#
+#   put --> flights {Flight, Flight, ...} --pop--> a Window, of a session, or of a member of a queue group
+#             ^                                      |
+#             '-- put_back ---- no room, or gone ----'
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from fanlight_broker.wire.flight cimport Flight, Source
+from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.message cimport Message, Variant
+
+cdef class Consumers:
+    # All who take from one queue: what the windows of its consumers ask of them.
+    cpdef feed(self, double now)
+
+@cython.final
+@cython.no_gc
+cdef class Queue:
+    cdef:
+        Ledger ledger
+        readonly Account account      # of the principal it is kept for, or None
+        object flights                # deque, oldest first
+        public Consumers group        # the queue group that it is of, as long as that has members; else None
+        public Py_ssize_t messages_max, bytes_max
+        public bint drop_oldest       # when it is full; else the newest
+        readonly Py_ssize_t nbytes
+        readonly Py_ssize_t mortal    # messages in it that expire some day
+        readonly uint64_t dropped, expired
+
+    cdef bint put(self, Flight flight) except -1
+    cdef bint over_share(self) except -1
+    cdef bint has_room(self, Py_ssize_t size) noexcept
+    cdef int put_back(self, Flight flight) except -1
+    cdef Flight pop(self, double now)
+    cdef int entered(self, Flight flight, int sign) noexcept
+    cdef bint over(self, int quarters) noexcept
+
+# A window at the queue of a group, of which its target is a member.
+@cython.final
+@cython.no_gc
+cdef class Consumer(Source):
+    cdef:
+        readonly Queue queue
+        readonly Variant variant      # how this consumer's copies are written
+        readonly uint64_t taken
+
+cdef Flight new_flight(Message message, Variant variant, Queue queue)

@@ -1,0 +1,33 @@
+from fanlight_broker.wire.flight import Source
+from fanlight_broker.wire.ledger import Account, Ledger
+from fanlight_broker.wire.message import Message, Variant
+
+class Consumers:
+    def feed(self, now: float) -> None: ...
+
+class Queue:
+    messages_max: int
+    bytes_max: int
+    drop_oldest: bool
+    nbytes: int
+    group: Consumers | None
+    mortal: int
+    dropped: int
+    expired: int
+    account: Account | None
+    def __init__(
+        self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False,
+        account: Account | None = None,
+    ) -> None: ...
+    def charge_to(self, account: Account | None) -> None: ...
+    def __len__(self) -> int: ...
+    def filled(self, quarters: int) -> bool: ...
+    def waiting(self) -> list[Message]: ...
+    def expire(self, now: float) -> int: ...
+    def clear(self) -> int: ...
+
+class Consumer(Source):
+    queue: Queue
+    variant: Variant
+    taken: int
+    def __init__(self, queue: Queue, variant: Variant) -> None: ...

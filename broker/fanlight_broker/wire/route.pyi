@@ -1,0 +1,19 @@
+from fanlight_broker.wire.archive_tap import ArchiveTap
+from fanlight_broker.wire.group import QueueGroup
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.target import Target
+
+class Route:
+    key: bytes
+    targets: list[Target]
+    groups: list[QueueGroup]
+    nbytes: int
+    is_text: bool
+    hits: int
+    slot: int
+    tap: ArchiveTap | None
+    def __init__(self, key: bytes, targets: list[Target], groups: list[QueueGroup]) -> None: ...
+    def __len__(self) -> int: ...
+    def has_room(self, publisher: Outbox | None, message: Message) -> bool: ...
+    def blocker_of(self, publisher: Outbox | None) -> Outbox | None: ...

@@ -1,0 +1,73 @@
+# cython: language_level=3
+"""Routes: who gets the messages on one topic, decided once."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from fanlight_broker.wire.group cimport QueueGroup
+from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.target cimport Target
+
+cdef enum:
+    ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
+    MERGED_BYTES = 256           # of a target made for a route: two objects and a list
+    TOPIC_COPIES = 4             # of a topic: the key, the index and its words
+
+
+@cython.no_gc
+cdef class Route:
+    """Who gets messages on one topic. Immutable; a change in the subscriptions makes a new one."""
+
+    def __cinit__(self, bytes key not None, list targets not None, list groups not None):
+        cdef Target target
+        self.key = key
+        self.slot = -1
+        self.targets = unseen(targets)
+        self.groups = unseen(groups)
+        self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))
+        for target in targets:
+            if target.extras is not None and target.extras.parts is not None:
+                self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts) + PyBytes_GET_SIZE(target.variant.identifiers)
+        self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+
+    def __len__(self):
+        return len(self.targets) + len(self.groups)
+
+    cdef Outbox blocker(self, Outbox publisher):
+        """An outbox on this route that holds publishers back, or None. Asked only while there is such an outbox."""
+        cdef Target target
+        cdef QueueGroup group
+        cdef Outbox found
+        for target in self.targets:
+            if target.listens(publisher) and target.box().holds_back(publisher):
+                return target.box()
+        for group in self.groups:
+            found = group.blocker(publisher)
+            if found is not None:
+                return found
+        return None
+
+    def has_room(self, Outbox publisher, Message message not None):
+        """Would a message get to anybody, or into a queue? Also True if nobody is there any more."""
+        cdef Target target
+        cdef QueueGroup group
+        cdef Py_ssize_t size = message.bytes_held()
+        cdef bint alone = True
+        for target in self.targets:
+            if target.listens(publisher):
+                alone = False
+                if target.window is None or not (message.qos and target.variant.qos) or not target.window.full() \
+                        or target.window.queue.has_room(size):
+                    return True
+        for group in self.groups:
+            alone = False
+            if group.queue is None or group.queue.has_room(size):
+                return True
+        return alone
+
+    def blocker_of(self, Outbox publisher):
+        """`blocker` for Python: look before a message is published."""
+        return self.blocker(publisher)

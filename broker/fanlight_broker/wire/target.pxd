@@ -1,0 +1,92 @@
+# A target: one subscription as the fan-out sees it, or one that stands for several of a session.
+#
+#   Target      --> direct: the Outbox of its connection
+#               --> window: the Window of its session, which outlives connections and has the outbox of the present one
+#   QueueGroup  --> one of its members; or its Queue, if all who acknowledge have no room      (group.pxd)
+#
+# These three are the destinations of a message: an outbox, what is in flight over one, and a queue. A target has the
+# first two as two typed fields, of which one is None: one common class would be a call through a table for each copy.
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from fanlight_broker.wire.message cimport Message, Variant
+from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.queue cimport Consumer, Consumers
+from fanlight_broker.wire.window cimport Window
+
+cdef enum Echo:
+    ALL = 0            # messages of anybody
+    NOT_OWN = 1        # none that its own client has published (no echo, no local)
+    ONLY_OWN = 2       # only those: the other half of a merged target, see core.overlap
+
+cdef enum:
+    UNLIMITED_CREDIT = -1
+
+cdef class Target
+
+cdef class Members(Consumers):
+    # The queue group that a target is a member of: a QueueGroup (group.pxd).
+    cdef readonly str name
+
+    cdef int renew_consumer(self, Target member) except -1
+
+# What few subscriptions have: made for those, so that the others need no place for it.
+@cython.final
+@cython.no_gc
+cdef class Extras:
+    cdef:
+        object waiting                    # deque of frames (bytes) that wait for credit, or None
+        Py_ssize_t waiting_max
+        Consumer consumer                 # of its group's queue, if it is a member that acknowledges
+        Members group                     # that it is a member of
+        list parts                        # the targets that this one stands for, if it is a merged one
+
+# A subscription, whole: the core knows it as that. There may be millions, so it is small (112 bytes), and the garbage
+# collector does not see it: what has one (a client's table, the router, a group) drops it when it ends.
+@cython.final
+@cython.no_gc
+cdef class Target:
+    cdef:
+        Outbox direct                     # if it has no window
+        readonly Window window
+        readonly Variant variant          # the bytes of its copies
+        readonly bytes filter             # as the client wrote it; taken apart only for people
+        Extras extras                     # or None
+        readonly int64_t credit           # messages it may still get; UNLIMITED
+        readonly int64_t remaining        # messages until it ends by itself; UNLIMITED
+        uint64_t handed, lost             # messages handed to the outbox, and those that it would have got
+        readonly uint32_t number
+        public uint32_t id                # the router's
+        readonly unsigned char echo       # Echo
+        readonly unsigned char syntax_number
+        bint done                         # it delivers nothing more; see also Window.ended, Outbox.closed
+
+    cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:
+        cdef Target part
+        self.handed += messages
+        if self.extras is not None and self.extras.parts is not None:
+            for part in self.extras.parts:
+                part.handed += messages
+
+    cdef inline Outbox box(self):
+        return self.direct if self.window is None else self.window.box
+
+    cdef inline bint listens(self, Outbox publisher) noexcept:
+        """Does it get what this publisher publishes?"""
+        if self.window is not None:
+            if self.done or self.window.ended:
+                return False
+            return self.echo == ALL or (publisher is self.window.box) == (self.echo == ONLY_OWN)
+        return not (self.done or self.direct.closed or (self.echo == NOT_OWN and publisher is self.direct))
+
+    cdef Extras extra(self)
+    cdef bint joins(self, int qos) noexcept
+    cdef bint stalled(self) noexcept
+    cdef Py_ssize_t pending(self)
+    cdef int deliver(self, Message message, Variant variant) except -1
+    cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1
+    cdef int count(self) except -1
+    cdef int failed(self) except -1
+    cdef int fault(self, error) except -1
+    cpdef int discard(self) except -1

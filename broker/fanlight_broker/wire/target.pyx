@@ -1,0 +1,298 @@
+# cython: language_level=3
+"""Targets: how one subscription gets its copies. What runs for the ordinary copy is in fanout.pyx (`pass_on`)."""
+
+from collections import deque
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from fanlight_broker.wire.frames cimport FIRM, MESSAGE
+from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.message cimport Message, Variant, begin, prepare, raised, uint32_into
+from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.queue cimport Consumers
+from fanlight_broker.wire.window cimport Window
+
+cdef enum:
+    WAITING_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
+
+UNLIMITED = UNLIMITED_CREDIT
+
+cdef enum:
+    LATE_BODY = 256    # bytes, from which on a body is shared by those whose outbox is full: a reference costs less
+
+
+cdef class Members(Consumers):
+    cdef int renew_consumer(self, Target member) except -1:
+        """A member that acknowledges takes from the group's queue, as its variant says."""
+        raise NotImplementedError("members without a group")
+
+
+@cython.no_gc
+cdef class Extras:
+    """What few subscriptions have."""
+
+
+@cython.no_gc
+cdef class Target:
+    """A subscription, or what stands for several of one session on a route.
+
+    destination  the Outbox of its connection, or the Window of its session
+    variant      how its copies are written
+    number       as the client chose it
+    filter       as the client wrote it, in the syntax of this number
+    credit       messages it may get before more is granted, or UNLIMITED
+    after        messages until it ends by itself, or UNLIMITED
+    waiting_max  messages that may wait for credit; further ones are dropped and counted
+    """
+
+    def __cinit__(self, destination not None, Variant variant not None, uint32_t number, bytes filter=b"",
+                  unsigned char syntax=0, bint no_echo=False, *, bint only_echo=False, int64_t credit=UNLIMITED_CREDIT,
+                  int64_t after=UNLIMITED_CREDIT, Py_ssize_t waiting_max=0, list parts=None):
+        if isinstance(destination, Window):
+            self.window = <Window> destination
+        else:
+            self.direct = <Outbox?> destination
+        self.variant = variant
+        self.number = number
+        self.filter = filter
+        self.syntax_number = syntax
+        self.echo = ONLY_OWN if only_echo else NOT_OWN if no_echo else ALL
+        self.credit = credit
+        self.remaining = after
+        if parts is not None:
+            self.extra().parts = unseen(parts)
+        if credit != UNLIMITED_CREDIT:
+            self.extra().waiting = unseen(deque())
+            self.extras.waiting_max = waiting_max
+
+    cdef Extras extra(self):
+        if self.extras is None:
+            self.extras = Extras.__new__(Extras)
+        return self.extras
+
+    @property
+    def waiting_messages(self):
+        """Messages that wait for credit."""
+        return len(self.extras.waiting) if self.credit != UNLIMITED_CREDIT else 0
+
+    @property
+    def waiting_max(self):
+        """Messages that may wait for credit."""
+        return self.extras.waiting_max if self.credit != UNLIMITED_CREDIT else 0
+
+    @property
+    def parts(self):
+        """The targets that it stands for, if it is a merged one, or None."""
+        return self.extras.parts if self.extras is not None else None
+
+    @property
+    def group(self):
+        """The queue group that it is a member of, or None."""
+        return self.extras.group if self.extras is not None else None
+
+    @property
+    def outbox(self):
+        """Of its connection, or None if its client is away."""
+        return self.direct if self.window is None else self.window.outbox
+
+    @property
+    def owner(self):
+        """Whose it is: the core's subscriber, which outlives connections."""
+        return self.direct.owner.subscriber if self.window is None else self.window.owner
+
+    @property
+    def ended(self):
+        """It delivers nothing more: it has ended, or its session or connection has."""
+        return self.done or (self.direct.closed if self.window is None else self.window.ended)
+
+    @property
+    def no_echo(self):
+        return self.echo == NOT_OWN
+
+    @property
+    def delivered(self):
+        """Messages handed to the connection, those that its slow policy took back not counted."""
+        return self.handed - <uint64_t> self.box().evicted.get(self.number, 0)
+
+    @property
+    def dropped(self):
+        """Messages it would have got, but for its slow policy or its credit."""
+        return self.lost + <uint64_t> self.box().evicted.get(self.number, 0)
+
+    cdef bint joins(self, int qos) noexcept:
+        """Is there nothing to decide about a message of this quality but whether it fits?"""
+        if self.window is not None and (not self.window.open or (qos and self.variant.qos)):
+            return False
+        return self.credit == UNLIMITED_CREDIT and self.remaining < 0
+
+    cdef bint stalled(self) noexcept:
+        """Would a message have to wait, be dropped, or hold its publisher back?"""
+        cdef Outbox outbox = self.box()
+        return self.credit == 0 or outbox.pausing or not outbox.admits(0)
+
+    cdef Py_ssize_t pending(self):
+        """Bytes that would leave before a message given to this target now."""
+        cdef Outbox outbox = self.box()
+        return outbox.size + outbox.awaiting_credit
+
+    cdef int deliver(self, Message message, Variant variant) except -1:
+        cdef Outbox outbox = self.direct
+        if self.window is not None:
+            if message.qos and variant.qos:
+                self.window.offer(message, variant, self.extras.consumer if self.extras is not None else None)
+                return self.count()
+            outbox = self.window.box
+            if not self.window.open:
+                # Nothing is promised to a client that is away (MQTT 5, 4.1: the server may keep QoS 0, and need not).
+                outbox.ledger.dropped_absent += 1
+                return 0
+        cdef Py_ssize_t size
+        cdef uint32_t flags
+        if not prepare(variant, message):
+            self.lost += 1
+            outbox.ledger.dropped_unspellable += 1
+            return 0
+        size = variant.head_size + variant.body_size
+        if size > outbox.frame_max:
+            self.lost += 1
+            outbox.ledger.dropped_too_large += 1
+            return 0
+        if variant.hole_size == 4:
+            uint32_into(variant.head + variant.hole, self.number)
+        if self.credit == 0 or (self.credit > 0 and self.extras.waiting):
+            return self.wait_for_credit(variant, message.payload_size)
+        if not outbox.admits(size):
+            if not outbox.make_room(size):
+                self.lost += 1
+                return 0
+            if variant.shared is NULL and variant.body_size >= LATE_BODY:
+                # Who is that late has many messages waiting, and so have others: they need not have a copy each.
+                variant.share_body(message.for_format(variant.format))
+        flags = MESSAGE | FIRM if variant.firm else MESSAGE
+        if variant.shared is NULL:
+            outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)
+        else:
+            outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, flags)
+        outbox.ledger.payload_out += message.payload_size
+        if variant.stateful:
+            variant.format.sent(variant)
+        if self.credit > 0:
+            self.credit -= 1
+        return self.count()
+
+    cdef int count(self) except -1:
+        self.delivered_more(1)
+        if self.remaining > 0:
+            self.remaining -= 1
+            if self.remaining == 0:
+                self.end()
+        return 0
+
+    cdef int failed(self) except -1:
+        """`fault`, of what an unchecked call has left."""
+        try:
+            raised()
+        except Exception as error:
+            self.fault(error)
+        return 0
+
+    cdef int fault(self, error) except -1:
+        """`deliver` has raised: the message is lost for this target, and its connection is closed after the turn."""
+        self.lost += 1
+        return self.box().note_fault(error)
+
+    cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1:
+        """Out of credit: keep the frame until some is granted, within the bounds; else drop it, the newest."""
+        cdef Py_ssize_t size = variant.head_size + variant.body_size
+        cdef bytes frame
+        if len(self.extras.waiting) >= self.extras.waiting_max or not self.direct.admits(WAITING_OBJECT + size):
+            self.lost += 1
+            self.direct.dropped += 1
+            self.direct.ledger.dropped_credit += 1
+            return 0
+        frame = PyBytes_FromStringAndSize(NULL, size)
+        memcpy(PyBytes_AS_STRING(frame), variant.head, variant.head_size)
+        memcpy(PyBytes_AS_STRING(frame) + variant.head_size, variant.body, variant.body_size)
+        self.extras.waiting.append(frame)
+        self.direct.awaiting_credit += WAITING_OBJECT + size
+        self.direct.ledger.used += WAITING_OBJECT + size
+        self.direct.ledger.payload_out += payload
+        return 0
+
+    def grant(self, int64_t messages):
+        """Add credit and send what waited for it. Raises ValueError where the protocol forbids the grant."""
+        cdef bytes frame
+        if self.credit == UNLIMITED:
+            raise ValueError(f"subscription {self.number} was made without a credit limit")
+        if messages < 0 or self.credit + messages > 0xFFFFFFFF:
+            raise ValueError(f"a credit of {self.credit} + {messages} messages is beyond 2^32-1")
+        self.credit += messages
+        while self.credit and self.extras.waiting and not self.done:
+            frame = self.extras.waiting.popleft()
+            self.direct.awaiting_credit -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+            self.direct.ledger.used -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+            self.direct.put(PyBytes_AS_STRING(frame), PyBytes_GET_SIZE(frame), NULL, 0, self.number, MESSAGE)
+            self.credit -= 1
+            self.count()
+        if self.done:
+            self.discard()
+
+    def lift_credit(self):
+        """It needs no credit any more; what waited for some goes first."""
+        if self.credit != UNLIMITED:
+            self.grant(len(self.extras.waiting) if self.extras.waiting else 0)
+            self.credit = UNLIMITED
+
+    def end_after(self, uint64_t messages):
+        """End when `messages` have been delivered, counted from the start. Returns True if there were so many already."""
+        if messages <= self.handed:
+            return True
+        self.remaining = <int64_t> min(messages - self.handed, <uint64_t> 0x7FFFFFFFFFFFFFFF)
+        return False
+
+    def end(self):
+        """Deliver nothing more, and let the core know at the end of the turn."""
+        if not self.done:
+            self.done = True
+            self.box().ledger.ended.append(self)
+
+    def cancel(self):
+        """Deliver nothing more; the core knows."""
+        self.done = True
+        self.discard()
+
+    cpdef int discard(self) except -1:
+        """Drop and count the messages that wait for credit."""
+        cdef Py_ssize_t lost
+        if self.credit != UNLIMITED_CREDIT and self.extras.waiting:
+            lost = len(self.extras.waiting)
+            for frame in self.extras.waiting:
+                self.direct.awaiting_credit -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+                self.direct.ledger.used -= WAITING_OBJECT + PyBytes_GET_SIZE(frame)
+            self.extras.waiting.clear()
+            self.lost += lost
+            self.direct.dropped += lost
+            self.direct.ledger.dropped_credit += lost
+        return 0
+
+    def send(self, Message message not None, Variant variant not None, double now):
+        """One message for this target alone, written as `variant`: a retained one."""
+        begin(message)
+        try:
+            variant.encode(message, False, now)
+            self.deliver(message, variant)
+        except Exception as error:
+            self.fault(error)
+        variant.serial = 0
+        if message.laden:
+            message.finish()
+
+    def rebind(self, Variant variant not None, bint no_echo):
+        """Its client has changed the options of the subscription."""
+        self.variant = variant
+        self.echo = NOT_OWN if no_echo else ALL
+        if self.extras is not None and self.extras.group is not None:
+            self.extras.group.renew_consumer(self)
