@@ -1,6 +1,6 @@
 """A subscription: one filter of one client, and how it wants its messages.
 
-It is one compiled object, the target of the routes that it is on (wire/fanout.pxd): a million of them are held.
+It is one compiled object, the target of the routes that it is on (wire/target.pxd): a million of them are held.
 """
 
 from dataclasses import dataclass
