@@ -1,8 +1,5 @@
 """The inflight window: identifiers, receive maximum, order, redelivery (MQTT 5, 2.2.1, 3.3.4, 4.3, 4.4, 4.6, 4.9)."""
 
-import re
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,69 +7,13 @@ from hypothesis import strategies as st
 from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.group import QueueGroup
-from fanlight_broker.wire.ledger import Ledger
-from fanlight_broker.wire.message import HOLDER_BYTES, Message, Variants
-from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.message import HOLDER_BYTES, Message
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.window import Window
 from tests.broker.wire.formats import LineFormat
-
-LINE = re.compile(rb"PUB qos=(\d) retain=0 dup=(\d) ids= (?:left=\d+ )?(?:id=(..) )?t (\d*)|REL id=(..)", re.DOTALL)
-
-
-class World:
-    """One session with a window, and messages 0, 1, 2, ... for it."""
-
-    def __init__(self, *, receive_max: int = 3, messages_max: int = 100, qos: int = 2, policy: str = "pause",
-                 limit: int = 1 << 20, **queue: Any) -> None:
-        self.ledger = Ledger(1 << 30, lambda: None)
-        self.format = LineFormat("lines")
-        self.variants = Variants()
-        self.policy, self.limit = policy, limit
-        self.queue = Queue(self.ledger, messages_max, queue.pop("bytes_max", 1 << 20), **queue)
-        self.window = Window(self.outbox(), self.queue)
-        self.target = Target(self.window, self.variants.of(self.format, qos), 1)
-        self.route = Route(b"\0t", [self.target], [])
-        self.published = 0
-        self.connect(receive_max)
-
-    def outbox(self) -> Outbox:
-        return Outbox(self.ledger, self.limit, self.policy)
-
-    def connect(self, receive_max: int) -> None:
-        self.window.attach(self.outbox(), receive_max)
-        self.window.resume(0.0)
-
-    def disconnect(self) -> None:
-        self.window.leave()
-        self.window.outbox.discard()
-
-    def message(self, qos: int, **options: Any) -> Message:
-        message = Message(self.format, b"t", 0, b"%d" % self.published, qos=qos, **options)
-        self.published += 1
-        return message
-
-    def publish(self, qos: int = 1, times: int = 1, **options: Any) -> None:
-        for _ in range(times):
-            publish(self.route, self.ledger, None, self.message(qos, **options))
-
-    def got(self) -> list[tuple[Any, ...]]:
-        """What the client reads: (number, QoS, dup, identifier), or ("REL", identifier)."""
-        octets = self.window.outbox.read(1 << 30)
-        self.window.outbox.drained()
-        found: list[tuple[Any, ...]] = []
-        at = 0
-        while at < len(octets):
-            match = LINE.match(octets, at)
-            assert match is not None, octets[at:]
-            at = match.end()
-            if match[5]:
-                found.append(("REL", int.from_bytes(match[5], "big")))
-            else:
-                found.append((int(match[4]), int(match[1]), int(match[2]), int.from_bytes(match[3] or b"", "big")))
-        return found
+from tests.broker.wire.windows import World
 
 
 def test_identifiers_count_from_one_and_are_the_windows_own() -> None:
@@ -101,45 +42,6 @@ def test_never_more_than_the_receive_maximum_unacknowledged() -> None:
     assert world.window.acknowledge(3, 0.0)
     assert world.window.acknowledge(2, 0.0)
     assert [number for number, *_ in world.got()] == [3, 4]
-
-
-def test_quality_2_takes_three_steps_and_its_place_until_the_last() -> None:
-    """4.3.3"""
-    world = World(receive_max=1)
-    world.publish(2, times=2)
-    assert world.got() == [(0, 2, 0, 1)]
-    assert not qos2.acknowledge(world.window, 1, 0.0)
-    assert not qos2.complete(world.window, 1, 0.0)
-    assert qos2.receive(world.window, 1)
-    assert world.got() == []
-    assert qos2.receive(world.window, 1)  # PUBREC again: PUBREL again
-    assert not qos2.refuse(world.window, 1, 0.0)
-    assert qos2.complete(world.window, 1, 0.0)
-    assert not qos2.receive(world.window, 1)
-    assert world.got() == [(1, 2, 0, 2)]
-
-
-def test_an_identifier_that_is_not_in_flight_changes_nothing() -> None:
-    world = World()
-    world.publish()
-    for identifier in (2, 9, 65_535):
-        assert not world.window.acknowledge(identifier, 0.0)
-        assert not qos2.receive(world.window, identifier)
-        assert not qos2.complete(world.window, identifier, 0.0)
-        assert not qos2.refuse(world.window, identifier, 0.0)
-    assert world.window.in_flight == 1
-
-
-def test_a_negative_acknowledgement_discards_the_message_and_makes_room() -> None:
-    world = World(receive_max=1)
-    world.publish(1)
-    world.publish(2)
-    world.publish(1)
-    world.got()
-    assert qos2.refuse(world.window, 1, 0.0)
-    assert qos2.refuse(world.window, 2, 0.0)
-    assert [number for number, *_ in world.got()] == [1, 2]
-    assert (world.ledger.refused, world.window.in_flight) == (2, 1)
 
 
 def test_identifiers_wrap_and_leave_out_those_in_flight() -> None:
