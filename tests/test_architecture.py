@@ -220,6 +220,30 @@ def test_the_core_decides_nothing_by_the_name_of_a_protocol() -> None:
                 assert text.lower() not in PROTOCOL_WORDS, f"{name(path)}:{node.lineno}: {text!r}"
 
 
+# The composition, without assembly.py, which lists the protocols, and what knows the two syntaxes of topics.
+NEUTRAL = [
+    f"{BROKER}/{module}.py"
+    for module in (
+        "app", "parts", "listeners", "listening", "administration", "inspecting", "measuring", "core_part",
+        "authentication", "encryption", "config/checks", "config/keys", "config/load",
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("file", NEUTRAL)
+def test_the_composition_spells_no_protocol(file: str) -> None:
+    """Neither its identifiers nor its texts: a protocol brings its own (core/protocol_part.py)."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    said = [name for node in ast.walk(tree) for name in (getattr(node, "id", ""), getattr(node, "attr", ""))]
+    said += [
+        node.value for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    ]
+    spelled = [text for text in said if PROTOCOL_WORDS & set(re.split(r"[^a-z]", str(text).lower()))]
+    assert not spelled, f"{file}: {spelled}"
+
+
 PYX = sources(*COMPILED_PACKAGES, suffixes=(".pyx",))
 
 

@@ -1,14 +1,19 @@
-"""Opening the archive that the settings ask for. pyarrow is imported here, and only then."""
+"""The archive as a part. pyarrow is imported here, and only where the settings name an archive."""
 
+import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.config import Settings
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.config import Exit, Settings
 from fanlight_broker.config.settings import Compression
 from fanlight_broker.core.errors import InvalidFilter
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core_part import Core
+from fanlight_broker.net.clock import monotonic
+from fanlight_broker.parts import Part, PartError
 
 if TYPE_CHECKING:
     from fanlight_broker.storage.archive import Archive, EventLoop
@@ -20,8 +25,41 @@ ADVICE: Final = (
 )
 
 
-class ArchiveUnusable(Exception):
-    """There is to be an archive, and there cannot be: the message says why, and what to do."""
+class Archiving(Part):
+    name = "archive"
+    archive: "Archive | None" = None  # None if the settings name none, and until it is open
+
+    def __init__(self, settings: Settings, core: Core) -> None:
+        self._settings, self._broker = settings, core.broker
+
+    async def open(self) -> None:
+        broker = self._broker
+        self.archive = archive = open_archive(
+            self._settings, asyncio.get_running_loop(), monotonic, broker.flow, lambda: broker.limits
+        )
+        if archive is not None:
+            broker.router.archive_selection = archive.selection
+            broker.publishing.store = broker.replay_source = archive
+            broker.marks.restore(archive.kept)
+
+    async def start(self) -> None:
+        if self.archive is not None:
+            self.archive.start()
+
+    async def stop(self) -> None:
+        if self.archive is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self.archive.stop)
+
+    def metrics(self) -> Sequence[MetricSource]:
+        archive = self.archive
+        if archive is None:
+            return []
+        help = {**archive.counted, **archive.gauged}
+        return [MetricSource(help, archive.counters, archive.gauges, families=archive.families)]
+
+    @property
+    def exit_code(self) -> Exit:
+        return Exit.UNWRITTEN if self.archive is not None and self.archive.unwritten else Exit.OK
 
 
 def _reason(error: Exception) -> str:
@@ -42,7 +80,7 @@ def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
 def open_archive(
     settings: Settings, loop: "EventLoop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
 ) -> "Archive | None":
-    """The archive; None if there is to be none. Reads and writes the disk. Raises ArchiveUnusable."""
+    """The archive; None if there is to be none. Reads and writes the disk. Raises PartError."""
     if settings.archive is None:
         return None
     try:
@@ -50,12 +88,12 @@ def open_archive(
         from fanlight_broker.storage.archive import Archive, ArchiveOptions
     except ModuleNotFoundError as error:
         if error.name == "pyarrow":
-            raise ArchiveUnusable(str(error)) from error  # which says how to get it
+            raise PartError(str(error)) from error  # which says how to get it
         if error.name == "fanlight_archive":
-            raise ArchiveUnusable(ADVICE) from error
-        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
+            raise PartError(ADVICE) from error
+        raise PartError(f"a module of the archive cannot be imported: {error}") from error
     except ImportError as error:
-        raise ArchiveUnusable(f"a module of the archive cannot be imported: {error}") from error
+        raise PartError(f"a module of the archive cannot be imported: {error}") from error
     options = ArchiveOptions(
         folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
         sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,
@@ -68,9 +106,9 @@ def open_archive(
             marks_max=limits().marks_max, compression=None if compression is Compression.NONE else compression.value,
         )
     except (ArchiveError, OSError) as error:
-        raise ArchiveUnusable(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
+        raise PartError(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
     try:
         return Archive(options, writer, loop, clock, flow, limits)
     except InvalidFilter as error:
         writer.close()
-        raise ArchiveUnusable(f"archive_topics: {error}") from error
+        raise PartError(f"archive_topics: {error}") from error

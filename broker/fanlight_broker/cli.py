@@ -62,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def serve(arguments: argparse.Namespace) -> int:
     from fanlight_broker import app, logs
+    from fanlight_broker.parts import PartError
 
     loaded = _load(arguments, on_error=Exit.USAGE)
     settings = loaded.settings
@@ -75,7 +76,7 @@ def serve(arguments: argparse.Namespace) -> int:
         for warning in loaded.warnings:
             logs.get("config").warning("settings", reason=warning)
         return app.run(settings)
-    except app.CannotStart as error:
+    except PartError as error:
         print(f"fanlightd: {error}", file=sys.stderr)  # as for wrong settings; not in the log as well
         return error.code
     finally:
@@ -83,8 +84,8 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def check_config(arguments: argparse.Namespace) -> int:
-    from fanlight_broker import app
     from fanlight_broker.auth import password_file
+    from fanlight_broker.encryption import tls_files_of
     from fanlight_broker.net import tls
 
     if arguments.markdown:
@@ -97,7 +98,7 @@ def check_config(arguments: argparse.Namespace) -> int:
         except password_file.PasswordFileError as error:  # `serve` would not start
             print(f"fanlightd: password_file: {error}", file=sys.stderr)
             return Exit.FAILED
-    if (files := app.tls_files_of(loaded.settings)) is not None:
+    if (files := tls_files_of(loaded.settings)) is not None:
         try:
             tls.read(files)
         except tls.TlsError as error:
@@ -210,7 +211,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
     parser.add_argument("--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)
     for title, members in groupby(keys().values(), lambda key: key.group):
-        group = parser.add_argument_group(title.lower())
+        group = parser.add_argument_group(title.name.lower())
         for key in members:
             _add_flag(group, key)
 

@@ -1,5 +1,6 @@
 """Settings: one name in the file, the environment and the flags, and errors that say what to do."""
 
+import dataclasses
 import subprocess
 import sys
 import tomllib
@@ -241,7 +242,7 @@ def test_a_changed_password_shows_in_no_change(tmp_path: Path) -> None:
 
 
 def test_every_field_of_settings_and_limits_is_a_key_with_a_reason() -> None:
-    fields = {*Settings.__dataclass_fields__, *Limits.__dataclass_fields__} - {"limits", "sources"}
+    fields = {each.name for owner in (Settings, Limits) for each in dataclasses.fields(owner)} - {"limits", "sources"}
     assert set(keys()) == fields
     assert all(key.reason for key in keys().values())
 

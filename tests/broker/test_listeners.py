@@ -5,8 +5,11 @@ import pytest
 from fanlight_broker import listeners
 from fanlight_broker.config import Settings
 from fanlight_broker.config.settings import Tcp
-from fanlight_broker.listeners import PluginError, methods_of, mqtt_options, new_poller
+from fanlight_broker.core.protocol_part import PluginError
+from fanlight_broker.listeners import new_poller
 from fanlight_broker.net.flush import Flusher
+from fanlight_broker.parts import PartError
+from fanlight_broker.protocols.mqtt.part import methods_of, options_of
 from fanlight_broker.wire.ledger import Ledger
 
 
@@ -49,7 +52,7 @@ def test_every_setting_reaches_the_connections() -> None:
         mqtt_keep_alive_max=60, mqtt_topic_alias_max=3, mqtt_server_reference="b:1883", mqtt_payload_format_check=True,
         mqtt_authentication_methods=f"A={__name__}:Method",
     )
-    options = mqtt_options(settings)
+    options = options_of(settings)
     assert (options.keep_alive_max, options.topic_alias_max, options.server_reference) == (60, 3, "b:1883")
     assert options.payload_format_check
     assert "A" in options.methods
@@ -69,5 +72,5 @@ async def test_without_epoll_there_is_uvloop_unless_epoll_is_demanded(monkeypatc
     monkeypatch.setattr(listeners, "Poller", None)
     flusher = Flusher(Ledger(1 << 20, lambda: None), lambda outbox, error: None)
     assert new_poller(Tcp.AUTO, flusher) is None
-    with pytest.raises(PluginError, match="set tcp to auto or uvloop"):
+    with pytest.raises(PartError, match="set tcp to auto or uvloop"):
         new_poller(Tcp.EPOLL, flusher)

@@ -101,6 +101,23 @@ def test_sighup_with_something_spoilt_says_what_and_changes_nothing(
     assert status(broker, "/stats", "alice", "wonder") == 200
 
 
+def test_what_the_last_part_refuses_is_applied_by_none(start_broker: Start, tmp_path: Path) -> None:
+    """The password file is in order and comes first; the token of /metrics is not, and comes last."""
+    users, token = tmp_path / "users", tmp_path / "token"
+    set_hash(users, "alice", CHEAP.hash("wonder"))
+    token.write_text("sesame\n")
+    broker = start_broker(password_file=users, metrics_token_file=token)
+    broker.may_complain = True
+    set_hash(users, "alice", CHEAP.hash("changed"))
+    token.write_text("two\nlines\n")
+    broker.process.send_signal(signal.SIGHUP)
+    broker.wait_for_line('"reload_failed"')
+    (failed,) = said(broker, "reload_failed")
+    assert failed["reason"] == f"http: metrics_token_file: {token}: must hold one line, the secret"
+    assert status(broker, "/stats", "alice", "wonder") == 200
+    assert status(broker, "/stats", "alice", "changed") == 401
+
+
 def test_a_port_in_use_is_exit_code_69_and_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -109,7 +126,8 @@ def test_a_port_in_use_is_exit_code_69_and_named() -> None:
             done = serve(*(word for each in {**free, name: str(port)}.items() for word in (f"--{each[0]}", each[1])))
             assert done.returncode == Exit.UNAVAILABLE
             assert done.stderr == (
-                f"fanlightd: cannot listen on 127.0.0.1:{port} ({name.replace('-', '_')}): Address already in use. "
+                f"fanlightd: {'http' if name == 'http-port' else 'listeners'}: "
+                f"cannot listen on 127.0.0.1:{port} ({name.replace('-', '_')}): Address already in use. "
                 "Is another broker running? Choose another port, or stop the other\n"
             )
             assert "error" not in done.stdout
@@ -125,21 +143,21 @@ def test_an_address_that_is_not_this_machines_is_exit_code_69() -> None:
 def test_an_authentication_method_that_cannot_be_had_is_exit_code_2() -> None:
     done = serve("--mqtt-authentication-methods", "RIDDLE=no_such_module:Riddle")
     assert done.returncode == Exit.USAGE
-    assert told_once(done, "mqtt_authentication_methods: 'RIDDLE=no_such_module:Riddle': No module named")
+    assert told_once(done, "listeners: mqtt_authentication_methods: 'RIDDLE=no_such_module:Riddle': No module named")
 
 
 def test_a_spoilt_password_file_is_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "users").write_text("alice:hunter2\n")
     done = serve("--password-file", str(tmp_path / "users"), "--native-port", "0", "--http-port", "0")
     assert done.returncode == Exit.USAGE
-    assert told_once(done, f"password_file: {tmp_path}/users, line 1: no argon2 hash")
+    assert told_once(done, f"authentication: password_file: {tmp_path}/users, line 1: no argon2 hash")
     assert "hunter2" not in done.stdout + done.stderr
 
 
 def test_a_certificate_that_is_not_there_is_exit_code_2(tmp_path: Path) -> None:
     done = serve("--tls-certificate", str(tmp_path / "no.pem"), "--native-port", "0", "--http-port", "0")
     assert done.returncode == Exit.USAGE
-    assert told_once(done, f"tls_certificate {tmp_path}/no.pem: No such file or directory")
+    assert told_once(done, f"tls: tls_certificate {tmp_path}/no.pem: No such file or directory")
 
 
 def test_an_archive_that_cannot_be_is_exit_code_2(tmp_path: Path) -> None:
@@ -147,7 +165,7 @@ def test_an_archive_that_cannot_be_is_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = serve("--archive", str(tmp_path / "file"), "--native-port", "0", "--http-port", "0")
     assert done.returncode == Exit.USAGE
-    assert told_once(done, f"archive = {tmp_path}/file: is not a folder")
+    assert told_once(done, f"archive: archive = {tmp_path}/file: is not a folder")
 
 
 def told_once(done: "subprocess.CompletedProcess[str]", text: str) -> bool:

@@ -40,6 +40,10 @@ class Gatekeeper:
         self._authenticator = authenticator
         self._certified = certified
 
+    def use(self, metrics: MetricsAccess) -> None:
+        """Apply a new access to /metrics to requests from now on."""
+        self.metrics = metrics
+
     async def check(self, request: web.BaseRequest, *, local: bool) -> None:
         """Raises AuthenticationFailed, or NotPermitted for a host name that is not this machine's."""
         identity = await self._identity(request)

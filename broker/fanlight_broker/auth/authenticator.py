@@ -16,7 +16,7 @@ A label is a user name that nothing was checked against: its client is anonymous
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 from fanlight_broker.auth import password_file, verifier
@@ -60,20 +60,25 @@ class PasswordAuthenticator:
         self.reload(credentials)
 
     def reload(self, credentials: Credentials | None = None) -> None:
-        """Read the password file again, and take new credentials if they are given."""
-        credentials = credentials or self._credentials
+        """Read the password file again, and apply new credentials if they are given."""
+        self.prepare(credentials or self._credentials)()
+
+    def prepare(self, credentials: Credentials) -> Callable[[], None]:
+        """Read what new credentials name, and change nothing. Returns what applies them. Raises PasswordFileError."""
         file = credentials.password_file
         users = password_file.read(file) if file is not None else {}
-        if credentials.password is None:
-            self._everybody = ""
-        elif credentials.password != self._credentials.password:
+        everybody = self._everybody if credentials.password is not None else ""
+        if credentials.password is not None and credentials.password != self._credentials.password:
             # It is checked as slowly as the others: guessing it must not be faster.
-            self._everybody = HASHER.hash(credentials.password)
-        if users:
-            self._nobody = _unmatched(next(iter(users.values())))
-        self._users = users
-        self._credentials = credentials
-        self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
+            everybody = HASHER.hash(credentials.password)
+        nobody = _unmatched(next(iter(users.values()))) if users else self._nobody
+
+        def apply() -> None:
+            self._credentials, self._users = credentials, users
+            self._everybody, self._nobody = everybody, nobody
+            self._verifier.forget(lambda user, hash: self._hash_of(user) != hash)
+
+        return apply
 
     @property
     def users(self) -> int:

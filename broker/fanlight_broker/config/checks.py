@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fanlight_broker.config.problems import Problem
-from fanlight_broker.config.settings import ClientCertificates, Settings
+from fanlight_broker.config.settings import ClientCertificates, Settings, protocol_ports
 from fanlight_broker.config.values import show
+from fanlight_broker.core.listening_port import ListeningPort
+
+HTTP_PORTS = (ListeningPort("http"), ListeningPort("http", tls=True))  # named as those of a protocol are
 
 REMEDY = (
     "refuses to listen there without a password; do one of these: "
@@ -66,21 +69,7 @@ def _sizes(settings: Settings) -> Iterator[Finding]:
 
 
 def _listeners(settings: Settings) -> Iterator[Finding]:
-    ports = {"native_port": settings.native_port}
-    if settings.tls_certificate is not None:
-        ports["native_tls_port"] = settings.native_tls_port
-    if settings.http:
-        ports["http_port"] = settings.http_port
-        if settings.tls_certificate is not None:
-            ports["http_tls_port"] = settings.http_tls_port
-    if settings.mqtt:
-        ports["mqtt_port"] = settings.mqtt_port
-        if settings.mqtt_websocket:
-            ports["mqtt_websocket_port"] = settings.mqtt_websocket_port
-        if settings.tls_certificate is not None:
-            ports["mqtt_tls_port"] = settings.mqtt_tls_port
-            if settings.mqtt_websocket:
-                ports["mqtt_websocket_tls_port"] = settings.mqtt_websocket_tls_port
+    ports = {port.setting: port.number(settings) for port in ports_of(settings)}
     seen: dict[int, str] = {}
     for key, port in ports.items():
         if port and port in seen:
@@ -132,19 +121,17 @@ def exposure_warnings(settings: Settings) -> list[str]:
 
 def _exposed(settings: Settings) -> dict[str, str]:
     """The hosts, by key, that other machines can reach."""
-    hosts = {"native_host": settings.native_host}
-    if settings.http:
-        hosts["http_host"] = settings.http_host
-    if settings.mqtt:
-        hosts["mqtt_host"] = settings.mqtt_host
-    if settings.tls_certificate is not None and settings.tls_client_certificates is not ClientCertificates.REQUIRED:
-        if settings.native_tls_host is not None:
-            hosts["native_tls_host"] = settings.native_tls_host
-        if settings.http and settings.http_tls_host is not None:
-            hosts["http_tls_host"] = settings.http_tls_host
-        if settings.mqtt and settings.mqtt_tls_host is not None:
-            hosts["mqtt_tls_host"] = settings.mqtt_tls_host
+    hosts: dict[str, str] = {}
+    for port in ports_of(settings):
+        certified = port.tls and settings.tls_client_certificates is ClientCertificates.REQUIRED
+        if not certified:
+            hosts[port.host_setting(settings)] = port.host(settings)
     return {key: host for key, host in hosts.items() if not is_loopback(host)}
+
+
+def ports_of(settings: Settings) -> list[ListeningPort]:
+    """Every port that the settings open."""
+    return [port for port in (*protocol_ports(), *HTTP_PORTS) if port.wanted(settings)]
 
 
 def is_loopback(host: str) -> bool:

@@ -5,51 +5,16 @@ from enum import StrEnum
 from itertools import groupby
 
 from fanlight_broker.config.exits import MEANINGS
-from fanlight_broker.config.keys import LIMITS, Key, keys
+from fanlight_broker.config.keys import Key, keys
 from fanlight_broker.config.load import DEFAULT, OTHER_VARIABLES, Loaded, value_of
-
-INTRODUCTIONS = {
-    "Listeners": "Where the broker listens: on the loopback address, until you say otherwise.",
-    "MQTT": """\
-MQTT 3.1.1 and 5.0 on one port, over WebSocket for browsers, and with a certificate over TLS as well.
-What an MQTT client may do is under Limits, with what all others may.""",
-    "Access": """\
-A listener on a loopback address (`127.0.0.1`, `::1`, `localhost`) lets anonymous clients in. For any other
-address the broker wants a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does
-not start without one of them. Once there is a password, loopback clients need it too: a proxy or an SSH
-tunnel makes everybody a loopback client. The HTTP listener asks for the same credentials, by Basic
-authentication, for everything but `/healthz` and `/readyz`; `/metrics` may have a token of its own, or be open.
-
-A password that is given is checked, also where anonymous clients are let in. A broker that has nothing to check it
-against lets the client in as an anonymous one; its user name is then no more than a label. With `FANLIGHT_PASSWORD`
-any user name goes with the one password. [access.md](access.md) has all cases.
-
-`FANLIGHT_PASSWORD_FILE` names a password file, or a file that holds nothing but the one password for everybody (one
-line without a colon), as Docker and Kubernetes hand secrets to a container.
-
-A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
-checked all the same. TLS changes nothing else about who is let in.""",
-    "TLS": """\
-With a certificate the broker listens with TLS as well: on `native_tls_port` for clients, on `http_tls_port` for
-HTTPS. The plain ports stay open beside them, on the loopback address unless you say otherwise.
-[tls.md](tls.md) shows how to make certificates, require them of clients and renew them.""",
-    "Archive": """\
-With `archive` the broker keeps what passes, in a folder, as Arrow IPC segments; it needs the extra `[archive]`. The
-sizes and times that bound it are under Limits. [archive.md](archive.md) says what is promised.""",
-    "Logs": """\
-Logs go to the standard output, one event a line. Payloads, passwords and headers of messages are never
-logged.""",
-    LIMITS: """\
-Everything has its bound, and the reason says what happens there. What is dropped or refused is counted in
-`/metrics`. They are declared in `broker/fanlight_broker/core/limits.py`.""",
-}
+from fanlight_broker.core.setting import SettingGroup
 
 
 def effective(loaded: Loaded) -> str:
     """The settings in force and where each came from, as TOML (but for secrets)."""
     lines: list[str] = []
     for group, members in _groups():
-        lines += ["", f"# {group}"]
+        lines += ["", f"# {group.name}"]
         for key in members:
             place = loaded.places[key.name]
             text = f"{key.name} = {_toml(key, value_of(loaded.settings, key.name))}"
@@ -82,7 +47,7 @@ def markdown() -> str:
 def _markdown() -> Iterator[str]:
     yield from HEAD.splitlines()
     for group, members in _groups():
-        yield from ("", f"## {group}", "", INTRODUCTIONS[group], "")
+        yield from ("", f"## {group.name}", "", group.introduction, "")
         yield "| key | default | values | what it bounds or does |"
         yield "|---|---|---|---|"
         for key in members:
@@ -111,7 +76,7 @@ def values(key: Key) -> str:
     return bounds if key.unit in ("bytes", "seconds", "port") else f"{bounds} {key.unit or ''}".strip()
 
 
-def _groups() -> Iterable[tuple[str, list[Key]]]:
+def _groups() -> Iterable[tuple[SettingGroup, list[Key]]]:
     return [(group, list(members)) for group, members in groupby(keys().values(), lambda key: key.group)]
 
 

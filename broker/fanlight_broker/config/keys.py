@@ -12,11 +12,17 @@ from functools import cache
 
 from annotated_types import Ge, Le
 
-from fanlight_broker.config.settings import NeedsRestart, NoFlag, SettingGroup, Settings
+from fanlight_broker.config.settings import Settings
 from fanlight_broker.config.values import Secret, Value, show
 from fanlight_broker.core.limits import Limits, Reason, Unit
+from fanlight_broker.core.setting import NeedsRestart, NoFlag, SettingGroup
 
-LIMITS = "Limits"
+LIMITS = SettingGroup(
+    "Limits",
+    """\
+Everything is bounded, and the reason says what happens at the bound. What is dropped or refused is counted in
+`/metrics`. The declarations are in `broker/fanlight_broker/core/limits.py`.""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class Key:
     reason: str
     least: float | None
     most: float | None
-    group: str
+    group: SettingGroup
     reloadable: bool  # SIGHUP can change it
     has_flag: bool
 
@@ -68,10 +74,13 @@ class Key:
 @cache
 def keys() -> dict[str, Key]:
     """Every setting by name, in the order in which people should read them."""
-    return {key.name: key for key in (*_keys_of(Settings, None), *_keys_of(Limits, LIMITS))}
+    by_group: dict[SettingGroup, list[Key]] = {}
+    for key in (*_keys_of(Settings, None), *_keys_of(Limits, LIMITS)):
+        by_group.setdefault(key.group, []).append(key)
+    return {key.name: key for members in by_group.values() for key in members}
 
 
-def _keys_of(owner: type, group: str | None) -> Iterator[Key]:
+def _keys_of(owner: type, group: SettingGroup | None) -> Iterator[Key]:
     hints = typing.get_type_hints(owner, include_extras=True)
     for field in fields(owner):
         hint = hints[field.name]
@@ -89,7 +98,7 @@ def _keys_of(owner: type, group: str | None) -> Iterator[Key]:
             reason=by_type[Reason].text,
             least=by_type[Ge].ge if Ge in by_type else None,
             most=by_type[Le].le if Le in by_type else None,
-            group=group or by_type[SettingGroup].name,
+            group=group or by_type[SettingGroup],
             reloadable=NeedsRestart not in by_type,
             has_flag=NoFlag not in by_type,
         )

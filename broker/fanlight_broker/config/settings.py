@@ -13,24 +13,11 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from fanlight_broker.config.values import Secret
-from fanlight_broker.core.limits import KIB, Durability, Limits, Reason, Unit
-
-
-@dataclass(frozen=True, slots=True)
-class SettingGroup:
-    """The heading under which a setting is listed."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class NeedsRestart:
-    """SIGHUP cannot change this setting."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoFlag:
-    """Not on the command line, which every user of the machine can read."""
+from fanlight_broker.core.limits import Durability, Limits, Reason, Unit
+from fanlight_broker.core.listening_port import ListeningPort
+from fanlight_broker.core.setting import LISTENERS, NeedsRestart, NoFlag, SettingGroup
+from fanlight_broker.protocols.mqtt.settings import MqttSettings
+from fanlight_broker.protocols.native.settings import NativeSettings
 
 
 class LogFormat(StrEnum):
@@ -78,25 +65,56 @@ class Sources:
     config: Path | None = None  # --config; FANLIGHT_CONFIG is looked for if it is None
 
 
-LISTENERS, MQTT, TLS = SettingGroup("Listeners"), SettingGroup("MQTT"), SettingGroup("TLS")
-ACCESS, LOGS, ARCHIVE = SettingGroup("Access"), SettingGroup("Logs"), SettingGroup("Archive")
+TLS = SettingGroup(
+    "TLS",
+    """\
+With a certificate the broker also listens with TLS: on `native_tls_port` for native clients, on `mqtt_tls_port` for
+MQTT, on `http_tls_port` for HTTPS. The plain ports stay open; by default they are on the loopback address.
+[tls.md](tls.md) shows how to make certificates, require them of clients and renew them.""",
+)
+ACCESS = SettingGroup(
+    "Access",
+    """\
+A listener on a loopback address (`127.0.0.1`, `::1`, `localhost`) admits anonymous clients. For any other address the
+broker requires a password file, `FANLIGHT_PASSWORD` or an explicit `--allow-anonymous`, and does not start without one
+of them. Once there is a password, loopback clients need it too: behind a proxy or an SSH tunnel every client is a
+loopback client. The HTTP listener requires the same credentials, by Basic authentication, for everything but
+`/healthz` and `/readyz`; `/metrics` may have a token of its own, or be open.
+
+A password that a client gives is checked, also where anonymous clients are admitted. A broker that has nothing to check
+it against admits the client as an anonymous one; its user name is then only a label. With `FANLIGHT_PASSWORD` any user
+name is valid with the one password. [access.md](access.md) has all cases.
+
+`FANLIGHT_PASSWORD_FILE` names a password file, or a file that holds nothing but the one password for everybody (one
+line without a colon), as Docker and Kubernetes hand secrets to a container.
+
+A client with a certificate that `tls_client_ca` has signed needs no password (see TLS). A password that it gives is
+checked all the same. TLS changes nothing else about who is admitted.""",
+)
+ARCHIVE = SettingGroup(
+    "Archive",
+    """\
+With `archive` the broker stores messages in a folder, as Arrow IPC segments; this needs the extra `[archive]`. The
+sizes and times that bound the archive are under Limits. [archive.md](archive.md) says what is promised.""",
+)
+LOGS = SettingGroup(
+    "Logs",
+    """\
+Logs are written to the standard output, one event a line. Payloads, passwords and headers of messages are never
+logged.""",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings of one broker. Immutable: a reload makes a new one."""
+@dataclass(frozen=True)
+class Settings(
+    MqttSettings,
+    NativeSettings,
+):
+    """The settings of one broker. Immutable: a reload makes a new one.
 
-    native_host: Annotated[
-        str, LISTENERS, NeedsRestart(), Unit("address"),
-        Reason(
-            "where native clients connect; any but a loopback address needs a password (see Access), "
-            "0.0.0.0 is all of IPv4"
-        ),
-    ] = "127.0.0.1"
-    native_port: Annotated[
-        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of the native protocol; 0 takes a free one and logs it"),
-    ] = 7420
+    The bases are those of the protocols, the last one first on every page.
+    """
+
     tcp: Annotated[
         Tcp, LISTENERS, NeedsRestart(),
         Reason(
@@ -133,84 +151,6 @@ class Settings:
         ),
     ] = 60.0
 
-    mqtt: Annotated[
-        bool, MQTT, NeedsRestart(), Reason("whether MQTT clients (3.1.1 and 5.0) may connect")
-    ] = True
-    mqtt_host: Annotated[
-        str, MQTT, NeedsRestart(), Unit("address"),
-        Reason("where MQTT clients connect; any but a loopback address needs a password (see Access)"),
-    ] = "127.0.0.1"
-    mqtt_port: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of MQTT; 0 takes a free one and logs it"),
-    ] = 1883
-    mqtt_websocket: Annotated[
-        bool, MQTT, NeedsRestart(), Reason("whether MQTT may come over WebSocket, for browsers")
-    ] = True
-    mqtt_websocket_port: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of MQTT over WebSocket; 0 takes a free one and logs it"),
-    ] = 8083
-    mqtt_websocket_origins: Annotated[
-        str | None, MQTT, NeedsRestart(), Unit("origins"),
-        Reason(
-            "pages whose scripts may connect, such as https://example.com, with commas between, or * for all; "
-            "programs that are no browsers need not be listed"
-        ),
-    ] = None
-    mqtt_tls_host: Annotated[
-        str | None, MQTT, NeedsRestart(), Unit("address"),
-        Reason("where MQTT clients connect by TLS; without it, mqtt_host"),
-    ] = None
-    mqtt_tls_port: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of MQTT over TLS, open with a certificate; 0 takes a free one and logs it"),
-    ] = 8883
-    mqtt_websocket_tls_port: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of MQTT over WebSocket and TLS, open with a certificate; 0 takes a free one and logs it"),
-    ] = 8084
-    mqtt_keep_alive_max: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
-        Reason("longest keep alive of MQTT 5 clients, announced to those that ask for more or none; 0: no bound"),
-    ] = 0
-    mqtt_maximum_qos: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
-        Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is all there are"),
-    ] = 2
-    mqtt_topic_alias_max: Annotated[
-        int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
-        Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
-    ] = 64
-    mqtt_topic_alias_bytes_max: Annotated[
-        int, MQTT, NeedsRestart(), Ge(256), Le(64 * 1024 * KIB), Unit("bytes"),
-        Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; past it the client is disconnected "
-               "with Quota exceeded"),
-    ] = 64 * KIB
-    mqtt_user_properties_max: Annotated[
-        int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
-        Reason("User Properties of one packet, some µs each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
-    ] = 1_000
-    mqtt_connect_bytes_max: Annotated[
-        int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
-        Reason("largest CONNECT, or frame_bytes_max if that is less: room for a will, and for a token as its password"),
-    ] = 64 * KIB
-    mqtt_payload_format_check: Annotated[
-        bool, MQTT, NeedsRestart(),
-        Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),
-    ] = False
-    mqtt_authentication_methods: Annotated[
-        str | None, MQTT, NeedsRestart(), Unit("methods"),
-        Reason(
-            "enhanced authentication by code of yours, as NAME=module:class with commas between; mqtt.md says what "
-            "such a class does"
-        ),
-    ] = None
-    mqtt_server_reference: Annotated[
-        str | None, MQTT, NeedsRestart(), Unit("server"),
-        Reason("the server that MQTT 5 clients are sent to when this broker stops, as host:port"),
-    ] = None
-
     tls_certificate: Annotated[
         Path | None, TLS, Unit("path"),
         Reason("the broker's certificate, PEM, then the intermediate ones; with it the TLS ports are open"),
@@ -236,14 +176,6 @@ class Settings:
     tls_version_min: Annotated[
         TlsVersion, TLS, Reason("the lowest version of TLS; 1.2 still has clients in small devices")
     ] = TlsVersion.TLS_1_2
-    native_tls_host: Annotated[
-        str | None, TLS, NeedsRestart(), Unit("address"),
-        Reason("where native clients connect by TLS; without it, native_host"),
-    ] = None
-    native_tls_port: Annotated[
-        int, TLS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
-        Reason("TCP port of the native protocol over TLS; 0 takes a free one and logs it"),
-    ] = 7423
     http_tls_host: Annotated[
         str | None, TLS, NeedsRestart(), Unit("address"), Reason("where HTTPS is; without it, http_host")
     ] = None
@@ -365,3 +297,8 @@ class Settings:
 
     limits: Limits = field(default_factory=Limits)
     sources: Sources = field(default_factory=Sources, repr=False, compare=False)
+
+
+def protocol_ports() -> list[ListeningPort]:
+    """The ports that protocols may have: those that the bases of Settings declare."""
+    return [port for base in reversed(Settings.__mro__) for port in vars(base).get("ports", ())]

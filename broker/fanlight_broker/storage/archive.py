@@ -141,6 +141,8 @@ class Archive:
         Blocks; not for the loop's thread.
         """
         self.replays.stop()
+        if self.writer_thread.ident is None:
+            self.start()  # the thread closes the archive
         self._hand_over_marks()
         self.writer_thread.inbox.put(None)
         self.writer_thread.join()

@@ -1,0 +1,87 @@
+"""The HTTP listener as a part: health, metrics and inspection, plain and by TLS."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from fanlight_broker import __version__
+from fanlight_broker.admin.gatekeeper import MetricsAccess
+from fanlight_broker.admin.http import AdminServer, Https
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.authentication import Authentication
+from fanlight_broker.config import Settings
+from fanlight_broker.config.secret_file import SecretFileError, secret_in
+from fanlight_broker.core_part import Core
+from fanlight_broker.encryption import Encryption
+from fanlight_broker.inspecting import Inspecting
+from fanlight_broker.listeners import Listeners
+from fanlight_broker.listening import log_listening, opening, reachable
+from fanlight_broker.net.https import TlsServer
+from fanlight_broker.parts import Apply, Part, PartError
+
+
+class Administration(Part):
+    """sources  the metrics of all parts, asked for once, when it is opened"""
+
+    name = "http"
+    server: AdminServer  # once it is open
+
+    def __init__(
+        self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
+        inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
+    ) -> None:
+        self.settings = settings
+        self._core, self._access, self._encryption = core, access, encryption
+        self._listeners, self._inspecting, self._sources = listeners, inspecting, sources
+
+    async def open(self) -> None:
+        settings = self.settings
+        self.server = AdminServer(
+            self._inspecting.inspection, self._access.authenticator, self._sources(),
+            version=__version__, host=settings.http_host, port=settings.http_port,
+            connections_max=settings.http_connections_max,
+            connection_seconds_max=settings.http_connection_seconds_max,
+            requests_per_second_max=settings.http_requests_per_second_max,
+            https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
+        )
+
+    def _https(self) -> Https | None:
+        if self._encryption.tls is None:
+            return None
+        settings = self.settings
+        server = TlsServer(
+            self._encryption.tls, "https", self._listeners.handshake_turns,
+            handshakes_max=settings.http_connections_max, limits=lambda: self._core.broker.limits,
+            protocol_check=self._listeners.port_guide.check,
+        )
+        return Https(server, settings.http_tls_host or settings.http_host, settings.http_tls_port)
+
+    async def start(self) -> None:
+        settings = self.settings
+        if not settings.http:
+            return
+        with opening("http_port", settings.http_host, settings.http_port):
+            await self.server.start()
+        self._listening("http", settings.http_host, self.server.port, "")
+        if self._encryption.tls is not None:
+            host = settings.http_tls_host or settings.http_host
+            self._listening("https", host, self.server.tls_port, "--cacert CA.pem ")
+
+    def _listening(self, scheme: str, host: str, port: int, options: str) -> None:
+        self._listeners.port_guide.opened(scheme, port)
+        user = "USER:PASSWORD@" if self._access.required else ""
+        log_listening(scheme, host, port, f"curl {options}{scheme}://{user}{reachable(host)}:{port}/stats")
+
+    async def stop(self) -> None:
+        await self.server.stop()
+
+    def reload(self, settings: Settings) -> Apply:
+        return partial(self.server.gatekeeper.use, metrics_access_of(settings))
+
+
+def metrics_access_of(settings: Settings) -> MetricsAccess:
+    """Who may read /metrics. Raises PartError."""
+    file = settings.metrics_token_file
+    try:
+        return MetricsAccess(secret_in(file) if file is not None else None, settings.metrics_open)
+    except SecretFileError as error:
+        raise PartError(f"metrics_token_file: {error}") from error

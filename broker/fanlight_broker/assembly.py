@@ -1,0 +1,50 @@
+"""The assembly: which parts and which protocols a broker process has. The only place that knows all of them.
+
+To add a protocol, make its folder in protocols/ (core/protocol_part.py says what it brings), name its part in PROTOCOLS
+and its settings among the bases of config.Settings. To add anything else that opens, starts and stops: a Part, and a
+line in `assemble`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from fanlight_broker.administration import Administration
+from fanlight_broker.archiving import Archiving
+from fanlight_broker.authentication import Authentication
+from fanlight_broker.config import Settings
+from fanlight_broker.core.protocol_part import ProtocolPart
+from fanlight_broker.core_part import Core
+from fanlight_broker.encryption import Encryption
+from fanlight_broker.inspecting import Inspecting
+from fanlight_broker.listeners import Listeners
+from fanlight_broker.measuring import Measuring
+from fanlight_broker.parts import Parts
+from fanlight_broker.protocols.mqtt.part import MqttPart
+from fanlight_broker.protocols.native.part import NativePart
+
+PROTOCOLS: Final[tuple[type[ProtocolPart], ...]] = (
+    NativePart,
+    MqttPart,
+)
+
+
+class Assembly(NamedTuple):
+    parts: Parts
+    summary: Callable[[], Mapping[str, int]]  # what the log says at the end
+
+
+def assemble(settings: Settings) -> Assembly:
+    """The parts of a broker, none of them open yet. To be called in its event loop.
+
+    They are opened and started in this order, and stopped in reverse: clients are let in when all that serves them
+    works, and the archive is closed when no client is left.
+    """
+    authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
+    archiving = Archiving(settings, core)
+    listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
+    inspecting = Inspecting(settings, core, listeners, archiving, lambda: parts.ready)
+    administration = Administration(
+        settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
+    )
+    parts = Parts([authentication, encryption, core, archiving, listeners, inspecting, administration, Measuring()])
+    return Assembly(parts, inspecting.summary)

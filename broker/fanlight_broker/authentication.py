@@ -1,0 +1,64 @@
+"""Authentication as a part: the authenticator, made from the settings, and its password file read again on SIGHUP."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fanlight_broker import logs
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.auth.access import Credentials
+from fanlight_broker.auth.authenticator import COUNTERS, GAUGES, PasswordAuthenticator
+from fanlight_broker.auth.password_file import PasswordFileError
+from fanlight_broker.config import Settings
+from fanlight_broker.parts import Apply, Part, PartError
+
+log: Final = logs.get("app")
+
+
+class Authentication(Part):
+    name = "authentication"
+    authenticator: PasswordAuthenticator  # once it is open
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @property
+    def required(self) -> bool:
+        """Whether clients need credentials."""
+        return not credentials_of(self.settings).anonymous_allowed
+
+    async def open(self) -> None:
+        settings = self.settings
+        try:
+            self.authenticator = PasswordAuthenticator(
+                credentials_of(settings), threads=settings.password_threads, queue_max=settings.password_queue_max,
+                cache_max=settings.password_cache_max, delay_seconds_max=settings.password_delay_seconds_max,
+            )
+        except PasswordFileError as error:
+            raise PartError(f"password_file: {error}") from error
+
+    async def stop(self) -> None:
+        await self.authenticator.close()
+
+    def reload(self, settings: Settings) -> Apply:
+        try:
+            use = self.authenticator.prepare(credentials_of(settings))
+        except PasswordFileError as error:
+            raise PartError(f"password_file: {error}") from error
+
+        def apply() -> None:
+            use()
+            self.settings = settings
+            log.info("credentials_reloaded", users=self.authenticator.users)
+
+        return apply
+
+    def metrics(self) -> Sequence[MetricSource]:
+        return [MetricSource({**COUNTERS, **GAUGES}, self.authenticator.counters, self.authenticator.gauges)]
+
+
+def credentials_of(settings: Settings) -> Credentials:
+    return Credentials(
+        password_file=settings.password_file,
+        password=settings.password.reveal() if settings.password is not None else None,
+        allow_anonymous=settings.allow_anonymous,
+    )

@@ -1,0 +1,158 @@
+"""Parts: what a broker process is made of, and the order of their life.
+
+    open     take what the settings name: files, folders, plug-ins         in the order of the list
+    start    begin to work: threads, ports                                 in the order of the list
+    drain    give clients time to read what they are still to get          all together
+    stop     end, and give back what was taken                             in reverse order
+    reload   check new settings, then apply them: see `Parts.reload`
+
+The list is in assembly.py. app.py runs it, and knows no part by its name.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import ClassVar, Final
+
+from fanlight_broker import logs
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.config import Exit, Settings
+
+log: Final = logs.get("app")
+
+Apply = Callable[[], None]
+
+
+class PartError(Exception):
+    """A part refuses to open, start or reload. The text says why and what to do; `part` is set by Parts."""
+
+    def __init__(self, reason: str, code: Exit = Exit.USAGE, part: str = "") -> None:
+        super().__init__(f"{part}: {reason}" if part else reason)
+        self.reason = reason
+        self.code = code
+        self.part = part
+
+
+class Part:
+    """One part of a broker process. It is made from the settings and from the parts that it needs, before it is open.
+
+    What a part has no use for, it leaves as it is here.
+    """
+
+    name: ClassVar[str]
+
+    async def open(self) -> None:
+        """Take what the settings name. Raises PartError; it is not stopped then."""
+
+    async def start(self) -> None:
+        """Begin to work. Raises PartError; it is stopped then."""
+
+    async def drain(self, seconds: float) -> None:
+        """Stop taking work, and give clients `seconds`. When it is cancelled, or returns, no client is left."""
+
+    async def stop(self) -> None:
+        """End. It may not have been started."""
+
+    def reload(self, settings: Settings) -> Apply:
+        """Check new settings, and what they name. Returns what applies them, which cannot fail. Raises PartError.
+
+        Nothing changes before that is called: another part may refuse.
+        """
+        return _nothing
+
+    def metrics(self) -> Sequence[MetricSource]:
+        """What /stats and /metrics show of it, once it is open."""
+        return ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether clients may come, as far as it is concerned."""
+        return True
+
+    @property
+    def exit_code(self) -> Exit:
+        """What the process says at its end, once the part has stopped."""
+        return Exit.OK
+
+
+def _nothing() -> None:
+    """What a part applies that reads no setting again."""
+
+
+@contextmanager
+def naming(part: Part, act: str) -> Iterator[None]:
+    """Around what a part does: its error says whose it is. A fault of the broker is logged with the part's name."""
+    try:
+        yield
+    except PartError as error:
+        raise PartError(error.reason, error.code, part.name) from error
+    except Exception:
+        log.error("part_failed", part=part.name, act=act)
+        raise
+
+
+class Parts:
+    """The parts of one broker process, in order."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = tuple(parts)
+        self._open: list[Part] = []
+
+    @property
+    def ready(self) -> bool:
+        return all(part.ready for part in self._parts)
+
+    @property
+    def exit_code(self) -> Exit:
+        return next((code for part in self._parts if (code := part.exit_code) is not Exit.OK), Exit.OK)
+
+    def metrics(self) -> list[MetricSource]:
+        return [source for part in self._parts for source in part.metrics()]
+
+    async def open(self) -> None:
+        """Open all. If one fails, those that are open are stopped. Raises PartError."""
+        try:
+            for part in self._parts:
+                with naming(part, "open"):
+                    await part.open()
+                self._open.append(part)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def start(self) -> None:
+        """Start all. If one fails, `stop` is still to be called. Raises PartError."""
+        for part in self._parts:
+            with naming(part, "start"):
+                await part.start()
+
+    async def drain(self, seconds: float) -> None:
+        await asyncio.gather(*(part.drain(seconds) for part in self._open))
+
+    async def stop(self) -> None:
+        """Stop those that are open, the last one first. One that fails does not keep the others from stopping."""
+        failed: Exception | None = None
+        while self._open:
+            part = self._open.pop()
+            try:
+                with naming(part, "stop"):
+                    await part.stop()
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def reload(self, settings: Settings) -> Apply:
+        """Ask every part to check new settings. Returns what applies them to all. Raises PartError: nothing changed."""
+        applies: list[tuple[Part, Apply]] = []
+        for part in self._parts:
+            with naming(part, "reload"):
+                applies.append((part, part.reload(settings)))
+        return partial(_apply_all, applies)
+
+
+def _apply_all(applies: Sequence[tuple[Part, Apply]]) -> None:
+    for part, apply in applies:
+        with naming(part, "reload"):
+            apply()

@@ -1,0 +1,35 @@
+"""The settings of the native protocol."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Le
+
+from fanlight_broker.core.limits import Reason, Unit
+from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
+from fanlight_broker.core.setting import LISTENERS, NeedsRestart
+
+
+@dataclass(frozen=True)
+class NativeSettings(ProtocolSettings):
+    ports: ClassVar[tuple[ListeningPort, ...]] = (ListeningPort("native"), ListeningPort("native", tls=True))
+
+    native_host: Annotated[
+        str, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason(
+            "where native clients connect; any but a loopback address needs a password (see Access), "
+            "0.0.0.0 is all of IPv4"
+        ),
+    ] = "127.0.0.1"
+    native_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol; 0 takes a free one and logs it"),
+    ] = 7420
+    native_tls_host: Annotated[
+        str | None, LISTENERS, NeedsRestart(), Unit("address"),
+        Reason("where native clients connect by TLS; without it, native_host"),
+    ] = None
+    native_tls_port: Annotated[
+        int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
+        Reason("TCP port of the native protocol over TLS, open with a certificate; 0 takes a free one and logs it"),
+    ] = 7423
