@@ -11,7 +11,7 @@ import pytest
 
 from fanlight_bench.pipeline import messages, tables
 from fanlight_bench.pipeline.__main__ import BENCHES, MISSING, OK, WRONG, main
-from fanlight_bench.pipeline.case import Bench, Case, Group, measured, rates
+from fanlight_bench.pipeline.case import Bench, PipelineCase, PipelineGroup, measured, rates
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -46,12 +46,13 @@ def test_filters_are_different_and_the_same_each_time() -> None:
 
 def test_the_cases_of_a_group_take_turns_and_a_ratio_is_of_neighbours(tmp_path: Path) -> None:
     done: list[str] = []
-    cases = [Case("one", 10, lambda: done.append("one"), ("other",)), Case("other", 10, lambda: done.append("other"))]
-    found = measured(Group("two", cases), Bench(tmp_path, turns=3, warm=1))
+    one = PipelineCase("one", 10, lambda: done.append("one"), ("other",))
+    cases = [one, PipelineCase("other", 10, lambda: done.append("other"))]
+    found = measured(PipelineGroup("two", cases), Bench(tmp_path, turns=3, warm=1))
     assert done == ["one", "other"] * 4
     assert set(found["cases"]["one"]["beside"]) == {"other"}
     with pytest.raises(ValueError, match="which is not measured"):
-        measured(Group("one", cases[:1]), Bench(tmp_path))
+        measured(PipelineGroup("one", cases[:1]), Bench(tmp_path))
     assert rates([100.0, 200.0, 300.0])["rows_per_second"] == 200
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fanlight_bench import reporting
 from fanlight_matchers import against, collect, document, paper
 from matchcore.reference import ReferenceFilterIndex
 
@@ -19,7 +20,7 @@ def test_the_tables_in_the_document_are_those_of_the_committed_results() -> None
 
 
 def test_the_document_has_every_table_and_drawing_once() -> None:
-    used = [match[2] for match in document.BLOCK.finditer(TEXT)]
+    used = [match[2] for match in reporting.BLOCK.finditer(TEXT)]
     assert sorted(used) == sorted([*document.TABLES, *paper.blocks()])
 
 

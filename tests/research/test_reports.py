@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_bench import reporting
 from fanlight_matchers import against, bars, collect, document
 from fanlight_matchers.bars import Bar, Figured
 from fanlight_matchers.registry import CONTENDERS
@@ -37,7 +38,7 @@ def test_publishing_writes_results_and_the_whole_document(published: Path, repor
     text = (published / "matching.md").read_text(encoding="utf-8")
     assert document.rewritten(text, report) == text
     assert report["quick"]
-    for match in document.BLOCK.finditer(text):
+    for match in reporting.BLOCK.finditer(text):
         assert match[0].count("\n") > 1, f"{match[2]} is empty"
 
 

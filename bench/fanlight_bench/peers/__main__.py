@@ -26,6 +26,7 @@ from fanlight_bench.peers.bars import Bar, bars
 from fanlight_bench.peers.contenders import CONTENDERS
 from fanlight_bench.peers.drive import drive
 from fanlight_bench.peers.plan import ASKED, PlannedScenario
+from fanlight_bench.reporting import aligned
 
 OK, WRONG, NOTHING = 0, 2, 3
 NEWEST = "newest"
@@ -79,7 +80,7 @@ def _compare(options: argparse.Namespace) -> int:
         whole, path = report, results.write(report, Path(options.results))
     _tell(f"written {path}")
     for letter, about in report["scenarios"].items():
-        print("\n".join([f"\n{letter}: {about['title']}", *tables.aligned(tables.scenario(report, letter))]))
+        print("\n".join([f"\n{letter}: {about['title']}", *aligned(tables.scenario(report, letter))]))
     if measured := [bar for bar in bars(report) if bar.reached is not None]:
         _bars(measured)
     everything = report["complete"] and len(asked) == len(ASKED) and len(chosen) == len(CONTENDERS)
@@ -101,7 +102,7 @@ def _report(report: results.Report, options: argparse.Namespace) -> int:
 
 
 def _bars(rows: Sequence[Bar]) -> None:
-    print("\n".join(["", *tables.aligned(tables.bars(rows))]))
+    print("\n".join(["", *aligned(tables.bars(rows))]))
     count = {verdict: sum(bar.met is verdict for bar in rows) for verdict in (True, False, None)}
     print(f"\n{count[True]} met, {count[False]} not met, {count[None]} not measured")
 

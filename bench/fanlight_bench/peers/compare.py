@@ -139,7 +139,7 @@ def _words(step: Step, row: Row) -> str:
     if row.get("connects_per_second"):
         figures.append(f"{row['connects_per_second']:,.0f} connects/s")
     if row.get("us_per_delivery"):
-        figures.append(f"{row['us_per_delivery']:.3g} us")
+        figures.append(f"{row['us_per_delivery']:.3g} µs")
     if row.get("faults"):
         figures.append(f"FAULTS {row['faults']}")
     return f"{what}: {', '.join(figures)}"

@@ -1,43 +1,37 @@
-"""docs/benchmarks.md and the chart of the README: made from a file of results, not written by hand, but for one thing.
+"""The parts of docs/benchmarks.md, and the chart of the README, that are made from a file of results (reporting.py).
 
-A block begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between is replaced. The exception is
-what stands between `<!-- why: BAR -->` and `<!-- end why -->`: the explanation of a bar that is not met, which is
-written by hand and kept. One whose bar is met meanwhile is kept too, at the end, until somebody deletes it.
+One kind of text inside them is written by hand and kept: the explanation of a bar that is not met, between
+`<!-- why: BAR -->` and `<!-- end why -->`. An explanation whose bar is met now is kept at the end until somebody
+deletes it.
 """
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
+from fanlight_bench import reporting
 from fanlight_bench.peers import tables
 from fanlight_bench.peers.bars import Bar, bars
 from fanlight_bench.peers.results import Report
+from fanlight_bench.reporting import markdown, paragraph, with_unit
 
 ROOT = Path(__file__).parents[3]
-BLOCK = re.compile(r"(<!-- made: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WHY = re.compile(r"<!-- why: (.+?) -->\n(.*?)<!-- end why -->\n?", re.DOTALL)
 UNEXPLAINED = "Not explained yet: the profile, and what would be needed, belong here."
 
 
 def rewritten(text: str, report: Report) -> str:
-    """The document with its blocks made anew. KeyError: a block that nobody makes."""
+    """The page with its parts made from the report. KeyError: a part that nobody makes."""
     known = {key: why.strip("\n") for key, why in WHY.findall(text)}
-
-    def replace(match: re.Match[str]) -> str:
-        lines = reasons(report, known) if match[2] == "reasons" else BLOCKS[match[2]](report)
-        return "\n".join([match[1].rstrip("\n"), *lines, match[3]])
-
-    return BLOCK.sub(replace, text)
+    return reporting.rewritten(
+        text, lambda name: reasons(report, known) if name == "reasons" else BLOCKS[name](report)
+    )
 
 
 def rewrite(report: Report, path: Path) -> bool:
-    """The file; whether it changed. OSError: it cannot be read or written."""
-    before = path.read_text(encoding="utf-8")
-    after = rewritten(before, report)
-    path.write_text(after, encoding="utf-8")
-    return before != after
+    """Rewrite the file; whether it changed. OSError: it cannot be read or written."""
+    return reporting.rewrite(path, lambda text: rewritten(text, report))
 
 
 def reasons(report: Report, known: dict[str, str]) -> list[str]:
@@ -63,43 +57,37 @@ def _kept(key: str, why: str) -> list[str]:
 def _reached(bar: Bar) -> str:
     assert bar.reached is not None
     sign = "at most" if bar.at_most else "at least"
-    return f"{tables.with_unit(bar.reached, bar.unit)}, {sign} {tables.with_unit(bar.limit, bar.unit)} wanted"
+    return f"{with_unit(bar.reached, bar.unit)}, {sign} {with_unit(bar.limit, bar.unit)} wanted"
 
 
 def _machine(report: Report) -> list[str]:
     machine, effort = report["machine"], report["effort"]
-    return [
-        f"{str(report['date'])[:10]}: {_described(machine)}, loopback. "
+    text = (
+        f"{str(report['date'])[:10]}: {reporting.machine(machine)}, loopback. "
         f"{effort['rounds']} interleaved round{'s' * (effort['rounds'] != 1)} of {effort['duration']:g} s, "
-        f"after {effort['warmup']:g} s that do not count.{_others(report)}",
-        *_again(report),
-    ]
-
-
-def _described(machine: dict[str, Any]) -> str:
-    return (
-        f"{machine['processor'] or machine['machine']}, {machine['processors']} processors, "
-        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['system']}, CPython {machine['python']}"
+        f"each after a warm-up of {effort['warmup']:g} s.{_others(report)}"
     )
+    return [*paragraph(text), *_again(report)]
 
 
 def _again(report: Report) -> list[str]:
-    """What was measured later than the rest, and on which machine if it was another one."""
+    """The scenarios that were measured later than the rest, and the machine if it was another one."""
     again: dict[str, list[str]] = {}
     for letter, how in report.get("again", {}).items():
         rounds = f"{how['rounds']} round{'s' * (how['rounds'] != 1)} of {how['duration']:g} s"
         machine = how.get("machine", report["machine"])
-        where = "" if machine == report["machine"] else f", {_described(machine)}"
+        where = "" if machine == report["machine"] else f", {reporting.machine(machine)}"
         again.setdefault(f"{str(how['date'])[:16].replace('T', ' ')} UTC, {rounds}{where}", []).append(letter)
-    return [f"Measured again, {when}: {', '.join(letters)}." for when, letters in again.items()]
+    texts = [f"Measured again, {when}: {', '.join(letters)}." for when, letters in again.items()]
+    return [line for text in texts for line in paragraph(text)]
 
 
 def _others(report: Report) -> str:
-    """What else the machine did, which the rates have suffered from."""
+    """The other work of the machine, which lowers the rates."""
     busy = [run["others_busy"] for run in report["runs"] if run.get("others_busy") is not None]
     if not busy:
         return ""
-    return f" Other work took a median of {median(busy):.0%} of one processor, the rounds being interleaved for that."
+    return f" Other work took a median of {median(busy):.0%} of one processor, so the rounds are interleaved."
 
 
 def _contenders(report: Report) -> list[str]:
@@ -109,14 +97,14 @@ def _contenders(report: Report) -> list[str]:
         cells.append((name, about["title"], about["version"] or "-", pinned))
     for name in report["missing"]:
         cells.append((name, "not installed, so not measured", "-", "-"))
-    return tables.marked(cells)
+    return markdown(cells)
 
 
 def _scenarios(report: Report) -> list[str]:
     cells: tables.Table = [("", "what", "`python -m fanlight_bench load`")]
     for letter, about in report["scenarios"].items():
         cells.append((letter, about["title"], f"`{about['scenario']}`"))
-    lines = tables.marked(cells)
+    lines = markdown(cells)
     if report["left_out"]:
         lines += ["", "Left out by declaration:", ""]
         lines += [f"* {one['contender']} in {one['scenario']}: {one['reason']}." for one in report["left_out"]]
@@ -124,15 +112,15 @@ def _scenarios(report: Report) -> list[str]:
 
 
 def _bars(report: Report) -> list[str]:
-    return tables.marked(tables.bars(bars(report)))
+    return markdown(tables.bars(bars(report)))
 
 
 def _cpu(report: Report) -> list[str]:
-    return [*_picture("cpu", "Processor time a delivery"), *tables.marked(tables.overview(report, "us_per_delivery"))]
+    return [*_picture("cpu", "Processor time a delivery"), *markdown(tables.overview(report, "us_per_delivery"))]
 
 
 def _rates(report: Report) -> list[str]:
-    return [*_picture("rates", "Deliveries a second"), *tables.marked(tables.overview(report, "deliveries_per_second"))]
+    return [*_picture("rates", "Deliveries a second"), *markdown(tables.overview(report, "deliveries_per_second"))]
 
 
 def _latency(report: Report) -> list[str]:
@@ -140,7 +128,7 @@ def _latency(report: Report) -> list[str]:
 
 
 def _memory(report: Report) -> list[str]:
-    return [*_picture("memory", "Memory"), *tables.marked(tables.memory(report))]
+    return [*_picture("memory", "Memory"), *markdown(tables.memory(report))]
 
 
 def _picture(name: str, what: str) -> list[str]:
@@ -148,11 +136,11 @@ def _picture(name: str, what: str) -> list[str]:
 
 
 def _ratios(report: Report) -> list[str]:
-    return tables.marked(tables.ratios(report))
+    return markdown(tables.ratios(report))
 
 
 def _targets(report: Report) -> list[str]:
-    return tables.marked(tables.targets(report))
+    return markdown(tables.targets(report))
 
 
 def _details(report: Report) -> list[str]:
@@ -160,7 +148,7 @@ def _details(report: Report) -> list[str]:
     for letter, about in report["scenarios"].items():
         rows = tables.scenario(report, letter)
         if len(rows) > 1:
-            lines += [f"### {letter}: {about['title']}", "", *tables.marked(rows), ""]
+            lines += [f"### {letter}: {about['title']}", "", *markdown(rows), ""]
     return lines
 
 

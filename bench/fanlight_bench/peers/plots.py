@@ -68,7 +68,7 @@ def _scenarios(report: Report, figure: str) -> dict[str, tuple[str, str]]:
 
 
 def _cpu(axes: Any, report: Report) -> None:
-    what = "us of processor time a delivery; less is better"
+    what = "µs of processor time per delivery; less is better"
     _dots(axes, report, _scenarios(report, "us_per_delivery"), what)
     axes.xaxis.set_major_formatter("{x:g}")
 
@@ -104,7 +104,7 @@ def _latency(axes: Any, report: Report) -> None:
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("us from when it was due to when it came, median to p99, thin to p99.9 (E)")
+    axes.set_xlabel("µs from when a message was due to its arrival, median to p99, thin to p99.9 (E)")
 
 
 PLOTS: dict[str, Callable[[Any, Report], None]] = {

@@ -1,55 +1,21 @@
-"""Figures as rows of cells, and rows of cells as Markdown or for a terminal; the first row of a table is its head."""
+"""The tables of the comparison, made from a report."""
 
 from collections.abc import Sequence
 
 from fanlight_bench.peers.bars import Bar
 from fanlight_bench.peers.results import Figured, Report, ratio
+from fanlight_bench.reporting import VERDICTS, limit, number, share, with_unit
 
 Table = list[tuple[str, ...]]
-
-VERDICTS = {True: "met", False: "**not met**", None: "not measured"}
-
-
-def aligned(table: Table) -> list[str]:
-    """For a terminal: columns of words to the left, those of figures to the right."""
-    columns = list(zip(*table, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    words = [at == 0 or not any(cell[:1].isdigit() for cell in column[1:]) for at, column in enumerate(columns)]
-    return [
-        "  ".join(
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(row, widths, words, strict=True)
-        ).rstrip()
-        for row in table
-    ]
-
-
-def marked(table: Table) -> list[str]:
-    """As Markdown has them."""
-    head, *rows = [f"| {' | '.join(row)} |" for row in table]
-    return [head, "|---|" + "---:|" * (len(table[0]) - 1), *rows]
-
 
 def bars(rows: Sequence[Bar]) -> Table:
     """Each bar, what was reached, and whether it is met."""
     cells: Table = [("", "whose", "what", "bar", "reached", "")]
     for bar in rows:
-        limit = f"{'≤' if bar.at_most else '≥'} {with_unit(bar.limit, bar.unit)}"
         reached = "" if bar.reached is None else with_unit(bar.reached, bar.unit)
-        cells.append((bar.scenario, bar.whose, bar.what, limit, reached, VERDICTS[bar.met]))
+        bound = limit(bar.limit, bar.unit, at_most=bar.at_most)
+        cells.append((bar.scenario, bar.whose, bar.what, bound, reached, VERDICTS[bar.met]))
     return cells
-
-
-def with_unit(value: float, unit: str) -> str:
-    shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{shown}{unit}" if unit in ("x", "/s") else f"{shown} {unit}"
-
-
-def number(value: float | None) -> str:
-    """Without digits that no measurement has."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def overview(report: Report, figure: str) -> Table:
@@ -70,11 +36,11 @@ def overview(report: Report, figure: str) -> Table:
 
 # Of scenarios that are not one stream of messages.
 BESIDES = {
-    "connects_per_second": "connects/s", "broker_us_per_connect": "CPU us/connect",
+    "connects_per_second": "connects/s", "broker_us_per_connect": "CPU µs/connect",
     "bytes_per_connection": "bytes/connection", "bytes_per_subscription": "bytes/filter",
     "throughput_kept": "throughput kept", "round_trips_per_second": "round trips/s",
-    "broker_us_per_round_trip": "CPU us/round trip", "stored_per_second": "stored/s",
-    "broker_us_per_stored": "CPU us/stored", "bytes_per_stored": "bytes/stored", "last_ms_p50": "last p50 ms",
+    "broker_us_per_round_trip": "CPU µs/round trip", "stored_per_second": "stored/s",
+    "broker_us_per_stored": "CPU µs/stored", "bytes_per_stored": "bytes/stored", "last_ms_p50": "last p50 ms",
     "last_ms_p99": "last p99 ms",
 }  # fmt: skip
 
@@ -83,8 +49,8 @@ def scenario(report: Report, letter: str) -> Table:
     """One scenario: a row a contender, with how many times the processor time of ours it needs; no empty columns."""
     figured = Figured(report)
     cells: Table = [
-        ("", "messages/s", "deliveries/s", "CPU us/delivery", "least to most", "x fanlight-mqtt", *BESIDES.values(),
-         "broker", "generator", "others", "RSS MB", "p50 / p99 us", "said")
+        ("", "messages/s", "deliveries/s", "CPU µs/delivery", "least to most", "x fanlight-mqtt", *BESIDES.values(),
+         "broker", "generator", "others", "RSS MB", "p50 / p99 µs", "said")
     ]  # fmt: skip
     base = figured(letter, "fanlight-mqtt", "us_per_delivery")
     for contender in report["contenders"]:
@@ -124,10 +90,6 @@ def _left(row: dict[str, object]) -> str:
     return "" if row["good"] == row["runs"] else f" ({row['good']} of {row['runs']} runs good)"
 
 
-def share(value: float | None) -> str:
-    return "" if value is None else f"{value:.0%}"
-
-
 def ratios(report: Report) -> Table:
     """How many times the processor time of Fanlight's MQTT 3.1.1 each needs, a column a scenario."""
     figured = Figured(report)
@@ -145,7 +107,7 @@ def targets(report: Report) -> Table:
     """The figures that were set as targets, which hold for the machine they were set on; and what ours reached."""
     figured = Figured(report)
     ours = ("fanlight-native", "fanlight-mqtt")
-    cells: Table = [("CPU us/delivery", "target", *ours)]
+    cells: Table = [("CPU µs/delivery", "target", *ours)]
     for letter, about in report["scenarios"].items():
         if about["target"] is not None:
             reached = [figured(letter, name, "us_per_delivery") for name in ours]
@@ -161,7 +123,7 @@ MEMORY = {
     "processor time to load them, s": ("G", "subscribe_cpu_seconds", 1),
     "an idle connection, KiB": ("F", "bytes_per_connection", 1024),
     "connects/s": ("F", "connects_per_second", 1),
-    "a connect, us of processor time": ("F", "broker_us_per_connect", 1),
+    "a connect, µs of processor time": ("F", "broker_us_per_connect", 1),
 }
 
 

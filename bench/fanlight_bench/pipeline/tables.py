@@ -1,19 +1,17 @@
-"""Figures for people: a table for each group, and the page docs/pipeline-speed.md.
-
-In the page a block begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between is made from a
-report, never written by hand.
-"""
+"""Results for people: a table for each group, and the parts of docs/pipeline-speed.md that are made (reporting.py)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from fanlight_bench import reporting
+from fanlight_bench.reporting import markdown, number, paragraph
 
 Report = Mapping[str, Any]
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "pipeline-speed.md"
 RESULTS = Path(__file__).parent / "results" / "published.json"
-BLOCK = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def group(bench: str, name: str, figures: Report) -> list[str]:
@@ -25,7 +23,7 @@ def group(bench: str, name: str, figures: Report) -> list[str]:
         if isinstance(values, dict):
             lines.append(f"  {row:<26} " + "   ".join(f"{name} {_fact(value)}" for name, value in values.items()))
     for case, found in figures["cases"].items():
-        beside = "   ".join(f"{times(ratio)} x {other}" for other, ratio in found["beside"].items())
+        beside = "   ".join(f"{number(ratio)} x {other}" for other, ratio in found["beside"].items())
         rate = rate_of(found["rows_per_second"])
         lines.append(f"  {case:<26} {rate:>8} rows/s  ±{found['spread']:<6.1%} {beside}".rstrip())
     return lines
@@ -38,10 +36,6 @@ def rate_of(value: float) -> str:
     return f"{value:.3g}"
 
 
-def times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
-
-
 def _fact(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -49,28 +43,20 @@ def _fact(value: object) -> str:
 
 
 def rewritten(text: str, report: Report) -> str:
-    """The page with its blocks made anew. KeyError: a block that nobody makes."""
-
-    def made(match: re.Match[str]) -> str:
-        name = match[2]
-        lines = _machine(report) if name == "machine" else _bench(name, report)
-        return match[1] + "\n".join(lines) + "\n" + match[3]
-
-    return BLOCK.sub(made, text)
+    """The page with its parts made from the report."""
+    return reporting.rewritten(text, lambda name: _machine(report) if name == "machine" else _bench(name, report))
 
 
 def _machine(report: Report) -> list[str]:
-    machine, versions = report["machine"], report["versions"]
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    processor = machine["processor"] or machine["machine"]
-    return [
-        f"{processor}, {machine['processors']} processors, {machine['system']}, CPython {machine['python']}, {told}; "
-        f"{report['rows']:,} messages, the median of {report['turns']} turns."
-    ]
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    return paragraph(
+        f"{reporting.machine(report['machine'])}, {versions}; {report['rows']:,} messages, the median of "
+        f"{report['turns']} turns."
+    )
 
 
 def _bench(name: str, report: Report) -> list[str]:
-    """The tables of one bench: rates, and what is no rate."""
+    """The tables of one bench: rates, and other numbers."""
     if name not in report["benches"]:
         return ["Not measured in this run."]
     lines: list[str] = []
@@ -84,27 +70,18 @@ def _facts(title: str, facts: Report) -> list[str]:
     """A row for each, a column for each figure that any of them has."""
     names = list(dict.fromkeys(name for values in facts.values() for name in values))
     rows = [[row, *(_fact(values[name]) if name in values else "" for name in names)] for row, values in facts.items()]
-    return marked([[title, *names], *rows])
+    return markdown([[title, *map(_words, names)], *rows])
 
 
 def _rates(title: str, figures: Report) -> list[str]:
     rows = [[title, "rows/s", "±", "as quick as"]]
     for case, found in figures["cases"].items():
-        beside = "; ".join(f"{times(ratio)} × {other}" for other, ratio in found["beside"].items())
+        beside = "; ".join(f"{number(ratio)} × {other}" for other, ratio in found["beside"].items())
         rows.append([case, rate_of(found["rows_per_second"]), f"{found['spread']:.0%}", beside])
     facts = "; ".join(f"{_words(fact)}: {_fact(value)}" for fact, value in figures["facts"].items())
-    return [*marked(rows), *(["", facts[0].upper() + facts[1:] + "."] if facts else [])]
+    return [*markdown(rows), *(["", *paragraph(facts[0].upper() + facts[1:] + ".")] if facts else [])]
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def marked(rows: Sequence[Sequence[str]]) -> list[str]:
-    """As Markdown."""
-    head, *rest = rows
-    return [
-        "| " + " | ".join(head) + " |",
-        "|---|" + "---:|" * (len(head) - 1),
-        *("| " + " | ".join(row) + " |" for row in rest),
-    ]
+    """The name of a number, for people."""
+    return re.sub(r"\bus\b", "µs", name.replace("_", " "))

@@ -160,7 +160,7 @@ def line(figures: Figures) -> str:
     """For the terminal, while it goes on."""
     what = ", ".join(filter(None, (f"{figures['curve']} {figures['size']:,}", figures["protocol"], figures["series"])))
     cost = figures["us_per_message"]
-    told = f"{what:<36} {cost if cost is not None else '-':>9} us a message {figures['messages_per_second']:>11,} /s"
+    told = f"{what:<36} {cost if cost is not None else '-':>9} µs a message {figures['messages_per_second']:>11,} /s"
     for name in ("us_per_filter", "bytes_per_filter"):
         if figures.get(name) is not None:
             told += f"   {name.replace('_', ' ')} {figures[name]:,}"

@@ -16,7 +16,7 @@ AXES = {
 
 
 def lines(report: Mapping[str, Any], curve: str) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    """(protocol, series) to (size, us a message), in the order of the sizes."""
+    """(protocol, series) to (size, µs a message), in the order of the sizes."""
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for point in sorted(report["points"], key=lambda point: int(point["size"])):
         if point["curve"] == curve and point["us_per_message"] is not None:
@@ -60,5 +60,5 @@ def _draw(axes: Any, *, report: Mapping[str, Any], curve: str) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel(AXES[curve])
-    axes.set_ylabel("us of broker CPU a message")
+    axes.set_ylabel("µs of broker CPU per message")
     axes.legend()

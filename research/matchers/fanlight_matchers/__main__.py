@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fanlight_bench.machine import machine
+from fanlight_bench.reporting import aligned
 from fanlight_bench.workloads import ADVERSARIAL, REALISTIC, make
 from fanlight_matchers import against, bars, collect, document, tables
 from fanlight_matchers.measure import QUICK, Effort, compare
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         return WRONG
     if options.bars:
         report = collect.collect_needed(effort)
-        _tell(tables.aligned(tables.bars(bars.bars(report))))
+        _tell(aligned(tables.bars(bars.bars(report))))
         return _print(report)
     return _tables(options, effort)
 
@@ -76,7 +77,7 @@ def _publish(options: argparse.Namespace, effort: Effort) -> int:
     path = Path(options.results)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_compact(report), encoding="utf-8")
-    _tell([f"bench: written {path}", *tables.aligned(tables.bars(bars.bars(report)))])
+    _tell([f"bench: written {path}", *aligned(tables.bars(bars.bars(report)))])
     return _document(options, report)
 
 
@@ -96,7 +97,7 @@ def _document(options: argparse.Namespace, report: collect.Report) -> int:
 
 def _against(options: argparse.Namespace, effort: Effort) -> int:
     changes = against.against(against.load(Path(options.against)), effort)
-    _tell(tables.aligned(against.table(changes)))
+    _tell(aligned(against.table(changes)))
     worst = against.worst(changes)
     _print({"changes": [{**dataclasses.asdict(one), "change": one.change, "verdict": one.verdict} for one in changes]})
     return WORSE if options.fail_above is not None and worst * 100 > options.fail_above else OK

@@ -19,7 +19,7 @@ class Bar:
     what: str
     limit: float
     at_most: bool
-    unit: str  # "x", "ns", "us", "ms", "B"
+    unit: str  # "x", "ns", "µs", "ms", "B"
     reached: float | None
 
     @property
@@ -157,4 +157,4 @@ def _besides(report: Report) -> Iterator[Bar]:
         ("thousand", "filter that matches a thousand", 200.0),
         ("none", "filter that matches none", 1.0),
     ):
-        yield Bar("names, 1M", what, most, True, "us", asked.get(question, {}).get("us"))
+        yield Bar("names, 1M", what, most, True, "µs", asked.get(question, {}).get("us"))

@@ -1,24 +1,23 @@
-"""docs/matching.md: its tables and drawings are made, never written by hand.
+"""The parts of docs/matching.md that are made: tables and drawings (fanlight_bench.reporting).
 
-A block of the document begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between is replaced.
 The drawings come from the code (paper.py), the tables from a report, as a rule the committed one
 (results/published.json), and tests/research checks that the document says what they say.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fanlight_bench import reporting
+from fanlight_bench.reporting import markdown, paragraph
 from fanlight_matchers import paper
 from fanlight_matchers.bars import Figured, bars
 from fanlight_matchers.collect import Report
 from fanlight_matchers.literature import PUBLISHED
-from fanlight_matchers.tables import Table, marked, number, threads, times
+from fanlight_matchers.tables import Table, number, threads, times
 from fanlight_matchers.tables import bars as bar_table
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "matching.md"
-BLOCK = re.compile(r"(<!-- made: ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 WORKLOADS = (
     "W1 1k", "W1v 1k", "W3 1k", "W2 10k", "W2 100k", "W3 10k", "W3 100k", "W3 1M", "W4a", "W4b", "W4c",
@@ -30,52 +29,41 @@ LIBRARIES = ("re", "pyroaring", "paho", "hyperscan", "fanlight")
 
 
 def rewritten(text: str, report: Report | None) -> str:
-    """The document with its blocks made anew; without a report the drawings only. KeyError: an unknown block."""
+    """The page with its parts made anew; without a report the drawings only. KeyError: an unknown part."""
     drawings = paper.blocks()
 
-    def replace(match: re.Match[str]) -> str:
-        if match[2] in drawings:
-            lines = drawings[match[2]]
-        elif report is None:
-            return match[0]
-        else:
-            lines = TABLES[match[2]](report)
-        return "\n".join([match[1].rstrip("\n"), *lines, match[3]])
+    def make(name: str) -> Sequence[str] | None:
+        if name in drawings:
+            return drawings[name]
+        return None if report is None else TABLES[name](report)
 
-    return BLOCK.sub(replace, text)
+    return reporting.rewritten(text, make)
 
 
 def rewrite(report: Report | None, path: Path = DOCUMENT) -> bool:
-    """The file; whether it changed."""
-    before = path.read_text(encoding="utf-8")
-    after = rewritten(before, report)
-    path.write_text(after, encoding="utf-8")
-    return before != after
+    """Rewrite the file; whether it changed."""
+    return reporting.rewrite(path, lambda text: rewritten(text, report))
 
 
 def _machine(report: Report) -> list[str]:
-    machine = report["machine"]
-    return [
-        f"These figures: {machine['processor'] or machine['machine']}, {machine['processors']} processors, "
-        f"{machine['system']}, CPython {machine['python']}."
-    ]
+    return paragraph(f"These figures: {reporting.machine(report['machine'])}.")
 
 
 def _cold(report: Report) -> list[str]:
-    return marked(_by_workload(report, DESIGNS, "cold"))
+    return markdown(_by_workload(report, DESIGNS, "cold"))
 
 
 def _hot(report: Report) -> list[str]:
-    return marked(_by_workload(report, REMEMBERING, "hot"))
+    return markdown(_by_workload(report, REMEMBERING, "hot"))
 
 
 def _calls(report: Report) -> list[str]:
     table = _by_workload(report, LIBRARIES, "call")
-    return marked([row for row in table if any(row[1:-1])])
+    return markdown([row for row in table if any(row[1:-1])])
 
 
 def _by_workload(report: Report, contenders: Sequence[str], name: str) -> Table:
-    """The least in bold; of who could hold only some of the filters in brackets."""
+    """The least in bold; in brackets where a contender could hold only some of the filters."""
     figured = Figured(report)
     cells: Table = [("", *contenders)]
     for workload in WORKLOADS:
@@ -122,7 +110,7 @@ def _ratios(report: Report) -> list[str]:
             for name in ("cold", "hot")
         ]
         cells.append((workload, *ns, *fast, f"{figured(workload, 'fanlight', 'found') or 0:.2f}"))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _changes(report: Report) -> list[str]:
@@ -135,7 +123,7 @@ def _changes(report: Report) -> list[str]:
             values = [figured(workload, contender, name) for name in names]
             if any(value is not None for value in values):
                 cells.append((workload, contender, *map(number, values)))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _treat(report: Report) -> list[str]:
@@ -154,7 +142,7 @@ def _treat(report: Report) -> list[str]:
         stream: dict[str, Any] = streams.get(contender, {})
         each = stream.get("cold", stream.get("call"))
         cells.append((contender, *ns, "" if not each else f"{1e9 / each:,.0f}", number(stream.get("bytes"))))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _published(report: Report) -> list[str]:
@@ -169,7 +157,7 @@ def _published(report: Report) -> list[str]:
             for name in (known.contender, "fanlight")
         ]
         cells.append((known.design, known.source, number(known.ns), *map(number, here)))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _conventional(report: Report) -> list[str]:
@@ -183,21 +171,21 @@ def _conventional(report: Report) -> list[str]:
         scan = figured("W1v 1k", "naive", "cold")
         if mine is not None:
             cells.append((what, number(mine), times(None if scan is None else scan / mine)))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _goal(report: Report) -> list[str]:
     figured = Figured(report)
-    cells: Table = [("10,000 filters (W3)", "us a message", "messages/s", "under 10 us")]
+    cells: Table = [("10,000 filters (W3)", "µs a message", "messages/s", "under 10 µs")]
     for contender in DESIGNS:
         ns = figured("W3 10k", contender, "cold")
         if ns is not None:
             cells.append((contender, f"{ns / 1e3:.2f}", f"{1e9 / ns:,.0f}", "yes" if ns < 10_000 else "no"))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _threads(report: Report) -> list[str]:
-    return marked(threads(report["threads"]))
+    return markdown(threads(report["threads"]))
 
 
 def _beside(report: Report) -> list[str]:
@@ -205,15 +193,15 @@ def _beside(report: Report) -> list[str]:
     for row in report["beside"]:
         speeds = (f"{row['topics_per_second']:,.0f}", f"{row.get('changes_per_second', 0):,.0f}")
         cells.append((row["asked"], str(row["readers"]), *speeds))
-    return marked(cells)
+    return markdown(cells)
 
 
 def _bars(report: Report) -> list[str]:
-    return marked(bar_table(bars(report)))
+    return markdown(bar_table(bars(report)))
 
 
 TABLES: dict[str, Callable[[Report], list[str]]] = {
     "machine": _machine, "cold": _cold, "hot": _hot, "calls": _calls, "ratios": _ratios, "changes": _changes,
-    "treat": _treat,     "published": _published, "conventional": _conventional, "goal": _goal, "threads": _threads,
+    "treat": _treat, "published": _published, "conventional": _conventional, "goal": _goal, "threads": _threads,
     "beside": _beside, "bars": _bars,
 }  # fmt: skip

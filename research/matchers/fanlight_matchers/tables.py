@@ -1,9 +1,10 @@
-"""Figures as tables: aligned for a terminal, or with bars for a document. A table is a list of rows of cells, the
-first of them its head."""
+"""The tables of the matchers, made from a report or from fresh measurements."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from fanlight_bench import reporting
+from fanlight_bench.reporting import VERDICTS, aligned, limit, with_unit
 from fanlight_matchers.bars import Bar
 from fanlight_matchers.measure import Figures
 
@@ -13,22 +14,6 @@ COLUMNS = (
     "contender", "found", "cold", "hot", "any", "call", "x trie-I", "x trie-S", "insert", "again", "remove",
     "B/filter", "90/10", "50/50", "p50", "p99", "without",
 )  # fmt: skip
-
-
-def aligned(table: Table) -> list[str]:
-    """For a terminal: the first column to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return [
-        "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(pairs)).rstrip()
-        for pairs in (list(zip(row, widths, strict=True)) for row in table)
-    ]
-
-
-def marked(table: Table) -> list[str]:
-    """As Markdown has them."""
-    head, *rows = [f"| {' | '.join(row)} |" for row in table]
-    rule = "|---|" + "---:|" * (len(table[0]) - 1)
-    return [head, rule, *rows]
 
 
 def workload(rows: Sequence[Figures]) -> list[str]:
@@ -64,25 +49,17 @@ def threads(rows: Sequence[dict[str, Any]]) -> Table:
 
 def bars(rows: Sequence[Bar]) -> Table:
     """Each bar, what was reached, and whether it is met."""
-    verdicts = {True: "met", False: "**not met**", None: "not measured"}
     cells: Table = [("workload", "what", "bar", "reached", "")]
     for bar in rows:
-        sign = "≤" if bar.at_most else "≥"
-        reached = "" if bar.reached is None else _with_unit(bar.reached, bar.unit)
-        cells.append((bar.workload, bar.what, f"{sign} {_with_unit(bar.limit, bar.unit)}", reached, verdicts[bar.met]))
+        reached = "" if bar.reached is None else with_unit(bar.reached, bar.unit)
+        bound = limit(bar.limit, bar.unit, at_most=bar.at_most)
+        cells.append((bar.workload, bar.what, bound, reached, VERDICTS[bar.met]))
     return cells
 
 
-def _with_unit(value: float, unit: str) -> str:
-    shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{shown}{unit}" if unit == "x" else f"{shown} {unit}"
-
-
 def number(value: float | None) -> str:
-    """Without digits that no measurement has."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    """With two significant digits at least: a measurement here has no more."""
+    return reporting.number(value, digits=2)
 
 
 def times(value: float | None) -> str:

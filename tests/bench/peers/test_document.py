@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fanlight_bench import reporting
 from fanlight_bench.peers import bars, document
 from fanlight_bench.peers.contenders import CONTENDERS
 from fanlight_bench.peers.plan import ASKED
@@ -20,7 +21,7 @@ def missing_a_bar() -> dict[str, object]:
 
 
 def test_every_block_is_in_one_of_the_documents_once() -> None:
-    used = [match[2] for text in (PAGE, README) for match in document.BLOCK.finditer(text)]
+    used = [match[2] for text in (PAGE, README) for match in reporting.BLOCK.finditer(text)]
     assert sorted(used) == sorted([*document.BLOCKS, "reasons"])
 
 

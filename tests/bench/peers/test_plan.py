@@ -123,7 +123,7 @@ def test_each_run_has_a_broker_and_a_folder_of_its_own_and_leaves_nothing() -> N
     assert not any(folder.exists() for folder in peer.folders)
     assert [row["url_seen"] for row in report["runs"]] == ["mqtt://127.0.0.1:1"] * 2
     assert told[0].startswith("2 runs of 1 scenarios and 1 contenders: about 0:0")
-    assert told[-1].startswith("[2/2, 0:00 left] A fan-out, round 2, x: 500,000/s, 2 us")
+    assert told[-1].startswith("[2/2, 0:00 left] A fan-out, round 2, x: 500,000/s, 2 µs")
     assert report["contenders"]["x"]["version"] == "3"
 
 
