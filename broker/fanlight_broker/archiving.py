@@ -39,7 +39,7 @@ class Archiving(Part):
         )
         if archive is not None:
             broker.router.archive_selection = archive.selection
-            broker.publishing.store = broker.replay_source = archive
+            broker.publishing.recorder = broker.replay_source = archive
             broker.marks.restore(archive.kept)
 
     async def start(self) -> None:

@@ -19,6 +19,7 @@ from fanlight_broker.core.clients import Clients
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
+from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
@@ -72,6 +73,10 @@ class Broker:
         self.replay_source: ReplaySource | None = None  # of messages by offset
         self.system_topics: SystemTopics | None = None  # put in by the application, which has all counters
         self._bound(limits)
+
+    def journal_to(self, journal: Journal) -> None:
+        """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
+        self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
 
     def use(self, limits: Limits) -> None:
         """Apply new limits to clients and subscriptions created from now on."""

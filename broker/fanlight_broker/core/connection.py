@@ -277,7 +277,7 @@ class ProtocolConnection(ClientConnection, ABC):
     def admit(self) -> None:
         """The limits of a stranger are for this connection no more, and the lane may do without Python what it can."""
         publishing = self.broker.publishing
-        self.lane.silent = publishing.store.durable
+        self.lane.silent = publishing.recorder.durable
         self.lane.plain = self.lane.plain or not publishing.cacheable
         self.inbox.read_max = 0
         self.inbox.admitted()

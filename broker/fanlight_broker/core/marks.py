@@ -9,7 +9,7 @@ address may not move the mark far at once (`marks_jump_max`). docs/native-protoc
 
 Bounded: past `marks_max`, or a principal's share of it, the principal's producer that moved up longest ago is
 forgotten, and what it publishes again is taken again. Keeping marks with the messages is the store's matter
-(`ports.Store.note`).
+(`ports.Recorder.note`).
 """
 
 from collections.abc import Callable, Iterable, Iterator

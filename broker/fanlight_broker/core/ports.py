@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.wire.journal import QueueJournal
+from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
     from fanlight_broker.core.publication import Publication
+    from fanlight_broker.core.session import Session
     from fanlight_broker.core.subscriber import Subscriber
     from fanlight_broker.core.subscription import Subscription
 
@@ -147,12 +150,64 @@ class Rules(Protocol):
         ...
 
 
-class Store(Protocol):
-    """Keeps what must outlive the process: sessions, the messages in their queues and windows, retained messages."""
+class Journal(Protocol):
+    """What must survive a restart, reported as it changes, after the change. `core.journal.NoJournal` keeps nothing.
+
+    Messages in queues and in flight are reported by the queue's own part of it, a compiled `wire.QueueJournal`. Put in
+    by `Broker.journal_to` before the first session.
+    """
+
+    def session_begun(self, session: "Session") -> QueueJournal | None:
+        """A session is there. Returns the journal of its queue and window; None: what is in them is not kept."""
+        ...
+
+    def session_changed(self, session: "Session") -> None:
+        """Its client, will or expiry is another, or its client is away now."""
+        ...
+
+    def session_ended(self, session: "Session") -> None:
+        """It is over, and so are its subscriptions."""
+        ...
+
+    def received(self, session: "Session", identifier: int) -> None:
+        """A message of QoS 2 has come with this identifier, and is not released."""
+        ...
+
+    def released(self, session: "Session", identifier: int) -> None:
+        """The identifier may be used for another message."""
+        ...
+
+    def group_begun(self, name: str, filter: bytes, syntax: str) -> QueueJournal | None:
+        """A queue group has its first member. Returns the journal of its queue, or None."""
+        ...
+
+    def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
+        """It has no member any more."""
+        ...
+
+    def subscribed(self, subscription: "Subscription") -> None:
+        """A subscription is in force, or its options have changed."""
+        ...
+
+    def unsubscribed(self, subscription: "Subscription") -> None:
+        """It is not in force any more. For a session that has ended these follow later."""
+        ...
+
+    def retained(self, message: Message) -> None:
+        """This is the retained message of its topic now. Not called for the broker's own."""
+        ...
+
+    def cleared(self, topic: bytes, syntax: str) -> None:
+        """The topic has no retained message any more."""
+        ...
+
+
+class Recorder(Protocol):
+    """Records the messages that pass on routes with a tap: the archive."""
 
     @property
     def durable(self) -> bool:
-        """False: nothing is kept, and `commit` need not be called."""
+        """False: acknowledgements do not wait for it, and `commit` need not be called."""
         ...
 
     def commit(self, then: Callable[[], None]) -> None:
@@ -163,12 +218,12 @@ class Store(Protocol):
         """A message with this mark is about to be sent on the route: to be stored together, or neither of them."""
         ...
 
-    def take_back(self) -> None:
+    def undo_note(self) -> None:
         """The message of the last `note` was held back: it was not sent."""
         ...
 
     def blocker(self, route: Route) -> Outbox | None:
-        """What holds back who wants an acknowledgement of a message on this route; None if there is room."""
+        """The outbox that publishers needing an acknowledgement must wait for; None if there is room."""
         ...
 
 

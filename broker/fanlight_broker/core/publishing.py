@@ -21,10 +21,10 @@ from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.marks import Mark, Marks
 from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.rules import NoRules
-from fanlight_broker.core.store import MemoryStore
 from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
@@ -32,7 +32,7 @@ from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
-    from fanlight_broker.core.ports import Permissions, Rules, Store
+    from fanlight_broker.core.ports import Permissions, Recorder, Rules
     from fanlight_broker.core.subscriber import Subscriber
     from fanlight_broker.wire.ledger import Ledger
 
@@ -118,7 +118,7 @@ class Direct:
 
 
 class Publishing:
-    """permissions, rules and store may be replaced before the first message."""
+    """permissions, rules and recorder may be replaced before the first message."""
 
     def __init__(self, router: Router, retained: Retained, marks: Marks, ledger: "Ledger") -> None:
         self.router = router
@@ -127,7 +127,7 @@ class Publishing:
         self.ledger = ledger
         self.permissions: Permissions = Unrestricted()
         self.rules: Rules = NoRules()
-        self.store: Store = MemoryStore()
+        self.recorder: Recorder = NoRecorder()
 
     @property
     def cacheable(self) -> bool:
@@ -164,7 +164,7 @@ class Publishing:
         except FanlightError as error:
             return Refused(error)
         if receipt is not None and not sender.answers(route):
-            blocker = self.store.blocker(route)
+            blocker = self.recorder.blocker(route)
             if blocker is not None:
                 sender.hold_back(blocker)
                 return HELD
@@ -184,13 +184,13 @@ class Publishing:
         """Fan out. A mark is stored together with its message, or not at all."""
         if mark is None:
             return sender.forward(route)
-        self.store.note(mark, route)
+        self.recorder.note(mark, route)
         sent = False
         try:
             sent = sender.forward(route)
         finally:
             if not sent:
-                self.store.take_back()
+                self.recorder.undo_note()
         return sent
 
     def _acknowledge(
@@ -199,7 +199,7 @@ class Publishing:
         if receipt is None:
             return
         if not sender.answers(route):
-            self.store.commit(partial(receipt, outcome))
+            self.recorder.commit(partial(receipt, outcome))
         elif outcome is REPEATED:
             receipt(outcome)  # the sender has sent nothing
 

@@ -15,12 +15,13 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import matchcore
 from fanlight_broker.core.deadlines import Deadlines
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Subscriber
@@ -37,6 +38,9 @@ from fanlight_broker.core.topics import (
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.ports import Journal
 
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
@@ -75,6 +79,7 @@ class Retained:
         self.ledger = ledger
         self.shares = shares
         self.limits = limits
+        self.journal: Journal = NO_JOURNAL
         self.nbytes = 0
         self.revision = 0  # counts the changes
         self.refused = self.expired = 0
@@ -136,6 +141,8 @@ class Retained:
             self._deadlines.set(id, kept.expires_at)
         else:
             self._deadlines.discard(id)
+        if not own:
+            self.journal.retained(kept)
         return True
 
     def _has_room(self, new: Message, old: Entry | None, share: Share | None) -> bool:
@@ -205,6 +212,8 @@ class Retained:
         self._entries[id] = None
         self._free.append(id)
         self._deadlines.discard(id)
+        if not entry.own:
+            self.journal.cleared(entry.message.topic, SYNTAXES[entry.message.syntax])
 
     def get(self, topic: bytes, syntax: str, now: float) -> Message | None:
         """The value of one topic."""

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import matchcore
 from fanlight_broker.core.archive_selection import ArchiveSelection
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.queues import new_queue
@@ -43,6 +44,9 @@ from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Target
 
+if TYPE_CHECKING:
+    from fanlight_broker.core.ports import Journal
+
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one
 PART: Final = 4_096  # slots in one index of topics: looking up a hostile filter takes 10 ms at most
@@ -64,6 +68,7 @@ class Router:
         self.limits = limits
         self.ledger = ledger
         self.variants = variants
+        self.journal: Journal = NO_JOURNAL
         self.built = 0
         self.invalidated = 0
         self.searching = 0  # subscriptions whose filters have several `#`
@@ -124,8 +129,13 @@ class Router:
             self._by_id[self._free.pop()] = subscription
         subscription.id = id
         if group_name is not None:
-            group = self._groups.setdefault((group_name, filter, syntax), QueueGroup(group_name))
-            group.add(subscription, new_queue(self.ledger, self.limits, account))
+            group = self._groups.get((group_name, filter, syntax))
+            if group is None:
+                group = self._groups[group_name, filter, syntax] = QueueGroup(group_name)
+            queue = new_queue(self.ledger, self.limits, account)
+            group.add(subscription, queue)
+            if group.queue is queue:
+                queue.journal = self.journal.group_begun(group_name, filter, syntax)
             self.shared += 1
         self._count(nbytes_held(subscription))
         self.searching += hashes_of(filter, syntax) > 1
@@ -143,7 +153,10 @@ class Router:
         self._free.append(id)
         group = subscription.group
         if group is not None:
+            kept = group.queue
             group.remove(subscription)
+            if kept is not None and group.queue is None:
+                self.journal.group_ended(group.name, filter, syntax)
             if not len(group):
                 del self._groups[group.name, filter, syntax]
             self.shared -= 1

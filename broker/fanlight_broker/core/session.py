@@ -9,10 +9,11 @@ Clients whose protocol has no sessions have none: what they hold ends with their
 
 from dataclasses import dataclass, field
 from sys import getsizeof
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Subscriber
@@ -23,6 +24,9 @@ from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.subscriptions import Subscriptions
 from fanlight_broker.wire.tag_set import TagSet
 from fanlight_broker.wire.window import Window
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.ports import Journal
 
 SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
 
@@ -72,6 +76,7 @@ class Session:
     subscriber: Subscriber  # its share is of the principal that made it, wherever its client connects from later
     window: Window
     pot: PotShare  # that counts what it takes: its share's for sessions
+    journal: "Journal" = NO_JOURNAL
     expiry: float = 0.0
     connected: bool = False
     ended: bool = False
@@ -164,11 +169,16 @@ class Session:
         if identifier in self.unreleased:
             return False
         self.expect(identifier)
-        return self.unreleased.add(identifier)
+        added = self.unreleased.add(identifier)
+        self.journal.received(self, identifier)
+        return added
 
     def release(self, identifier: int) -> bool:
         """A PUBREL has come. False if no message with this identifier was received."""
-        return self.unreleased.discard(identifier)
+        known = self.unreleased.discard(identifier)
+        if known:
+            self.journal.released(self, identifier)
+        return known
 
     @property
     def outbox(self) -> Outbox | None:

@@ -20,8 +20,9 @@ from fanlight_broker.core.clients import Clients, new_inbox
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted
 from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.ports import ClientConnection
+from fanlight_broker.core.ports import ClientConnection, Journal
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Direct, Publishing, Refused
 from fanlight_broker.core.queues import new_queue
@@ -66,6 +67,7 @@ class Sessions:
         self._shares = subscribing.shares
         self._ledger = publishing.ledger
         self.wills = Wills()
+        self.journal: Journal = NO_JOURNAL
         self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
         self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
@@ -140,13 +142,14 @@ class Sessions:
         """
         share = subscriber.share
         queue = new_queue(self._ledger, self.limits, share.account)
-        session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions)
+        session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions, self.journal)
         self._by_name[session.name] = session
         hide(*session.things, self._by_name)
         self._shares.charge(share, SharedPot.SESSIONS)
         session.expiry = self._bounded(expiry)
         if now is not None:
             self._wait(session, now)
+        queue.journal = self.journal.session_begun(session)
         return session
 
     def _attach(
@@ -169,6 +172,7 @@ class Sessions:
         self._away.discard(session)
         session.share.away.pop(session, None)
         self.wills.cancel(session)
+        self.journal.session_changed(session)
         return client
 
     def _rejoin(self, session: Session, wanted: ConnectRequest) -> None:
@@ -228,6 +232,7 @@ class Sessions:
                 self._publish_will(session, now)
         if session.expiry > 0:
             self._wait(session, now)
+        self.journal.session_changed(session)
 
     def _wait(self, session: Session, now: float) -> None:
         """Its client is away, and may come back until it expires."""
@@ -255,6 +260,7 @@ class Sessions:
             del self._by_name[session.name]
         show(*session.things)
         self._shares.refund(session.share, SharedPot.SESSIONS)
+        self.journal.session_ended(session)
         log.info("session_ended", client=session.name, lost=lost)
 
     def _bounded(self, expiry: float) -> float:
@@ -264,6 +270,7 @@ class Sessions:
         """Publish the will once and clear it; a refused will is logged."""
         will, session.will = session.will, None
         session.charge()
+        self.journal.session_changed(session)
         self.wills.cancel(session)
         assert will is not None
         message = will.published(now)
@@ -326,6 +333,7 @@ class Sessions:
         found = session.subscriptions.find(filter, options.group)
         if found is not None:
             self._router.rebind(found, variant, no_echo=options.no_local)
+            self.journal.subscribed(found)
             return found, False
         self.subscribing.check(session.subscriber, filter, syntax, options.group)
         subscription = Subscription(

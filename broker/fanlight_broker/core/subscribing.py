@@ -11,6 +11,7 @@ Limits are checked for the client that asks. What a subscription takes is counte
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.router import Router
@@ -21,7 +22,7 @@ from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, has
 
 if TYPE_CHECKING:
     from fanlight_broker.core.client import Client
-    from fanlight_broker.core.ports import Permissions
+    from fanlight_broker.core.ports import Journal, Permissions
 
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a million a second take 292,000 years
 
@@ -32,6 +33,7 @@ class Subscribing:
         self.router = router
         self.shares = shares
         self.permissions: Permissions = Unrestricted()
+        self.journal: Journal = NO_JOURNAL
         self.begun = 0
         self.ended = 0
 
@@ -120,6 +122,7 @@ class Subscribing:
         subscriber.subscriptions.add(subscription)
         self._count(subscription, group, 1)
         self.begun += 1
+        self.journal.subscribed(subscription)
 
     def end(self, subscription: Subscription) -> None:
         """Take it out of force; it gets nothing more."""
@@ -129,6 +132,7 @@ class Subscribing:
         self.router.remove(subscription)
         self._count(subscription, group, -1)
         self.ended += 1
+        self.journal.unsubscribed(subscription)
 
     def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
         """It is in force now, or not any more (sign -1)."""

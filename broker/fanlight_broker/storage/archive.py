@@ -5,8 +5,8 @@
                   '-- memory is free <-- `_heard` <------' WriteProgress (call_soon_threadsafe)
                                             '--> acknowledgements that waited, publishers that were held back
 
-`ports.Store`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in the
-archive. The tap's bound is the bound of everything here: who wants an acknowledgement is held back while it is full.
+`ports.Recorder`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in
+the archive. The tap's bound bounds everything here: publishers that need an acknowledgement wait while it is full.
 """
 
 import time
@@ -152,7 +152,7 @@ class Archive:
         """Messages that were taken and are not in the archive, when it was stopped."""
         return self.writer_thread.unwritten.messages
 
-    # -- ports.Store --------------------------------------------------------------------------------------------------
+    # -- ports.Recorder -----------------------------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], None]) -> None:
         if not self._waiting and self.state.sequence == self.tap.taken:
@@ -168,7 +168,7 @@ class Archive:
         if self._marks_timer is None:
             self._marks_timer = self._loop.call_later(self.options.sync_seconds, self._marks_due)
 
-    def take_back(self) -> None:
+    def undo_note(self) -> None:
         self._pending.undo_note()
 
     def blocker(self, route: Route) -> Outbox | None:

@@ -8,6 +8,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight, Source
+from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 
@@ -22,6 +23,7 @@ cdef class Queue:
         Ledger ledger
         readonly Account account      # of the principal it is kept for, or None
         object flights                # deque, oldest first
+        public QueueJournal journal   # of what must survive a restart; None: nothing does
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
@@ -33,6 +35,8 @@ cdef class Queue:
     cdef bint over_share(self) except -1
     cdef bint has_room(self, Py_ssize_t size) noexcept
     cdef int put_back(self, Flight flight) except -1
+    cdef int put_in_front(self, Flight flight) except -1
+    cdef int lose(self, Flight flight) except -1
     cdef Flight pop(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept
     cdef bint over(self, int quarters) noexcept

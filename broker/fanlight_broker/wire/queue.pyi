@@ -1,4 +1,5 @@
 from fanlight_broker.wire.flight import Source
+from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Message, Variant
 
@@ -15,6 +16,7 @@ class Queue:
     dropped: int
     expired: int
     account: Account | None
+    journal: QueueJournal | None
     def __init__(
         self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False,
         account: Account | None = None,

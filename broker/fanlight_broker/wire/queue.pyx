@@ -67,13 +67,22 @@ cdef class Queue:
                 return False
             oldest = self.flights.popleft()
             self.entered(oldest, -1)
-            oldest.message.drop_holder(ledger, self.account)
-            oldest.state = ENDED
+            self.lose(oldest)
         if self.flights is NOTHING:
             self.flights = unseen(deque())
         self.flights.append(flight)
         self.entered(flight, 1)
+        if self.journal is not None:
+            self.journal.entered(flight, False)
         return True
+
+    cdef int lose(self, Flight flight) except -1:
+        """It was in the queue, and will not be delivered."""
+        if self.journal is not None:
+            self.journal.removed(flight, flight.order)
+        flight.message.drop_holder(self.ledger, self.account)
+        flight.state = ENDED
+        return 0
 
     cdef bint has_room(self, Py_ssize_t size) noexcept:
         """Would `put` keep a message of this size?"""
@@ -110,6 +119,13 @@ cdef class Queue:
         self.flights.appendleft(flight)
         return self.entered(flight, 1)
 
+    cdef int put_in_front(self, Flight flight) except -1:
+        """A message that was in flight waits again, and is the oldest, whatever the bounds."""
+        self.put_back(flight)
+        if self.journal is not None:
+            self.journal.entered(flight, True)
+        return 0
+
     cdef int entered(self, Flight flight, int sign) noexcept:
         """It has come in (1), or gone out (-1)."""
         self.nbytes += sign * flight.message.bytes_held()
@@ -125,8 +141,7 @@ cdef class Queue:
             self.entered(flight, -1)
             if flight.message.expires_at > now:
                 return flight
-            flight.message.drop_holder(self.ledger, self.account)
-            flight.state = ENDED
+            self.lose(flight)
             self.expired += 1
             self.ledger.expired += 1
         return None
@@ -156,8 +171,7 @@ cdef class Queue:
                 self.flights.append(flight)
             else:
                 self.entered(flight, -1)
-                flight.message.drop_holder(self.ledger, self.account)
-                flight.state = ENDED
+                self.lose(flight)
                 self.expired += 1
                 self.ledger.expired += 1
         return self.expired - before
@@ -167,8 +181,7 @@ cdef class Queue:
         cdef Flight flight
         cdef Py_ssize_t lost = len(self.flights)
         for flight in self.flights:
-            flight.message.drop_holder(self.ledger, self.account)
-            flight.state = ENDED
+            self.lose(flight)
         self.flights = NOTHING
         self.nbytes = self.mortal = 0
         self.dropped += lost

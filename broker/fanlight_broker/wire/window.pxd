@@ -44,7 +44,7 @@ cdef class Window:
 
     cdef int offer(self, Message message, Variant variant, Consumer consumer) except -1
     cdef int launch(self, Flight flight) except -1
-    cdef int assign(self, Flight flight) except -1
+    cdef int assign(self, Flight flight, Queue origin) except -1
     cdef int end_flight(self, Flight flight) except -1
     cdef int keep(self, Py_ssize_t octets) noexcept
     cdef int enqueue(self, Message message, Variant variant, Consumer consumer) except -1

@@ -80,7 +80,7 @@ cdef class Window:
             return self.enqueue(message, variant, consumer)
         flight = new_flight(message.kept(), variant, self.queue)
         flight.source = consumer
-        self.assign(flight)
+        self.assign(flight, None)
         return self.launch(flight)
 
     cdef int enqueue(self, Message message, Variant variant, Consumer consumer) except -1:
@@ -117,11 +117,16 @@ cdef class Window:
             variant.format.sent(variant)
         return 0
 
-    cdef int assign(self, Flight flight) except -1:
-        """Give it a tag that is not in use."""
+    cdef int assign(self, Flight flight, Queue origin) except -1:
+        """Give it a tag that is not in use. origin: the queue that it was taken from, or None."""
+        cdef uint64_t place = flight.order
         self.inflight.assign(flight)
         self.order += 1
         flight.order = self.order
+        if self.queue.journal is not None:
+            self.queue.journal.assigned(flight, origin.journal if origin is not None else None, place)
+        elif origin is not None and origin.journal is not None:
+            origin.journal.removed(flight, place)    # a durable group's, and this session is not
         return 0
 
     # -- an acknowledgement comes -----------------------------------------------------------------------------------
@@ -140,6 +145,8 @@ cdef class Window:
         flight.state = TAG_ONLY
         self.order += 1
         flight.order = self.order
+        if self.queue.journal is not None:
+            self.queue.journal.given_up(flight)
         return 0
 
     cdef int refused(self, Flight flight, double now) except -1:
@@ -149,6 +156,8 @@ cdef class Window:
         return self.pump(now)
 
     cdef int end_flight(self, Flight flight) except -1:
+        if self.queue.journal is not None:
+            self.queue.journal.ended(flight)
         self.inflight.remove(flight)
         if flight.counted:
             self.sent -= 1
@@ -242,8 +251,7 @@ cdef class Window:
                 if again:
                     self.end_flight(flight)
                 else:
-                    message.drop_holder(self.ledger, (self.queue if consumer is None else consumer.queue).account)
-                    flight.state = ENDED
+                    (self.queue if consumer is None else consumer.queue).lose(flight)
             elif self.sent and not self.box.has_room(size):
                 if again:
                     self.again.appendleft(flight)
@@ -261,7 +269,7 @@ cdef class Window:
                     consumer.taken += 1
                     message.add_holder(self.ledger, self.queue.account)
                     message.drop_holder(self.ledger, consumer.queue.account)
-                self.assign(flight)
+                self.assign(flight, self.queue if consumer is None else consumer.queue)
                 self.launch(flight)
             variant.serial = 0
             work = SENDING
@@ -327,7 +335,7 @@ cdef class Window:
             if queue.group is not None:
                 returned = new_flight(flight.message, None, queue)
                 self.end_flight(flight)
-                queue.put_back(returned)
+                queue.put_in_front(returned)
                 if queue.group not in groups:
                     groups.append(queue.group)
         self.sent = 0
@@ -349,7 +357,7 @@ cdef class Window:
         """Take in a message of a session that is made anew: in flight with this tag, or 0: waiting.
 
         tag_only  the message has arrived: there is only the tag. In the order in which they were sent; before the first
-        connection. Raises ValueError if the tag is in use.
+        connection. Its journal, if it has one, is written anew. Raises ValueError if the tag is in use.
         """
         cdef Flight flight = new_flight(message.kept(), variant, self.queue)
         if self.open:
@@ -365,6 +373,8 @@ cdef class Window:
         flight.state = SENT
         self.order += 1
         flight.order = self.order
+        if self.queue.journal is not None:
+            self.queue.journal.assigned(flight, None, 0)
         if tag_only:
             self.give_up_message(flight)
 

@@ -60,7 +60,7 @@ class Disk:
     def note(self, mark: Mark, route: Route) -> None:
         self.events.append("note")
 
-    def take_back(self) -> None:
+    def undo_note(self) -> None:
         self.events.append("take back")
 
     def blocker(self, route: Route) -> Outbox | None:
@@ -101,7 +101,7 @@ class World:
         self.receipts: list[Outcome] = []
         self.room = True
         self.unkept = False
-        self.disk = self.broker.publishing.store = Disk(self.events)
+        self.disk = self.broker.publishing.recorder = Disk(self.events)
 
     def accept(self, topic: bytes, sequence: int | None = None, *, retain: bool = False) -> Outcome:
         message = Message(FORMAT, topic, 0, b"x", retain=retain)

@@ -31,7 +31,7 @@ class Archived:
             lambda: broker.limits,
         )
         broker.router.archive_selection = self.archive.selection
-        broker.publishing.store = broker.replay_source = self.archive
+        broker.publishing.recorder = broker.replay_source = self.archive
         broker.marks.restore(self.archive.kept)
         self.archive.start()
 

@@ -114,10 +114,10 @@ def _answer(
 
 
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
-    store = peer.broker.publishing.store
-    if store.durable:
+    recorder = peer.broker.publishing.recorder
+    if recorder.durable:
         peer.lane.pending_acks += 1
-        store.commit(partial(_send_in_order, peer, packet))
+        recorder.commit(partial(_send_in_order, peer, packet))
     else:
         peer.send(packet)
 

@@ -44,7 +44,7 @@ def storing() -> tuple[World, SlowStore]:
         rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
     )
     world.broker.router.archive_selection = ArchiveSelection(tap, [(b"a", "mqtt")])
-    world.broker.publishing.store = store
+    world.broker.publishing.recorder = store
     return world, store
 
 

@@ -1,4 +1,4 @@
-"""The store that stores nothing (`ports.Store`): sessions and messages live as long as the process."""
+"""The recorder of a broker without an archive (`ports.Recorder`)."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.route import Route
 
 
-class MemoryStore:
+class NoRecorder:
     durable = False
 
     def commit(self, then: Callable[[], None]) -> None:
@@ -16,7 +16,7 @@ class MemoryStore:
     def note(self, mark: Mark, route: Route) -> None:
         pass  # core.Marks has it
 
-    def take_back(self) -> None:
+    def undo_note(self) -> None:
         pass
 
     def blocker(self, route: Route) -> Outbox | None:
