@@ -277,7 +277,7 @@ class ProtocolConnection(ClientConnection, ABC):
     def admit(self) -> None:
         """The limits of a stranger are for this connection no more, and the lane may do without Python what it can."""
         publishing = self.broker.publishing
-        self.lane.silent = publishing.recorder.durable
+        self.lane.receipts = publishing.recorder.receipts
         self.lane.plain = self.lane.plain or not publishing.cacheable
         self.inbox.read_max = 0
         self.inbox.admitted()
@@ -290,12 +290,14 @@ class ProtocolConnection(ClientConnection, ABC):
     def leave(self, reason: str) -> None:
         """Close; what is in the outbox is still sent. `reason` is for the log."""
         self.state = ConnectionState.CLOSED
+        self.lane.forget_receipts()
         self.end()
         self.transport.close(reason)
 
     def lost(self, reason: str) -> list["Client"]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
         self.state = ConnectionState.CLOSED
+        self.lane.forget_receipts()
         self.inbox.clear()
         self.end()
         if self.client is None:

@@ -11,6 +11,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
 
 if TYPE_CHECKING:
@@ -206,12 +207,15 @@ class Recorder(Protocol):
     """Records the messages that pass on routes with a tap: the archive."""
 
     @property
-    def durable(self) -> bool:
-        """False: acknowledgements do not wait for it, and `commit` need not be called."""
+    def receipts(self) -> Receipts | None:
+        """Where the lanes let acknowledgements wait until their message is stored; None: they do not wait."""
         ...
 
-    def commit(self, then: Callable[[], None]) -> None:
-        """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order."""
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order.
+
+        receiver: a lane whose other acknowledgements wait behind this one.
+        """
         ...
 
     def note(self, mark: Mark, route: Route) -> None:

@@ -91,7 +91,7 @@ class Sender(Protocol):
         ...
 
     def answers(self, route: Route) -> bool:
-        """Does `forward` write the receipt itself, if there is to be one?"""
+        """Does `forward` see to the receipt, if there is to be one: at once, or when the message is stored?"""
         ...
 
 
@@ -163,7 +163,7 @@ class Publishing:
                 self.rules.check(publication, route)
         except FanlightError as error:
             return Refused(error)
-        if receipt is not None and not sender.answers(route):
+        if receipt is not None:
             blocker = self.recorder.blocker(route)
             if blocker is not None:
                 sender.hold_back(blocker)
@@ -198,10 +198,11 @@ class Publishing:
     ) -> None:
         if receipt is None:
             return
-        if not sender.answers(route):
-            self.recorder.commit(partial(receipt, outcome))
-        elif outcome is REPEATED:
+        answered = sender.answers(route)
+        if outcome is REPEATED and answered and route.tap is None:
             receipt(outcome)  # the sender has sent nothing
+        elif outcome is REPEATED or not answered:
+            self.recorder.commit(partial(receipt, outcome))  # the first one may not be stored yet
 
     def announce(self, message: Message, now: float) -> None:
         """Publish what the broker says of itself. The limits of topics and of retained messages are for clients."""

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 
 
 class NoRecorder:
-    durable = False
+    receipts = None
 
-    def commit(self, then: Callable[[], None]) -> None:
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
         then()
 
     def note(self, mark: Mark, route: Route) -> None:

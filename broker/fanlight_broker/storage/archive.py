@@ -33,6 +33,7 @@ from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob,
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
 
 log: Final = structlog.stdlib.get_logger("archive")
@@ -95,7 +96,7 @@ class Archive:
         limits: Callable[[], Limits],
     ) -> None:
         self.options = options
-        self.durable = options.receipts
+        self.receipts = Receipts(WAITING_MAX, self._hurry) if options.receipts else None
         self.held_back = 0
         self.state = WriteProgress()
         self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
@@ -118,7 +119,6 @@ class Archive:
         self._marks_timer: Any = None
         self._hurrying = False
         self._handed = 0  # messages of the tap that were given to the writer thread
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (sequence, acknowledgement)
         # Nobody's outbox, and in no ledger: only what publishers wait at.
         self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
         recovered = writer.recovered
@@ -154,12 +154,11 @@ class Archive:
 
     # -- ports.Recorder -----------------------------------------------------------------------------------------------
 
-    def commit(self, then: Callable[[], None]) -> None:
-        if not self._waiting and self.state.sequence == self.tap.taken:
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        if self.receipts is None:
             then()
-            return
-        self._waiting.append((self.tap.taken, then))
-        self._hurry()
+        else:
+            self.receipts.call(then, self.tap.taken, receiver)
 
     def note(self, mark: Mark, route: Route) -> None:
         if self._pending.octets >= MARKS_BYTES_MAX:
@@ -172,11 +171,14 @@ class Archive:
         self._pending.undo_note()
 
     def blocker(self, route: Route) -> Outbox | None:
-        if len(self._waiting) < WAITING_MAX and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
+        if self.receipts is None:
+            return None
+        if not self.receipts.full and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
             return None
         if not self._gate.pausing:
             self.held_back += 1
             self._gate.hold_publishers()
+            self.receipts.closed = True
             self.tap.flush()
         return self._gate
 
@@ -256,16 +258,22 @@ class Archive:
             log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
         while self._marks and self._marks[0][0] <= progress.written:
             self._marks.popleft()[1](progress.end)
-        while self._waiting and self._waiting[0][0] <= progress.sequence:
-            self._waiting.popleft()[1]()
-        if self._waiting:
-            self._hurry()
+        if self.receipts is not None:
+            self.receipts.release(progress.sequence)
+            if self.receipts.count:
+                self._hurry()
         self._let_go()
+
+    @property
+    def _waiting(self) -> int:
+        return self.receipts.count if self.receipts is not None else 0
 
     def _let_go(self) -> None:
         """Publishers may go on when there is room for half of all."""
-        if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * len(self._waiting) > WAITING_MAX:
+        if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * self._waiting > WAITING_MAX:
             return
+        assert self.receipts is not None
+        self.receipts.closed = False
         self._gate.drained()
         for client in self._flow.drained(self._gate, self._clock()):
             self._loop.call_soon(client.connection.unblocked)
@@ -292,7 +300,7 @@ class Archive:
         return {
             "archive_healthy": float(state.trouble is None),
             "archive_buffer_bytes": self.tap.bytes,
-            "archive_waiting_receipts": len(self._waiting),
+            "archive_waiting_receipts": self._waiting,
             "archive_replays": self.replays.running,
             "archive_start": state.start,
             "archive_end": state.end,

@@ -14,6 +14,7 @@ from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.receipts cimport Receipts, Receiver
 from fanlight_broker.wire.routes cimport RouteCache
 
 cpdef enum:
@@ -29,7 +30,7 @@ cpdef enum:
     # Inside a lane.
     PASSED = 8        # the frame at hand is done with: go on
 
-cdef class Lane:
+cdef class Lane(Receiver):
     cdef:
         readonly Inbox inbox
         readonly Outbox outbox
@@ -43,7 +44,7 @@ cdef class Lane:
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
         readonly bint unkept              # each of them had a queue without room for it
         public bint plain                 # every PUBLISH is for Python
-        public bint silent                # acknowledgements of what is stored are Python's: they wait until it is
+        public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None: none do
         readonly str fault                # what is wrong, after FAULT
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly double last_activity     # when the peer last sent something that counts, in seconds of `Ledger.awake`

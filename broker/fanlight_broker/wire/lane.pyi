@@ -5,6 +5,7 @@ from fanlight_broker.wire.inbox import Inbox
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.routes import RouteCache
 
 NEED_MORE: Final = 0
@@ -16,7 +17,7 @@ TOO_LARGE: Final = 5
 NO_ROOM: Final = 6
 TURN_OVER: Final = 7
 
-class Lane:
+class Lane(Receiver):
     inbox: Inbox
     outbox: Outbox
     frame_max: int
@@ -26,7 +27,7 @@ class Lane:
     routed: int
     unkept: bool
     plain: bool
-    silent: bool
+    receipts: Receipts | None
     fault: str
     blocker: Outbox | None
     last_activity: float
@@ -41,5 +42,6 @@ class Lane:
     def frame(self) -> bytes: ...
     def forward(self, route: Route) -> bool: ...
     def done(self) -> None: ...
+    def forget_receipts(self) -> None: ...
     def answers(self, route: Route) -> bool: ...
     def advance(self, now: float = ...) -> int: ...

@@ -62,8 +62,13 @@ cdef class Lane:
         """The PUBLISH at hand needs nothing more: pass over it."""
         self.pass_frame()
 
+    def forget_receipts(self):
+        """The connection has ended: drop the acknowledgements that wait."""
+        if self.receipts is not None:
+            self.receipts.forget(self)
+
     def answers(self, Route route not None):
-        """Does `forward` acknowledge the PUBLISH at hand by itself? Else Python does, once it is stored."""
+        """Does `forward` acknowledge the PUBLISH at hand, at once or when it is stored? Else Python does."""
         raise NotImplementedError
 
     # -- the loop ---------------------------------------------------------------------------------------------------

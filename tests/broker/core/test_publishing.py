@@ -14,6 +14,7 @@ from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
 
@@ -46,14 +47,14 @@ class Sending:
 class Disk:
     """A store whose commits wait until `sync`."""
 
-    durable = True
+    receipts = None
 
     def __init__(self, events: list[str]) -> None:
         self.events = events
         self.waiting: list[Callable[[], None]] = []
         self.full: Outbox | None = None
 
-    def commit(self, then: Callable[[], None]) -> None:
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
         self.events.append("commit")
         self.waiting.append(then)
 

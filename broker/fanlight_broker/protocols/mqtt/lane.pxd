@@ -10,6 +10,7 @@
 # What is wrong with a PUBLISH the codec says: the body is read again, the connection is over anyway.
 
 cimport cython
+from libc.stdint cimport uint32_t
 
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.lane cimport Lane
@@ -38,19 +39,18 @@ cdef class MqttLane(Lane):
         readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
-        public int pending_acks           # acknowledgements that wait for the store: those that follow wait behind them
         # If it is a PUBLISH.
         PublishBody body
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int next_frame(self) except -1
-    cdef bint confirms(self, Route route) noexcept
+    cdef bint confirms_later(self, Route route) noexcept
     cdef bint acknowledged(self, double now) except -1
     cdef int forward_publish(self, double now) except -1
     cdef bint is_text_indeed(self) noexcept
     cdef bint resolve_alias(self) except -1
     cdef bint keep_alias(self, int alias, bytes before) except -1
     cdef int cut_alias_out(self) except -1
-    cdef int answer(self, int kind, int reason) except -1
+    cdef int answer(self, int kind, uint32_t identifier, int reason) except -1
     cdef int refuse(self, str fault, int reason) except -1
     cdef int refuse_publish(self) except -1

@@ -9,7 +9,6 @@ class MqttLane(Lane):
     alias_max: int
     aliases_bytes: int
     first_byte: int
-    pending_acks: int
     def begin(
         self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ..., maximum_qos: int = 2
     ) -> None: ...

@@ -9,6 +9,7 @@ cimport cython
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -122,13 +123,13 @@ cdef class MqttLane(Lane):
         return self.body.is_text
 
     def answers(self, Route route not None):
-        return self.message.qos < 2 and self.confirms(route)
+        return self.message.qos < 2
 
-    cdef bint confirms(self, Route route) noexcept:
-        """May a PUBLISH of QoS 1 be acknowledged here? Not if it is to be stored before that, nor as long as an earlier
-        acknowledgement waits for the store: they are in the order of their PUBLISH packets [MQTT-4.6.0-2].
+    cdef bint confirms_later(self, Route route) noexcept:
+        """Does PUBACK wait? For what is to be stored; and while an earlier acknowledgement waits, for they are in the
+        order of their PUBLISH packets [MQTT-4.6.0-2].
         """
-        return not self.silent or (route.tap is None and self.pending_acks == 0)
+        return self.receipts is not None and (route.tap is not None or self.pending_acks > 0)
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +190,7 @@ cdef class MqttLane(Lane):
             elif not pubrec(self.window, identifier):
                 return False
             else:
-                self.answer(PUBREL, 0)
+                self.answer(PUBREL, identifier, 0)
         self.pass_frame()
         return True
 
@@ -229,7 +230,7 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None or (qos and not self.confirms(route)):
+        if route is None or (qos and self.confirms_later(route) and not self.receipts.takes(route.tap)):
             return PUBLISH
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
         return PASSED if self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
@@ -303,6 +304,7 @@ cdef class MqttLane(Lane):
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
         """False with `blocker` None: no queue has room. PUBREC is the caller's; `unkept` says that it is to be an error."""
+        cdef int reason = 0
         if routed < 0:
             self.wait()
             return False
@@ -319,22 +321,28 @@ cdef class MqttLane(Lane):
             self.ledger.payload_in -= self.message.payload_size
             self.ledger.count_recipients(routed, -1)
             return False
-        if self.message.qos == 1 and not self.confirms(route):
-            self.pending_acks += 1    # until Python has sent its PUBACK
-        elif self.message.qos == 1 and self.unkept:
-            self.answer(PUBACK, QUOTA_EXCEEDED)
-        elif self.message.qos == 1:
-            self.answer(PUBACK, NO_MATCHING_SUBSCRIBERS if self.has_properties and self.routed == 0 else 0)
+        if self.message.qos == 1:
+            if self.unkept:
+                reason = QUOTA_EXCEEDED
+            elif self.has_properties and self.routed == 0:
+                reason = NO_MATCHING_SUBSCRIBERS
+            if self.confirms_later(route):
+                self.receipts.put(self, route.tap, self.body.packet_id, reason)
+            else:
+                self.answer(PUBACK, self.body.packet_id, reason)
         self.pass_frame()
         return True
 
-    cdef int answer(self, int kind, int reason) except -1:
-        """An acknowledgement of the packet at hand, in as few bytes as it may have (3.4.2.1)."""
+    cdef int acknowledge(self, uint32_t number, uint32_t answer) except -1:
+        return self.answer(PUBACK, number, answer)
+
+    cdef int answer(self, int kind, uint32_t identifier, int reason) except -1:
+        """An acknowledgement, in as few bytes as it may have (3.4.2.1)."""
         cdef unsigned char octets[5]
         octets[0] = kind
         octets[1] = 3 if reason else 2
-        octets[2] = (self.body.packet_id >> 8) & 0xFF
-        octets[3] = self.body.packet_id & 0xFF
+        octets[2] = (identifier >> 8) & 0xFF
+        octets[3] = identifier & 0xFF
         octets[4] = reason
         return self.write(<const char*> octets, 5 if reason else 4)
 

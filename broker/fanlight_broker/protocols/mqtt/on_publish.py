@@ -1,8 +1,7 @@
 """PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
-               on a topic that is stored PUBACK waits for the store's commit, and so do those that follow it:
-               the lane leaves QoS 1 to Python while there are such (`Lane.pending_acks`)
+               on a topic that is stored PUBACK waits in the lane's `wire.Receipts`, and so do those behind it
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
@@ -34,7 +33,7 @@ def publish(peer: Peer, now: float) -> bool:
     lane, qos, packet_id = peer.lane, peer.lane.message.qos, peer.lane.packet_id
     if not _expected(peer, qos, packet_id):
         return True
-    receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
+    receipt = None if packet_id is None else partial(_confirm, peer, packet_id)
     try:
         if lane.check_text and lane.is_text:
             check_text(lane.message.payload, "PUBLISH: the payload")
@@ -78,17 +77,15 @@ def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
     return True
 
 
-def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
-    """Acknowledge a message that was accepted, and is stored if it is to be."""
+def _confirm(peer: Peer, packet_id: int, outcome: Accepted | Repeated) -> None:
+    """Acknowledge a message of QoS 2 that was accepted, and is stored if it is to be. The lane sees to PUBACK."""
     reason = ReasonCode.SUCCESS
     if isinstance(outcome, Accepted):
         if not outcome.kept:
             reason = ReasonCode.QUOTA_EXCEEDED
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
-    if qos == 1:
-        peer.lane.pending_acks -= 1
-    peer.send(PubAck(packet_id, reason) if qos == 1 else PubRec(packet_id, reason))
+    peer.send(PubRec(packet_id, reason))
 
 
 def _refuse(
@@ -114,17 +111,8 @@ def _answer(
 
 
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
-    recorder = peer.broker.publishing.recorder
-    if recorder.durable:
-        peer.lane.pending_acks += 1
-        recorder.commit(partial(_send_in_order, peer, packet))
-    else:
-        peer.send(packet)
-
-
-def _send_in_order(peer: Peer, packet: Acknowledgement) -> None:
-    peer.lane.pending_acks -= 1
-    peer.send(packet)
+    """Behind the acknowledgements of this connection that wait for the recorder."""
+    peer.broker.publishing.recorder.commit(partial(peer.send, packet), peer.lane)
 
 
 def release(peer: Peer, packet: PubRel) -> None:

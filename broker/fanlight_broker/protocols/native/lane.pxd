@@ -45,4 +45,3 @@ cdef class NativeLane(Lane):
     cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, Cursor* cursor) noexcept
     cdef int set_message(self) noexcept
-    cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1

@@ -106,7 +106,8 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None or (self.silent and publish_waits(route, &self.publish)):
+            if route is None or (self.receipts is not None and publish_waits(route, &self.publish)
+                                 and not self.receipts.takes(route.tap)):
                 return PUBLISH
             if not self.sent(self.batcher.publish(route, self.ledger, self.outbox, self.message,
                                                     rest > MORE * size), route):
@@ -176,7 +177,7 @@ cdef class NativeLane(Lane):
         return producer, self.publish.batch, self.publish.sequence
 
     def answers(self, Route route not None):
-        return not (self.silent and route.tap is not None)
+        return True
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -201,12 +202,15 @@ cdef class NativeLane(Lane):
             return False
         self.routed = routed
         self.unkept = False    # no message of this protocol has a quality of service
-        if self.publish.wants_receipt and not (self.silent and route.tap is not None):
-            self.answer(self.publish.request, routed)
+        if self.publish.wants_receipt:
+            if self.receipts is not None and route.tap is not None:
+                self.receipts.put(self, route.tap, self.publish.request, <uint32_t> routed)
+            else:
+                self.acknowledge(self.publish.request, <uint32_t> routed)
         self.pass_frame()
         return True
 
-    cdef int answer(self, uint32_t request, Py_ssize_t routed) except -1:
+    cdef int acknowledge(self, uint32_t request, uint32_t routed) except -1:
         """RECEIPT, in its fixed-width form."""
         cdef unsigned char frame[16]
         cdef int i

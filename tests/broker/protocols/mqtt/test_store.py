@@ -1,4 +1,4 @@
-"""What is stored before it is acknowledged (MQTT 5, 4.3): one call of the store, whatever the QoS and the lane.
+"""What is stored before it is acknowledged (MQTT 5, 4.3): one order, whatever the QoS and the lane.
 
 Topics that are not stored do not wait, unless something before them does: acknowledgements keep their order.
 """
@@ -13,37 +13,38 @@ from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
 from tests.broker.protocols.mqtt.world import World
 
 
-class SlowStore:
-    """Stores when the test says so, in order."""
-
-    durable = True
+class SlowRecorder:
+    """Has stored what its tap has taken when the test says so."""
 
     def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
+        self.begun = 0
+        self.receipts = Receipts(1_000, self._begin)
+        self.tap = ArchiveTap(
+            rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
+        )
 
-    def commit(self, then: Callable[[], None]) -> None:
-        self.waiting.append(then)
+    def _begin(self) -> None:
+        self.begun += 1
+
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        self.receipts.call(then, self.tap.taken, receiver)
 
     def blocker(self, route: Route) -> Outbox | None:
         return None
 
     def flush(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for then in waiting:
-            then()
+        self.receipts.release(self.tap.taken)
 
 
-def storing() -> tuple[World, SlowStore]:
+def storing() -> tuple[World, SlowRecorder]:
     """A broker that stores what is published to `a`."""
-    world, store = World(), SlowStore()
-    tap = ArchiveTap(
-        rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
-    )
-    world.broker.router.archive_selection = ArchiveSelection(tap, [(b"a", "mqtt")])
+    world, store = World(), SlowRecorder()
+    world.broker.router.archive_selection = ArchiveSelection(store.tap, [(b"a", "mqtt")])
     world.broker.publishing.recorder = store
     return world, store
 
@@ -55,18 +56,19 @@ def test_no_acknowledgement_before_the_store_has_what_it_acknowledges(version: V
     listener.subscribe("a", qos=2)
     for qos, answer in ((1, PubAck), (2, PubRec), (1, PubAck)):  # the last on a route that is known
         assert peer.publish("a", b"x", qos) == []
-        assert len(store.waiting) == 1
+        assert store.receipts.count == 1
         store.flush()
         world.turn()
         (acknowledged,) = peer.packets()
         assert isinstance(acknowledged, answer)
         assert acknowledged.reason_code is ReasonCode.SUCCESS
+    assert peer.publish("a", b"x", 1, packet_id=9) == []
     peer.say(PubRel(2))
     assert peer.packets() == []
     store.flush()
     world.turn()
-    assert isinstance(peer.next(), PubComp)
-    assert [message.qos for message in listener.messages()] == [1, 2, 1]
+    assert [type(packet) for packet in peer.packets()] == [PubAck, PubComp]
+    assert [message.qos for message in listener.messages()] == [1, 2, 1, 1]
 
 
 def test_a_refusal_waits_its_turn_behind_what_was_accepted() -> None:
@@ -105,12 +107,15 @@ def test_acknowledgements_of_stored_and_other_topics_are_in_the_order_of_their_p
     assert acknowledged() == [2, 3, 4, 5]
     assert peer.protocol.lane.pending_acks == 0
     assert [each.packet_id for each in peer.publish("other", b"x", 1, packet_id=6) if isinstance(each, PubAck)] == [6]
-    assert store.waiting == []
+    assert store.receipts.count == 0
 
 
-def test_only_stored_topics_leave_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", [V3, V5])
+def test_known_routes_stay_in_the_lane_whether_they_are_stored_or_not(
+    version: Version, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world, store = storing()
-    peer = world.connect("p")
+    peer = world.connect("p", version)
     entries: list[bytes] = []
     publish = peer.protocol.publish
 
@@ -119,9 +124,45 @@ def test_only_stored_topics_leave_the_lane(monkeypatch: pytest.MonkeyPatch) -> N
         return publish(now)
 
     monkeypatch.setattr(peer.protocol, "publish", counted)
+    packets = []
     for number in range(1, 101):
-        peer.publish("other", b"x", 1, packet_id=number)
-        peer.publish("a", b"x", 1, packet_id=100 + number)
-        store.flush()
-        world.turn()
-    assert (entries.count(b"a"), entries.count(b"other")) == (100, 1)  # the one that found the route
+        packets += peer.publish("other", b"x", 1, packet_id=number)
+        packets += peer.publish("a", b"x", 1, packet_id=100 + number)
+        if number % 10 == 0:
+            store.flush()
+            world.turn()
+            packets += peer.packets()
+    assert sorted(entries) == [b"a", b"other"]  # those that found the routes
+    acknowledged = [packet.packet_id for packet in packets if isinstance(packet, PubAck)]
+    assert acknowledged == [n for number in range(1, 101) for n in (number, 100 + number)]
+    assert store.begun == 10
+
+
+def test_a_full_ring_leaves_the_decision_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, store = storing()
+    peer = world.connect("p")
+    store.receipts.most = 3
+    asked: list[Route] = []
+    monkeypatch.setattr(store, "blocker", asked.append)
+    peer.publish("a", b"x", 0)
+    for number in range(1, 6):
+        peer.publish("a", b"x", 1, packet_id=number)
+    assert (len(asked), store.receipts.count) == (2, 5)
+    store.flush()
+    world.turn()
+    assert [packet.packet_id for packet in peer.packets() if isinstance(packet, PubAck)] == [1, 2, 3, 4, 5]
+
+
+def test_a_connection_that_ends_leaves_nothing_to_acknowledge() -> None:
+    world, store = storing()
+    gone, other = world.connect("gone"), world.connect("other")
+    for number in range(1, 4):
+        for peer in (gone, other):
+            peer.publish("a", b"x", 1, packet_id=number)
+    assert store.receipts.count == 6
+    gone.vanish()
+    assert (store.receipts.count, gone.protocol.lane.pending_acks) == (3, 0)
+    store.flush()
+    world.turn()
+    assert [packet.packet_id for packet in other.packets() if isinstance(packet, PubAck)] == [1, 2, 3]
+    assert store.receipts.count == 0

@@ -1,0 +1,134 @@
+# cython: language_level=3
+"""Acknowledgements that wait until what they acknowledge is stored: see receipts.pxd."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from fanlight_broker.wire.archive_tap cimport ArchiveTap
+
+cdef enum:
+    FIRST_ENTRIES = 64
+
+
+cdef class Receiver:
+    cdef int acknowledge(self, uint32_t number, uint32_t answer) except -1:
+        """Write the acknowledgement with this number; what `answer` is, is the protocol's."""
+        raise NotImplementedError("a receiver that acknowledges nothing")
+
+
+cdef class Receipts:
+    """The acknowledgements that wait for one store.
+
+    most   that may wait; past it publishers are held back
+    begun  called without arguments when the first begins to wait
+    """
+
+    def __cinit__(self, Py_ssize_t most, begun):
+        self.most = most
+        self.begun = begun
+        self.entries = <Entry*> calloc(FIRST_ENTRIES, sizeof(Entry))
+        if self.entries is NULL:
+            raise MemoryError()
+        self.mask = FIRST_ENTRIES - 1
+
+    def __dealloc__(self):
+        cdef Entry* entry
+        while self.entries is not NULL and self.head != self.tail:
+            entry = &self.entries[self.head & self.mask]
+            Py_XDECREF(<PyObject*> entry.receiver)
+            Py_XDECREF(<PyObject*> entry.then)
+            self.head += 1
+        free(self.entries)
+
+    def __len__(self):
+        return self.count
+
+    @property
+    def full(self):
+        return <Py_ssize_t> (self.tail - self.head) >= self.most
+
+    def call(self, then not None, uint64_t sequence, Receiver receiver=None):
+        """Call `then` when all up to `sequence` is stored: now or later, behind those that wait already.
+
+        receiver  its connection's other acknowledgements wait behind this one
+        """
+        if self.count == 0 and sequence <= self.released:
+            then()
+        else:
+            self.append(sequence, receiver, <void*> then, 0, 0)
+
+    cdef int append(self, uint64_t sequence, Receiver receiver, void* then, uint32_t number, uint32_t answer) except -1:
+        cdef Entry* entry
+        if self.tail - self.head > self.mask:
+            self.grow()
+        entry = &self.entries[self.tail & self.mask]
+        entry.sequence = self.sequence = max(sequence, self.sequence)
+        entry.number, entry.answer = number, answer
+        entry.then, entry.receiver, entry.before = then, NULL, 0
+        if then is not NULL:
+            Py_INCREF(<object> then)
+        self.tail += 1
+        if receiver is not None:
+            Py_INCREF(receiver)
+            entry.receiver = <void*> receiver
+            entry.before = receiver.newest
+            receiver.newest = self.tail
+            receiver.pending_acks += 1
+        self.count += 1
+        if self.count == 1:
+            self.begun()
+        return 0
+
+    def release(self, uint64_t sequence):
+        """All up to `sequence` is stored: acknowledge it. Those are not lost that stand behind one that raises."""
+        cdef Entry entry
+        cdef Receiver receiver
+        self.released = max(sequence, self.released)
+        while self.head != self.tail and self.entries[self.head & self.mask].sequence <= self.released:
+            entry = self.entries[self.head & self.mask]
+            self.head += 1
+            if entry.receiver is NULL and entry.then is NULL:
+                continue    # its connection has ended
+            self.count -= 1
+            receiver = None
+            if entry.receiver is not NULL:
+                receiver = <Receiver> entry.receiver
+                Py_DECREF(receiver)
+                receiver.pending_acks -= 1
+                if receiver.newest == self.head:
+                    receiver.newest = 0
+            if entry.then is NULL:
+                receiver.acknowledge(entry.number, entry.answer)
+            else:
+                then = <object> entry.then
+                Py_DECREF(then)
+                then()
+
+    def forget(self, Receiver receiver not None):
+        """Its connection has ended: nobody waits for its acknowledgements."""
+        cdef Entry* entry
+        cdef uint64_t at = receiver.newest
+        while at > self.head:
+            entry = &self.entries[(at - 1) & self.mask]
+            at = entry.before
+            then = <object> entry.then if entry.then is not NULL else None
+            if entry.then is not NULL:
+                Py_DECREF(then)
+            entry.receiver = entry.then = NULL
+            Py_DECREF(receiver)
+            self.count -= 1
+        receiver.pending_acks = 0
+        receiver.newest = 0
+
+    cdef int grow(self) except -1:
+        cdef uint64_t mask = 2 * self.mask + 1, at
+        cdef Entry* entries = <Entry*> calloc(mask + 1, sizeof(Entry))
+        if entries is NULL:
+            raise MemoryError()
+        for at in range(self.head, self.tail):
+            entries[at & mask] = self.entries[at & self.mask]
+        free(self.entries)
+        self.entries = entries
+        self.mask = mask
+        return 0
