@@ -1,4 +1,4 @@
-# What passes on some routes, kept as columns for who wants to have it: the archive.
+# Copies the messages of archived routes into columns.
 #
 #   Route.tap --record--> Columns    times   t t t t        one number a message
 #                                  topics  aaabbbbcc      octets, and where each ends: as Arrow has strings
@@ -6,7 +6,7 @@
 #                                  publishers 0 0 1 0     numbers of those of this batch
 #                                  extras  {row: Message} kept, if its fields say more than topic and payload
 #
-# A batch that is full, or old enough, is handed over whole; nothing is copied again and nothing is made for a message.
+# A batch that is full, or old enough, is handed over whole: one copy of each message, and no object for it.
 
 cimport cython
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
@@ -47,11 +47,11 @@ cdef class ArchiveTap:
     cdef:
         readonly Columns batch           # being filled; None if nothing came since the last was handed over
         readonly Py_ssize_t rows_max, batch_bytes_max
-        public Py_ssize_t bytes_max      # of messages taken and not freed
+        public Py_ssize_t bytes_max      # of messages recorded and not freed
         readonly Py_ssize_t bytes        # of these, now
         readonly uint64_t taken, dropped, unspellable
         public double utc                # what to add to the clock of `now` for seconds UTC
-        public object begun              # called with no argument when a batch has got its first message
+        public object begun              # called without arguments when a batch has its first message
         public object full               # called with a batch that is to be handed over
 
     cdef int record(self, Ledger ledger, Outbox publisher, Message message) except -1

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""A tap: the messages of some routes, copied into columns as they pass, some 40 ns each.
+"""The archive tap: copies the messages of some routes into columns, some 40 ns each.
 
-A batch is handed over when it has `rows_max` messages or `batch_bytes_max` bytes, and when somebody calls `flush`. What
-was handed over counts against `bytes_max` until it is freed; what does not fit is dropped here, and counted.
+A batch is handed over when it has `rows_max` messages or `batch_bytes_max` bytes, and on `flush`. What was
+handed over counts against `bytes_max` until it is freed. What does not fit is dropped here, and counted.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t
@@ -40,7 +40,7 @@ cdef int more(Octets* octets, const char* at, Py_ssize_t size, Py_ssize_t row) e
 
 
 cdef class Columns:
-    """Some messages, by column. Whoever has it may read it in any thread: it is not changed any more."""
+    """Some messages, by column. It does not change once it is handed over, so any thread may read it."""
 
     def __cinit__(self, Py_ssize_t rows_max, uint64_t first):
         self.rows_max = rows_max
@@ -72,7 +72,7 @@ cdef class Columns:
 
     @property
     def end(self):
-        """How many messages the tap had taken with the last of these."""
+        """Messages that the tap had recorded, these included."""
         return self.first + self.rows
 
     @property
@@ -122,7 +122,7 @@ cdef class Columns:
 
 
 cdef class ArchiveTap:
-    """What it takes is handed to `full`, a batch at a time."""
+    """Hands what it has recorded to `full`, a batch at a time."""
 
     def __cinit__(self, *, Py_ssize_t rows_max, Py_ssize_t bytes_max, Py_ssize_t batch_bytes_max, begun, full):
         if not 0 < batch_bytes_max <= BATCH_MOST:
@@ -135,17 +135,17 @@ cdef class ArchiveTap:
 
     @property
     def crowded(self):
-        """Is there so much that more would be dropped? Who wants an acknowledgement should wait."""
+        """Is the buffer full? Publishers that need an acknowledgement should wait."""
         return self.bytes >= self.bytes_max
 
     cdef int record(self, Ledger ledger, Outbox publisher, Message message) except -1:
-        """A message passes."""
+        """Copy one message."""
         cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
         if self.bytes >= self.bytes_max:
             self.dropped += 1
             return 0
         if not is_utf8(<const unsigned char*> message.topic_at, message.topic_size):
-            self.unspellable += 1    # Arrow's strings are UTF-8, and who reads them relies on it
+            self.unspellable += 1    # Arrow's strings are UTF-8, and readers rely on it
             return 0
         if message.format.says_more(message):
             size += message.bytes_held() + message.payload_size  # it is kept whole, too
@@ -170,9 +170,9 @@ cdef class ArchiveTap:
         return 0
 
     def flush(self):
-        """Hand over what there is."""
+        """Hand over the present batch."""
         self.hand_over()
 
     def free_bytes(self, Py_ssize_t octets):
-        """So much of what was handed over needs no memory any more."""
+        """The memory of so many handed-over bytes is free again."""
         self.bytes -= octets

@@ -8,9 +8,9 @@
 #   OpenBatch    one for the subscribers whose copies have the same bytes: one Variant, and one number if that is in them
 #     batch        what was joined so far
 #     joined   the targets that are to get it
-#   individual   the targets that take each message by itself: little room, credit, an end to come, acknowledgements, ...
+#   individual   targets that get each message individually: little room, credit, an end, acknowledgements
 #
-# A batch is under way only within one Lane.advance, and only as long as every message fits into every outbox that it is for.
+# A batch is open only within one Lane.advance, and only while every message fits into every outbox that it is for.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -44,12 +44,12 @@ cdef struct OpenBatch:
 @cython.final
 cdef class Batcher(PendingBatches):
     cdef:
-        public Py_ssize_t reference_bytes  # a batch of less is copied
+        public Py_ssize_t reference_bytes  # a smaller batch is copied
         public Py_ssize_t room_least       # bytes that an outbox must have room for, to take part
-        public bint off                    # no batches: every message by itself
+        public bint off                    # no batches: every message is delivered individually
         readonly uint64_t batches, joined     # so far: those that outboxes got by reference, and messages in them
         Ledger ledger
-        Route route                        # None: no batch is under way
+        Route route                        # None: no batch is open
         readonly Outbox blocker            # the outbox that holds the publisher back
         unsigned char qos
         OpenBatch open[OPEN_BATCHES]
@@ -57,7 +57,7 @@ cdef class Batcher(PendingBatches):
         Link* links
         Py_ssize_t n_links, links_capacity
         Chain individual
-        bint adding                        # what is told of a flush may publish, too
+        bint adding                        # a callback of a flush may publish, too
         uint64_t serial
         Route last                         # of the message before, as long as the cache has it
         Py_ssize_t in_a_row                # messages on it

@@ -1,10 +1,10 @@
 # cython: language_level=3
 # cython: wraparound=False
-"""The batcher: joins messages that follow each other to the same subscribers, so that outboxes are touched once a batch.
+"""The batcher joins messages that follow each other to the same subscribers: outboxes are touched once a batch.
 
-What comes of it is what `fan_out` does for each message, byte for byte and count for count; tests compare the two. So a
-batch ends before anything could be seen of it: another topic, another frame, a flush, the end of what was read. Whoever has
-little room, or anything about them to decide for each message, does not take part in it and is served at once.
+The result equals that of `fan_out` for each message, byte for byte and count for count; tests compare the two. So a
+batch ends before its effect is visible: at another topic, another frame, a flush, the end of what was read. Targets
+with little room, or with a decision to make for each message, take no part in it and are served at once.
 """
 
 from cpython.list cimport PyList_GET_SIZE
@@ -22,9 +22,9 @@ from fanlight_broker.wire.outbox cimport Outbox, count_published
 from fanlight_broker.wire.batch cimport BATCH_BYTES, Batch
 
 cdef enum:
-    IN_A_ROW = 2             # messages on one topic before the next begins a batch: looking at all targets must pay
-    REFERENCE_BYTES = 512    # a reference costs as much as copying so many
-    SHORT = 4                # messages; after a batch of less the next is not tried soon
+    IN_A_ROW = 2             # messages on one topic before the next begins a batch: it costs a look at all targets
+    REFERENCE_BYTES = 512    # a reference costs as much as copying this many
+    SHORT = 4                # messages; after a shorter batch the next is not tried soon
     WAIT = 32                # messages
     FAR = 4096               # bytes: more than a message has beside its payload
 
@@ -50,7 +50,7 @@ cdef Variant steady_of(Variant variant, Message message):
         own = message.for_format(variant.format)    # there its topic may be another
         return variant.format.steady(own, variant) if own is not None else None
     except Exception:
-        return None    # it is met again when the message is delivered to this target by itself, and counted there
+        return None    # raised again, and counted, when the message is delivered to this target individually
 
 
 cdef class Batcher(PendingBatches):
@@ -68,7 +68,7 @@ cdef class Batcher(PendingBatches):
         free(self.links)
 
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2:
-        """Send a message on a route of the cache. Returns to how many subscriptions; -1 if `blocker` holds it back.
+        """Send a message on a route of the cache. Returns the count of its subscriptions; -1: `blocker` holds it back.
 
         more  other messages of this publisher are there already, and what is joined will be flushed behind them
         """
@@ -102,13 +102,13 @@ cdef class Batcher(PendingBatches):
         return fan_out(route, ledger, publisher, message)
 
     cdef Outbox held_back_by(self):
-        """The outbox that held the last message back; asked once."""
+        """The outbox that held the last message back; read once."""
         cdef Outbox blocker = self.blocker
         self.blocker = None
         return blocker
 
     cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1:
-        """See who could take part in a batch of messages like this one. False if nobody could."""
+        """Find the targets that can take part in a batch of messages like this one. False if there are none."""
         cdef Target target
         cdef QueueGroup group
         cdef Outbox outbox
@@ -119,7 +119,7 @@ cdef class Batcher(PendingBatches):
         if self.adding:
             return False
         self.serial += 2
-        # Whoever gets several copies of a message, or answers in between, gets all of them in their order.
+        # An outbox that gets several copies of a message, or answers in between, must get all of them in order.
         publisher.stamp = self.serial + 1
         for group in route.groups:
             for target in group.members:
@@ -204,7 +204,7 @@ cdef class Batcher(PendingBatches):
         return 0
 
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2:
-        """Join one more message. Returns to how many subscriptions it goes; -1, and nothing is done, if it must not be."""
+        """Join one more message. Returns the count of its subscriptions; -1, with nothing done, if it cannot be."""
         cdef Ledger ledger = self.ledger
         cdef Route route = self.route
         cdef OpenBatch* opened
@@ -259,7 +259,7 @@ cdef class Batcher(PendingBatches):
         return joined
 
     cdef Py_ssize_t deliver_individually(self, Outbox publisher, Message message) except -1:
-        """To those that take no part. The batch may be flushed by that: somebody is flushed."""
+        """Deliver to those that take no part. That may flush an outbox, and the batch before it."""
         cdef Py_ssize_t at = self.individual.first, routed = 0
         cdef Target target
         cdef QueueGroup group

@@ -18,7 +18,7 @@ from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Target
 
 
 cdef inline bint pass_on(Target target, Message message) except -1:
-    """`deliver` for the copies of which there are most, with nothing special about them. False if there is something."""
+    """`deliver` for the copies of which there are most, those with nothing special about them. False for the others."""
     cdef Variant variant = target.variant
     cdef Outbox outbox = target.direct
     cdef Py_ssize_t size
@@ -90,9 +90,9 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
 
 
 def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None, *, bint own=False):
-    """`fan_out` for Python. `publisher` is the outbox of who publishes it, for those who want none of their own.
+    """`fan_out` for Python. publisher: its outbox, for subscriptions that exclude their own messages.
 
-    own  the broker says it of itself: nobody sent it, so it counts neither as received nor as without a subscriber
+    own  the broker's own message: it counts neither as received nor as without a subscriber
     """
     cdef Py_ssize_t routed = fan_out(route, ledger, publisher, message)
     if own:

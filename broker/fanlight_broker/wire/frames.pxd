@@ -5,7 +5,7 @@
 #   frames         {a}{b}{c}{d*}{r*}{e}                         a ring of records, one a frame; * has something shared
 #   bodies         [d's body, a batch]                            each shared by all outboxes it went to
 #
-# A batch (batch.pxd) stands for several messages, and nothing of it is inline: `done` of its bytes are sent or dropped.
+# A batch (batch.pxd) contains several messages and has no inline bytes: `done` of its bytes are sent or dropped.
 # Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are marked
 # dead, and the former move up to the rest as soon as the dead ones take more than they do:
 #
@@ -19,7 +19,7 @@ from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
     MESSAGE = 1        # fire and forget: the slow policy may drop it
-    SHARED = 2         # the frame goes on in the next of `bodies`
+    SHARED = 2         # the rest of the frame is the next of `bodies`
     DEAD = 4           # dropped, not compacted away yet
     FIRM = 8           # a message that the slow policy must not drop: its client acknowledges it
     BATCH = 16           # the next of `bodies` is a batch, and the frame all that is left of it

@@ -18,8 +18,8 @@ cdef class QueueGroup(Members):
     """A queue group: each message goes to one member.
 
     The one with the least pending (bytes that would leave first); ties go in turn; members that are stalled are passed
-    over as long as another is not. What is to be acknowledged and no member has room for waits in the group's own queue,
-    and whichever member has room next takes it: an unsent message never depends on one member.
+    over as long as another is not. A message that is to be acknowledged, and that no member has room for, waits in the
+    group's own queue. The member that has room next takes it, so an unsent message never depends on one member.
     """
 
     def __cinit__(self, str name=""):
@@ -27,7 +27,7 @@ cdef class QueueGroup(Members):
         self.members = unseen([])
 
     def add(self, Target target not None, Queue queue=None):
-        """A member; with a window it needs the queue, which the first one gives to the group."""
+        """Add a member. One with a window brings a queue; the group keeps that of the first."""
         self.members.append(target)
         target.extra().group = self
         if target.window is not None:
@@ -37,7 +37,7 @@ cdef class QueueGroup(Members):
             self.renew_consumer(target)
 
     def remove(self, Target target not None):
-        """Raises ValueError if it is no member."""
+        """Remove a member. Raises ValueError if it is none."""
         self.members.remove(target)
         if target.window is not None:
             self.forget_consumers(target.window)
@@ -68,7 +68,7 @@ cdef class QueueGroup(Members):
         return 0
 
     cpdef feed(self, double now):
-        """Something came back into the queue: let members with room take it."""
+        """Messages have come back into the queue: let members with room take them."""
         cdef Target member
         if self.queue is not None:
             for member in self.members:
@@ -79,7 +79,7 @@ cdef class QueueGroup(Members):
         return len(self.members)
 
     cdef Target pick(self, Outbox publisher, Message message, bint* waits):
-        """The member to give a message to, or None. `waits`: better keep it in the queue, all who promise it are stalled."""
+        """The member to give a message to, or None. `waits`: all who acknowledge are stalled, keep it in the queue."""
         cdef Py_ssize_t i, at, n = PyList_GET_SIZE(self.members), least = 0, pending, best_at = 0
         cdef Target member, best = None
         cdef bint stalled, best_stalled = False
@@ -110,7 +110,7 @@ cdef class QueueGroup(Members):
     cdef bint give(self, Outbox publisher, Message message) except -1:
         """Give a message to a member, or to the queue. False if nobody gets it.
 
-        If it cannot be written for one member, it goes to another: that one is not picked any more.
+        If it cannot be written for one member, another gets it; that member is not picked any more.
         """
         cdef bint waits = False
         cdef Target best = self.pick(publisher, message, &waits)

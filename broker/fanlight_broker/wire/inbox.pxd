@@ -9,7 +9,7 @@
 #
 # All inboxes together have a bound (`Ledger.inboxes`). Half way to it every read is a small one, and past it a frame
 # that needs more than a small rest is given up, `over` says so: the newest that grows has to go, so others get ready.
-# A stranger, who is not let in yet, has a few KiB in that bound; what is above them is in a bound that all strangers share.
+# A client that is not admitted yet has a few KiB in that bound; what is above them is in a bound that all such share.
 
 from fanlight_broker.wire.ledger cimport Ledger, Meter, Pot
 

@@ -131,7 +131,7 @@ cdef class Inbox:
         return PyBytes_FromStringAndSize(self.data + self.pos, min(size, self.end - self.pos)) if self.data else b""
 
     def pause(self):
-        """Put the unparsed bytes aside: something has to happen before they can be parsed. `resume` goes on."""
+        """Put the unparsed bytes aside: they cannot be parsed yet. `resume` continues."""
         self.keep_rest()
 
     def resume(self):

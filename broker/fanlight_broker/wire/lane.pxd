@@ -35,7 +35,7 @@ cdef class Lane(Receiver):
         readonly Inbox inbox
         readonly Outbox outbox
         RouteCache routes
-        Batcher batcher               # of the routes: what follows each other goes out in batches
+        Batcher batcher               # of the routes: joins messages that follow each other
         Ledger ledger
         public Py_ssize_t frame_max       # bytes of the largest frame, as the protocol counts them
         public Py_ssize_t control_max     # bytes of answers that may pile up before reading stops
@@ -62,7 +62,7 @@ cdef class Lane(Receiver):
     cdef int pass_frame(self) noexcept
 
     cdef inline bint unread(self) except -1:
-        """Has the client left so many answers unread that it is not read from? That is BLOCKED then."""
+        """Has the client too many unread answers? Then it is not read from: BLOCKED."""
         if self.outbox.control_size <= self.control_max:
             return False
         self.outbox.choke()

@@ -94,7 +94,7 @@ cdef class Lane:
         raise NotImplementedError
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """The PUBLISH at hand went to so many: acknowledge it, and pass over it. False if it is held back."""
+        """The PUBLISH at hand has `routed` subscriptions: acknowledge and skip it. False if it is held back."""
         raise NotImplementedError
 
     cdef int pass_frame(self) noexcept:

@@ -1,7 +1,7 @@
 # What all connections of one broker hold together, what passed, and which outboxes want attention.
 #
 #   Outbox --dirty-->  Ledger.dirty      --> flushed once at the end of the loop's turn
-#          --full -->  Ledger.attention  --> the core hears of a slow consumer, once
+#          --full -->  Ledger.attention  --> the core is notified of a slow consumer, once
 #   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
 #   Outbox --fault-->  Ledger.faults     --> the core closes a connection that a message could not be written for
 #
@@ -43,7 +43,7 @@ cdef class Meter:
 
 # What one principal takes of a pot; it counts in both.
 @cython.final
-@cython.no_gc    # whoever lets go of it does so in its __dealloc__
+@cython.no_gc    # its owner drops it in its own __dealloc__
 cdef class PotShare(Pot):
     cdef readonly Pot whole
 

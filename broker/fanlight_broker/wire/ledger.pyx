@@ -13,7 +13,7 @@ cdef class PendingBatches:
 cdef class Pot:
     """A bound on memory, shared by all owners of one kind of state.
 
-    An owner calls `charge` before it keeps something and refuses what it cannot keep. It calls `refund` when it lets go.
+    An owner calls `charge` before it keeps something, refuses what it cannot keep, and calls `refund` when it drops it.
     `force` is for what is there already, such as bytes that have been read: the owner looks at `full` afterwards.
     What one user may take of it is bounded by a PotShare.
     """
@@ -87,7 +87,7 @@ cdef class Account:
         return self.stored > ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     cdef bint admits(self, Py_ssize_t octets, Ledger ledger) noexcept:
-        """Would it still not take more than its share, with so many bytes more?"""
+        """Would it stay within its share with this many bytes more?"""
         return self.stored + octets <= ledger.stored_share * (ledger.stored_limit - ledger.stored + self.stored)
 
     def keep(self, Py_ssize_t octets):

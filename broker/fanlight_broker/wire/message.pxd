@@ -1,4 +1,4 @@
-# A message, how it is written for those who get it, and the bytes that come of it.
+# A message, the formats that encode it, and the encoded bytes.
 #
 #   Message   topic  payload  fields                     as its format wrote them; borrowed from an inbox, or its own
 #      |
@@ -18,7 +18,7 @@ from fanlight_broker.wire.ledger cimport Account, Ledger
 cdef enum:
     # Bodies from this size on are shared by the outboxes instead of copied: a copy costs more than a second iovec.
     SHARED_BODY = 16 * 1024
-    # Bytes of whoever keeps a message for long: a flight and its place in a table or queue, an entry of the retained store.
+    # Bytes of each holder of a message: a flight and its place in a table or queue, an entry of the retained store.
     HOLDER = 96
 
 cdef enum RetainRule:
@@ -30,14 +30,14 @@ cdef class Format:
     cdef:
         readonly str name
         readonly object family
-        readonly bint stateful            # what it writes depends on what it wrote before: it hears what was really sent
+        readonly bint stateful            # its output depends on earlier output: `sent` reports what was really sent
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
     cdef int sent(self, Variant variant) except -1
     cdef bint says_more(self, Message message) noexcept
     cdef Variant steady(self, Message message, Variant variant)
 
-# In no cycle, so nothing for the garbage collector, of which there would be one run every 700 publishes.
+# In no cycle, so hidden from the garbage collector, which would otherwise run every 700 publishes.
 @cython.final
 @cython.no_gc
 cdef class Message:

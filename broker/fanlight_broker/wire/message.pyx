@@ -80,7 +80,7 @@ cdef class Format:
 
     cdef Variant steady(self, Message message, Variant variant):
         """A variant of a format without a state, that writes the same as `variant` for all messages on this topic from now
-        on; None if there is none. Who gets the same bytes is known by having the same one. Asked of stateful formats,
+        on; None if there is none. Targets with the same variant get the same bytes. Asked of stateful formats,
         for a message of their family.
         """
         return None
@@ -246,7 +246,7 @@ cdef class Message:
         return OBJECTS + self.topic_size + payload + self.fields_size
 
     cpdef int add_holder(self, Ledger ledger, Account account) except -1:
-        """Somebody keeps it for long. The first one enters it in the ledger, the first of each account in that, and each itself."""
+        """One more keeps it. The first enters it in the ledger, the first of an account in that; each counts itself."""
         if account is not None:
             self.charge(account)
         if self.holders == 0:
@@ -307,7 +307,7 @@ cdef Message borrowed(Format format):
 
 
 cdef class Variant:
-    """All that decides the bytes of a copy, but its number. Made by `Variants`, or by itself for one connection."""
+    """All that decides the bytes of a copy, but its number. Made by `Variants`, or directly for one connection."""
 
     def __cinit__(self, Format format not None, int qos=0, RetainRule retain=CLEAR, bytes identifiers not None=b""):
         if not 0 <= qos <= 2:

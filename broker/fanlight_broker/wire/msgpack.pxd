@@ -10,7 +10,7 @@ cdef struct Cursor:
 
 cdef enum Fault:
     NO_FAULT = 0
-    TRUNCATED = 1         # a value goes on behind the end
+    TRUNCATED = 1         # a value continues behind the end
     TOO_DEEP = 2
     EXTENSION = 3         # an extension type, or the octet that is never used
     BAD_UTF8 = 4          # a str that is not UTF-8

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Walking over msgpack values without decoding them: what the fast lane needs to know that a frame is sound.
 
-A frame that passes here can be decoded by any msgpack library with strict UTF-8; whoever forwards it unchanged does
-not hand trouble on. `check` is the same walk for Python, and for the tests that compare it with the msgpack package.
+A frame that passes here can be decoded by any msgpack library with strict UTF-8, also after a program has
+forwarded it unchanged. `check` is the same walk for Python, and for the tests that compare it with the msgpack package.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

@@ -1,7 +1,7 @@
 # What is on its way to one connection: whole frames, oldest first, none of them begun to be sent.
 # Where their bytes are is in frames.pxd; here is how many may wait, and what happens to those above that.
 #
-# Whoever sends takes bytes from the front, and takes over the rest of a frame that was sent in part.
+# The sink reads bytes from the front, and owns the rest of a frame that was sent in part.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -16,7 +16,7 @@ cdef enum Policy:
     DISCONNECT = 2
     PAUSE = 3
 
-# Of a publisher whose time of being held is used up: for which consumers it is not held any more.
+# Consumers that a publisher is not held back for any more, because its time for that is used up.
 cdef enum Exemption:
     FROM_BURSTS = 1     # those of every policy but pause
     FROM_PAUSES = 2
@@ -42,7 +42,7 @@ cdef class Outbox(Frames):
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
         Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged
         public bint crowded                # messages wait in its session's queue, too many of them: see Window
-        public bint refill                 # its client has more to get: tell when everything is out
+        public bint refill                 # its client has more to get: notify when everything is out
         readonly bint dirty                # on the ledger's list for this turn's flush
         bint busy                          # got something since the last `rest`
         readonly bint closed               # takes nothing any more
@@ -51,7 +51,7 @@ cdef class Outbox(Frames):
         readonly bint pausing              # holds its publishers back until it has drained to `resume_at`
         readonly bint choked               # its own client is not read from until it has read its answers
         public bint stuck                  # the socket is known to be full: sending now would be in vain
-        readonly bint noticed              # the core has been told that it is slow
+        readonly bint noticed              # the core was notified that it is slow
         Py_ssize_t resume_at
         Py_ssize_t small                   # bytes that it may hold whatever the others hold
         Py_ssize_t let_in                  # bytes past the common limit since it began to hold publishers back

@@ -3,8 +3,8 @@
 """Outbox: the unsent frames of one connection, bounded, with a policy for when it is full.
 
 Frames are appended whole and leave in order. Messages may be dropped as the slow policy says (always whole, never
-once they have begun to be sent); answers and errors never are: who asks faster than they read is not read from any
-further (`control_size`, enforced by the connection). The outbox does not send: fanlight_broker.net.flush does, once a turn.
+once they have begun to be sent); answers and errors never are: a client that asks faster than it reads is not read from
+any further (`control_size`, enforced by the connection). The outbox does not send: net.flush does, once a turn.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -103,7 +103,7 @@ cdef class Outbox:
         if self.stuck or self.sink is None:
             return False
         if self.ledger.pending is not None:
-            self.ledger.pending.flush_batch()    # before anything goes out, and whoever hears of that does what
+            self.ledger.pending.flush_batch()    # before anything is sent, and before callbacks of that run
         # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
         self.sink.flush_now()
         return self.admits(size)
@@ -115,9 +115,10 @@ cdef class Outbox:
         self.overflows += 1
         self.notice()
         if self.patient and (self.policy_code == PAUSE or not self.pausing):
-            # One message over the limit: whoever publishes next finds the outbox holding back, see `holds_back`. Who is
-            # not held any more meets the policy. Under pause more may come: the copies of one message for all
-            # subscriptions of a connection, and from those who are not held any more. That is bounded, see `lets_in`.
+            # One message over the limit: the next publisher finds the outbox holding back (`holds_back`). A publisher
+            # that is not held back any more meets the policy. Under pause more may follow: the copies of one message
+            # for all subscriptions of a connection, and from publishers that are not held back any more. That is
+            # bounded, see `lets_in`.
             self.begin_pause()
             if self.size + self.awaiting_credit + size <= max(2 * self.limit, COPIES_LET_IN * size) and self.lets_in(size):
                 return True
@@ -150,7 +151,7 @@ cdef class Outbox:
     cdef bint evict_next(self) except -1:
         """Drop the oldest message that may be dropped, of a batch its first; False if the frame at hand is to be kept.
 
-        Where frames that are kept stand before it, its place is dead until they move up. A shared body is let go at once.
+        Where frames that are kept stand before it, its place is dead until they move up. A shared body is freed.
         """
         cdef Frame* frame = &self.frames[(self.first + self.scanned) & (self.frames_capacity - 1)]
         cdef Py_ssize_t size = frame.inline_size
@@ -424,7 +425,7 @@ cdef class Outbox:
         self.pinned = self.count
 
     def ask_for_more(self):
-        """Its client has more to get: let the sink tell when everything is out, in the next turn if it is already."""
+        """Its client has more to get: let the sink notify when everything is out, in the next turn if it is already."""
         self.refill = True
         if self.size == 0 and not self.dirty:
             self.mark_dirty()
@@ -434,7 +435,7 @@ cdef class Outbox:
         self.closed = True
 
     def discard(self, bytes last=None):
-        """Close, and drop what is unsent, but for one `last` frame, which goes out in its stead.
+        """Close, and drop what is unsent, but for one `last` frame, which is sent instead.
 
         Returns the number of messages lost, which are counted as dropped. What a session keeps is not among them.
         """

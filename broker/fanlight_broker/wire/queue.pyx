@@ -105,7 +105,7 @@ cdef class Queue:
         return True
 
     def charge_to(self, Account account):
-        """What is in it, and what comes, is kept for another principal."""
+        """Charge what is in it, and what is added later, to another principal."""
         cdef Flight flight
         for flight in self.flights:
             flight.message.add_holder(self.ledger, account)
@@ -113,7 +113,7 @@ cdef class Queue:
         self.account = account
 
     cdef int put_back(self, Flight flight) except -1:
-        """It was taken and could not be sent: it is the oldest again, whatever the bounds."""
+        """A message that was popped and not sent is the oldest again, whatever the bounds."""
         if self.flights is NOTHING:
             self.flights = unseen(deque())
         self.flights.appendleft(flight)
@@ -127,7 +127,7 @@ cdef class Queue:
         return 0
 
     cdef int entered(self, Flight flight, int sign) noexcept:
-        """It has come in (1), or gone out (-1)."""
+        """Count a message that was added (1) or removed (-1)."""
         self.nbytes += sign * flight.message.bytes_held()
         if flight.message.expires_at != INFINITY:
             self.mortal += sign
@@ -159,7 +159,7 @@ cdef class Queue:
         return [flight.message for flight in self.flights]
 
     def expire(self, double now):
-        """Drop what is too old, wherever it stands. Returns how many messages."""
+        """Drop expired messages at any place. Returns how many."""
         cdef Flight flight
         cdef uint64_t before = self.expired
         cdef object old = self.flights
@@ -177,7 +177,7 @@ cdef class Queue:
         return self.expired - before
 
     def clear(self):
-        """Drop everything: whoever would have got it is gone for good. Returns how many messages."""
+        """Drop everything: its subscribers have ended. Returns how many messages."""
         cdef Flight flight
         cdef Py_ssize_t lost = len(self.flights)
         for flight in self.flights:

@@ -19,7 +19,7 @@ cdef enum:
 
 @cython.no_gc
 cdef class Route:
-    """Who gets messages on one topic. Immutable; a change in the subscriptions makes a new one."""
+    """The subscriptions of one topic. Immutable: a change in the subscriptions makes a new one."""
 
     def __cinit__(self, bytes key not None, list targets not None, list groups not None):
         cdef Target target
@@ -37,7 +37,7 @@ cdef class Route:
         return len(self.targets) + len(self.groups)
 
     cdef Outbox blocker(self, Outbox publisher):
-        """An outbox on this route that holds publishers back, or None. Asked only while there is such an outbox."""
+        """An outbox on this route that holds publishers back, or None. Called only while there is such an outbox."""
         cdef Target target
         cdef QueueGroup group
         cdef Outbox found
@@ -51,7 +51,7 @@ cdef class Route:
         return None
 
     def has_room(self, Outbox publisher, Message message not None):
-        """Would a message get to anybody, or into a queue? Also True if nobody is there any more."""
+        """Would any subscription or queue get a message? Also True if no subscription is left."""
         cdef Target target
         cdef QueueGroup group
         cdef Py_ssize_t size = message.bytes_held()

@@ -30,7 +30,7 @@ cdef enum:
 
 
 cdef inline Py_ssize_t hash_of(unsigned char syntax, const char* topic, Py_ssize_t size) noexcept nogil:
-    # The same words in two syntaxes are two keys that must not share a chain for ever: the syntax turns the hash.
+    # The same words in two syntaxes are two keys, which must not always share a chain: the syntax is part of the hash.
     return Py_HashBuffer(topic, size) ^ (<Py_ssize_t> syntax * 0x3779FB9)
 
 

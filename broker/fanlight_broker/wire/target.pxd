@@ -16,8 +16,8 @@ from fanlight_broker.wire.queue cimport Consumer, Consumers
 from fanlight_broker.wire.window cimport Window
 
 cdef enum Echo:
-    ALL = 0            # messages of anybody
-    NOT_OWN = 1        # none that its own client has published (no echo, no local)
+    ALL = 0            # messages of every publisher
+    NOT_OWN = 1        # all but those of its own client (no echo, no local)
     ONLY_OWN = 2       # only those: the other half of a merged target, see core.overlap
 
 cdef enum:
@@ -40,7 +40,7 @@ cdef class Extras:
         Py_ssize_t waiting_max
         Consumer consumer                 # of its group's queue, if it is a member that acknowledges
         Members group                     # that it is a member of
-        list parts                        # the targets that this one stands for, if it is a merged one
+        list parts                        # of a merged target: those that it replaces
 
 # A subscription, whole: the core knows it as that. There may be millions, so it is small (112 bytes), and the garbage
 # collector does not see it: what has one (a client's table, the router, a group) drops it when it ends.
@@ -54,7 +54,7 @@ cdef class Target:
         readonly bytes filter             # as the client wrote it; taken apart only for people
         Extras extras                     # or None
         readonly int64_t credit           # messages it may still get; UNLIMITED
-        readonly int64_t remaining        # messages until it ends by itself; UNLIMITED
+        readonly int64_t remaining        # messages until it ends, or UNLIMITED
         uint64_t handed, lost             # messages handed to the outbox, and those that it would have got
         readonly uint32_t number
         public uint32_t id                # the router's

@@ -37,14 +37,14 @@ cdef class Extras:
 
 @cython.no_gc
 cdef class Target:
-    """A subscription, or what stands for several of one session on a route.
+    """A subscription, or a merged target for several of one session on a route.
 
     destination  the Outbox of its connection, or the Window of its session
     variant      how its copies are written
     number       as the client chose it
     filter       as the client wrote it, in the syntax of this number
     credit       messages it may get before more is granted, or UNLIMITED
-    after        messages until it ends by itself, or UNLIMITED
+    after        messages until it ends, or UNLIMITED
     waiting_max  messages that may wait for credit; further ones are dropped and counted
     """
 
@@ -85,7 +85,7 @@ cdef class Target:
 
     @property
     def parts(self):
-        """The targets that it stands for, if it is a merged one, or None."""
+        """Of a merged target: the targets that it replaces; else None."""
         return self.extras.parts if self.extras is not None else None
 
     @property
@@ -123,7 +123,7 @@ cdef class Target:
         return self.lost + <uint64_t> self.box().evicted.get(self.number, 0)
 
     cdef bint joins(self, int qos) noexcept:
-        """Is there nothing to decide about a message of this quality but whether it fits?"""
+        """Is whether it fits the only thing to decide about a message of this quality?"""
         if self.window is not None and (not self.window.open or (qos and self.variant.qos)):
             return False
         return self.credit == UNLIMITED_CREDIT and self.remaining < 0
@@ -146,7 +146,7 @@ cdef class Target:
                 return self.count()
             outbox = self.window.box
             if not self.window.open:
-                # Nothing is promised to a client that is away (MQTT 5, 4.1: the server may keep QoS 0, and need not).
+                # QoS 0 is not kept for a client that is away (MQTT 5, 4.1 allows either).
                 outbox.ledger.dropped_absent += 1
                 return 0
         cdef Py_ssize_t size
@@ -169,7 +169,7 @@ cdef class Target:
                 self.lost += 1
                 return 0
             if variant.shared is NULL and variant.body_size >= LATE_BODY:
-                # Who is that late has many messages waiting, and so have others: they need not have a copy each.
+                # A consumer that is this late has many messages waiting, and so have others: they share one copy.
                 variant.share_body(message.for_format(variant.format))
         flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
@@ -241,20 +241,20 @@ cdef class Target:
             self.discard()
 
     def lift_credit(self):
-        """It needs no credit any more; what waited for some goes first."""
+        """Lift the credit limit, and send what waited for credit."""
         if self.credit != UNLIMITED:
             self.grant(len(self.extras.waiting) if self.extras.waiting else 0)
             self.credit = UNLIMITED
 
     def end_after(self, uint64_t messages):
-        """End when `messages` have been delivered, counted from the start. Returns True if there were so many already."""
+        """End when `messages` have been delivered, counted from the start. True if there were that many already."""
         if messages <= self.handed:
             return True
         self.remaining = <int64_t> min(messages - self.handed, <uint64_t> 0x7FFFFFFFFFFFFFFF)
         return False
 
     def end(self):
-        """Deliver nothing more, and let the core know at the end of the turn."""
+        """Deliver nothing more, and notify the core at the end of the turn."""
         if not self.done:
             self.done = True
             self.box().ledger.ended.append(self)

@@ -26,7 +26,7 @@ from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
 cdef enum:
     INFLIGHT_MOST = 65_535    # messages that a client may take unacknowledged
-    SENDING = 4               # what sending one counts as, in copies: it goes into the window's table, too
+    SENDING = 4               # what sending one counts as, in copies: it is entered in the table, too
 
 # In place of a deque, which takes 600 bytes.
 cdef tuple NOTHING = ()
@@ -150,7 +150,7 @@ cdef class Window:
         return 0
 
     cdef int refused(self, Flight flight, double now) except -1:
-        """The client does not want it: it is discarded, for a queue group too."""
+        """The client has refused it: it is discarded, for a queue group too."""
         self.end_flight(flight)
         self.ledger.refused += 1
         return self.pump(now)
@@ -241,7 +241,7 @@ cdef class Window:
                 else:
                     self.ledger.dropped_unspellable += 1
             except Exception as error:
-                # It is dropped, too: it would end each further connection of this session as it does this one.
+                # It is dropped, too: else it would end each further connection of this session.
                 self.box.note_fault(error)
             if size > self.box.frame_max:
                 # As if it had been sent and acknowledged.
@@ -342,13 +342,13 @@ cdef class Window:
         return groups
 
     def stand_in(self):
-        """A closed outbox, for what its owner publishes without a connection: until `detach`, messages of it are its own."""
+        """A closed outbox that the owner publishes with while it has no connection, until `detach`."""
         self.box = Outbox(self.ledger, 0, "drop_newest", self.owner)
         self.box.closed = True
         return self.box
 
     def detach(self):
-        """There is no connection: `leave`, and let go of its outbox. Returns what `leave` does."""
+        """The connection has ended: `leave`, and drop its outbox. Returns what `leave` does."""
         groups = self.leave()
         self.box = absent(self.ledger)
         return groups
@@ -385,7 +385,7 @@ cdef class Window:
         return found
 
     def rebind(self, variants, format):
-        """The session speaks another format of the same family now."""
+        """The session uses another format of the same family now."""
         cdef Flight flight
         for flight in [*self.flights(), *self.queue.flights]:
             flight.variant = variants.like(flight.variant, format)
