@@ -18,7 +18,7 @@ from fanlight_bench.reporting import markdown, paragraph, with_unit
 
 ROOT = Path(__file__).parents[3]
 WHY = re.compile(r"<!-- why: (.+?) -->\n(.*?)<!-- end why -->\n?", re.DOTALL)
-UNEXPLAINED = "Not explained yet: the profile, and what would be needed, belong here."
+UNEXPLAINED = "Not explained yet. Add the profile and what would be needed."
 
 
 def rewritten(text: str, report: Report) -> str:
@@ -42,10 +42,10 @@ def reasons(report: Report, known: dict[str, str]) -> list[str]:
         why = known.get(bar.key, "")
         lines += [f"**{bar.key}** ({_reached(bar)})", "", *_kept(bar.key, why or UNEXPLAINED)]
     if not missed:
-        lines += ["All bars that were measured are met.", ""]
+        lines += ["All goals that were measured are met.", ""]
     earlier = {key: why for key, why in known.items() if key not in {bar.key for bar in missed} and why != UNEXPLAINED}
     for key, why in earlier.items():
-        lines += [f"**{key}**: met or not measured in these runs; this was written of earlier ones.", ""]
+        lines += [f"**{key}**: met or not measured in these runs; the explanation is from earlier runs.", ""]
         lines += _kept(key, why)
     return lines
 
@@ -57,7 +57,7 @@ def _kept(key: str, why: str) -> list[str]:
 def _reached(bar: Bar) -> str:
     assert bar.reached is not None
     sign = "at most" if bar.at_most else "at least"
-    return f"{with_unit(bar.reached, bar.unit)}, {sign} {with_unit(bar.limit, bar.unit)} wanted"
+    return f"{with_unit(bar.reached, bar.unit)}, {sign} {with_unit(bar.limit, bar.unit)} required"
 
 
 def _machine(report: Report) -> list[str]:
@@ -96,7 +96,7 @@ def _contenders(report: Report) -> list[str]:
         pinned = "one, pinned" if about["one_thread"] else "all"
         cells.append((name, about["title"], about["version"] or "-", pinned))
     for name in report["missing"]:
-        cells.append((name, "not installed, so not measured", "-", "-"))
+        cells.append((name, "not installed, not measured", "-", "-"))
     return markdown(cells)
 
 
@@ -116,15 +116,15 @@ def _bars(report: Report) -> list[str]:
 
 
 def _cpu(report: Report) -> list[str]:
-    return [*_picture("cpu", "Processor time a delivery"), *markdown(tables.overview(report, "us_per_delivery"))]
+    return [*_picture("cpu", "Processor time per delivery"), *markdown(tables.overview(report, "us_per_delivery"))]
 
 
 def _rates(report: Report) -> list[str]:
-    return [*_picture("rates", "Deliveries a second"), *markdown(tables.overview(report, "deliveries_per_second"))]
+    return [*_picture("rates", "Deliveries per second"), *markdown(tables.overview(report, "deliveries_per_second"))]
 
 
 def _latency(report: Report) -> list[str]:
-    return _picture("latency", "Latency at 5,000 messages a second")[:1]
+    return _picture("latency", "Latency at 5,000 messages per second")[:1]
 
 
 def _memory(report: Report) -> list[str]:
