@@ -1,6 +1,6 @@
 """Frames of the native protocol, as far as a load needs them: docs/native-protocol.md, sections 2 and 3.
 
-The load speaks the protocol by itself, and not through the SDK: what is measured is the broker, and a fault
+The load implements the protocol itself and does not use the SDK: what is measured is the broker, and a fault
 in the SDK must not hide one in the broker. Nothing here is called once per message.
 """
 

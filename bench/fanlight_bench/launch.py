@@ -107,8 +107,8 @@ class Server:
     def _met(self, condition: Callable[[], bool], seconds: float) -> bool | None:
         """Whether the condition came to hold; None: the time is over, and the output has not ended."""
         with self._changed:
-            told = self._changed.wait_for(lambda: condition() or self._at_end, seconds)
-            return True if condition() else False if told else None
+            changed = self._changed.wait_for(lambda: condition() or self._at_end, seconds)
+            return True if condition() else False if changed else None
 
     def _complaint(self, why: str) -> str:
         command = " ".join(self.command)

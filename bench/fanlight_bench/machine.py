@@ -7,9 +7,9 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Values for JSON. processor: its name, where the system tells."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    """Values for JSON. processor: its name, if the system has it."""
+    source = Path("/proc/cpuinfo")
+    lines = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
     return {
         "processor": next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), ""),
         "processors": os.cpu_count(),

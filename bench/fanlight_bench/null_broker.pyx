@@ -6,8 +6,8 @@ one client, the load generator, sends; the generator's window bounds what it hol
 first message on a topic are Python; every further message is one look-up, one MESSAGE frame written into an arena,
 and a pointer per subscriber. Frames that follow each other in the arena leave with one send(), uncopied. That is
 possible because here every subscription must have the number 1, so all copies of a message are the same bytes. A client
-whose first octet is that of CONNECT speaks MQTT, 3.1.1 or 5: QoS 0 only, a PUBLISH leaves as it came, and who speaks one
-protocol hears nothing of the other.
+whose first octet is that of CONNECT uses MQTT, 3.1.1 or 5: QoS 0 only; a PUBLISH leaves as it arrived, and clients of
+one protocol get nothing from the other.
 
 What remains is recv, a look-up and a copy per message, a few instructions per delivery, and send.
 """

@@ -9,12 +9,12 @@ import types
 from fanlight_bench.launch import Server
 from fanlight_bench.null_broker import NullBroker
 
-LIFE_SECONDS = 3600.0  # it ends by itself: a benchmark that dies leaves nothing running for long
-LISTENERS = ("native", "mqtt")  # one port: a client's first octet tells
+LIFE_SECONDS = 3600.0  # the server ends after this time even if the benchmark was killed
+LISTENERS = ("native", "mqtt")  # one port: a client's first octet decides
 
 
 def serve(port: int, seconds: float = LIFE_SECONDS) -> None:
-    """Serve on 127.0.0.1 until SIGTERM, or so many seconds. Raises OSError when the port is taken."""
+    """Serve on 127.0.0.1 until SIGTERM, or for `seconds`. Raises OSError when the port is taken."""
     signal.signal(signal.SIGTERM, _stop)
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         listener.setblocking(False)

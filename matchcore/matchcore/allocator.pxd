@@ -1,17 +1,17 @@
-# Counted memory: every byte an index holds is asked for here, so that `nbytes` is a sum and no guess.
+# Counted memory: every byte of an index is allocated here, so that `nbytes` is exact.
 #
-#     under 2 MiB   malloc; counted is what was asked for (its rounding and headers are not)
+#     under 2 MiB   malloc; the requested size is counted, without malloc's rounding and headers
 #     from 2 MiB    pages of its own, from an address that is a multiple of 2 MiB and advised to be huge:
 #                   a match at a million filters touches tens of places far apart, and with pages of 4 kB
 #                   each would miss the processor's table of pages too. Grown by moving pages, not bytes.
 #
 # A call that cannot get memory returns NULL and leaves the old block as it was: the caller undoes its own
 # steps and raises MemoryError, and the index is unchanged. A block made smaller so that it falls below 2 MiB
-# needs memory too, for it becomes malloc's: who shrinks keeps the old block, and its old size, when NULL comes.
+# needs memory, too, because malloc takes it over: after NULL the caller keeps the old block and its old size.
 # Any other shrinking succeeds.
 #
-# `allowance` counts down the calls that need memory and still get it (-1: no such limit). Only tests set it:
-# that is how each allocation of an insert is made to fail once.
+# `allowance` counts down the calls that need memory and still get it (-1: no limit). Only tests set it, to make each
+# allocation of an insert fail once.
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -117,7 +117,7 @@ cdef extern from *:
     static inline void matchcore_release(void *old, size_t size) { (void) size; free(old); }
     #endif
 
-    /* `size` bytes of zeros: pages of its own come so. */
+    /* `size` bytes of zeros; fresh pages are zero already. */
     static inline void matchcore_clear(void *block, size_t size) {
     #if defined(__linux__)
         if (size >= MATCHCORE_HUGE)
@@ -145,8 +145,8 @@ cdef struct Allocator:
     int64_t allowance
 
 
-# `old` (of `old_size` bytes, NULL when 0) made `new_size` bytes; new_size 0 gives it back. NULL: no memory, and
-# the block is as it was.
+# Resizes `old` (`old_size` bytes, NULL when 0) to `new_size` bytes; 0 frees it. NULL: no memory, and the block is
+# unchanged.
 cdef inline void* reallocate(Allocator* allocator, void* old, size_t old_size, size_t new_size) noexcept nogil:
     cdef void* block
     if new_size == 0:
@@ -162,7 +162,7 @@ cdef inline void* reallocate(Allocator* allocator, void* old, size_t old_size, s
     if block == NULL:
         if new_size > old_size or leaves_pages(old_size, new_size):
             return NULL
-        block = old  # the allocator would not make it smaller: it is merely larger than it need be
+        block = old  # it could not be made smaller: it stays larger than necessary
     allocator.bytes += allocated_size(new_size)
     allocator.bytes -= allocated_size(old_size)
     return block

@@ -1,10 +1,10 @@
-# A bag: a few or many 32-bit numbers in no order, that come and go at any position in constant time.
+# A bag: a few or many 32-bit numbers in no order, added and removed at any position in constant time.
 #
 #     none    size 0
 #     one     size 1, room 0      at = the number itself: no block for the usual only child
 #     more    size 3, room 2      at -> [ 7 | 4 | 9 | . ]      a block of 2**room units of an arena
 #
-# What goes leaves its position to the last one: whoever keeps a number's position is told which moved. A block is
+# The last number moves to the position of a removed one: the caller that keeps positions learns which moved. A block is
 # halved when a quarter of it is in use, so that coming and going at an edge copies nothing.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t

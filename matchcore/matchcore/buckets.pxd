@@ -79,7 +79,7 @@ cdef void buckets_free(Buckets* buckets) noexcept nogil
 cdef int buckets_add(Buckets* buckets, Pattern* pattern, uint32_t literals, uint32_t classes_most) noexcept nogil
 cdef void buckets_remove(Buckets* buckets, const Pattern* pattern, uint32_t c) noexcept nogil
 
-# After each of these: gives back the room of what has gone. (Not in them: a split has blocks in its hands.)
+# Call after each of these: frees the room of removed records. (Not inside them: a split holds blocks.)
 cdef void buckets_tidy(Buckets* buckets) noexcept nogil
 
 # Where the record of a filter is that is in class c: its bucket's key and block, and the unit in the block.

@@ -1,4 +1,4 @@
-# The class bitmap: which sets of key positions are worth a probe for a topic.
+# The class bitmap: which sets of key positions need a probe for a topic.
 #
 # A filter in the buckets is found by a key, some of its literals; the set of their positions is its class. So
 # the columns of this bitmap are classes, not filters: some dozens for a million filters, a word of 64 bits a
@@ -21,7 +21,7 @@
 #
 # A row's bit must go when its last bucket does. A bucket of one key literal is alone on its bit; of the
 # others `shared` counts how many are on (word, position, class), under a hash of the three: two that share a hash
-# share a count, and then a bit stays longer than it need.
+# share a count, and then a bit stays longer than necessary.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -45,7 +45,7 @@ cdef struct Class:
     uint8_t any                    # POSITION_ANY is one of them; then it is the last
     uint32_t buckets
     uint32_t hits                  # of match_any, halved now and then
-    uint32_t[LENGTHS] exactly      # records that take so many words
+    uint32_t[LENGTHS] exactly      # records that take exactly this number of words
     uint32_t[LENGTHS] at_least     # records with a MANY, by the fewest words they take
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A filter against a trie of names, the cheaper way of each stage: descent.pxd tells how.
+"""Matches a filter against a trie of names, by the cheaper way in each stage: see descent.pxd.
 
     a . * . # . b . * . # . c . *      tokens
     `---'       `---'       `---'

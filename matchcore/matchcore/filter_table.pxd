@@ -1,4 +1,4 @@
-# The filters an index holds: what goes in and out, and which threads may be where. FilterIndex asks them.
+# The filters of an index: insertion, removal, and which threads may read. FilterIndex searches them.
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -15,14 +15,14 @@ cdef class FilterTable:
         Limits limits
         Slots slots           # each (text, syntax) with its ids; the exact tier
         Tiers tiers           # the filters with wildcards
-        Topic topic           # scratch of whoever holds the GIL
-        uint32_t together_from  # so many filters that match_many searches for several topics in turn
+        Topic topic           # scratch of the thread that holds the GIL
+        uint32_t together_from  # filters from which on match_many searches for several topics in turn
         uint32_t* word_ids    # scratch of a change: a canonical filter, limits.words of it
-        readonly uint64_t version  # changes with every insert and removal that did something
+        readonly uint64_t version  # changes with each insert and removal that had an effect
         int readers           # calls of match_many that run without the GIL
         int writers           # changes that wait for them
         void* gate            # a lock: held while there are such readers
-        unsigned long forks   # of the process in which these three were last right
+        unsigned long forks   # of the process in which these three were valid last
         object __weakref__
 
         int _read(self, object filter, uint32_t syntax, View* view, uint64_t* hash) except -1

@@ -249,7 +249,7 @@ cdef class FilterTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all told: tables, texts, rows, scratch and this object; malloc's own headers are not."""
+        """Bytes held in total: tables, texts, rows, scratch and this object, without malloc's own headers."""
         return self.allocator.bytes + <size_t> type(self).__basicsize__
 
     # Where Python 3.11 makes a list, a dict or a tuple it may collect, and a finalizer may then ask or change the
@@ -317,7 +317,7 @@ cdef class FilterTable:
         return "buckets", tuple([(key.position[j], words[j]) for j in range(key.literals)])
 
     def _fail_after(self, allocations: int) -> None:
-        """For tests: so many more growths of memory succeed, then none; -1: all."""
+        """For tests: the next `allocations` growths of memory succeed, then none; -1: all."""
         self.allocator.allowance = allocations
 
     def _tune(

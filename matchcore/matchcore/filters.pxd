@@ -10,7 +10,7 @@
 #                   |
 #                Results: their ids, ascending, each once
 #
-# A filter is in exactly one tier: that with no wildcard in the exact one; of the others tiers.pxd tells.
+# A filter is in exactly one tier: without wildcards in the exact tier; tiers.pxd has the rule for the others.
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -17,13 +17,13 @@ about the process it comes from.
 
 Threads: match_many, of any number of threads, runs without the GIL and waits for nobody.
 
-Trust: a file that was cut off, or in which something was overwritten, is told by its sizes or its checksum, and
-what a forger who knows how to make a checksum can write is looked through before it is believed: a search
-never reads outside the bytes, though its answers may be wrong. InvalidFrozenIndex is raised for both. With
-`verify=False` neither is done: then open only what you would take code from. Nothing helps against bytes
-that change while they are in use, and a file that is cut while it is mapped ends the process (SIGBUS): `save` never
-changes a file in place, it writes another one and gives it the old one's name, so that who has the old one mapped
-keeps it; who copies files should do the same.
+Trust: sizes and a checksum detect a file that was cut off or overwritten. Everything that a forger with a valid
+checksum could write is checked before it is used: a search never reads outside the bytes, though its answers may be
+wrong. InvalidFrozenIndex is raised in both cases. `verify=False` skips these checks: then open only files whose
+source you would trust with code. There is no protection against bytes that change while they are in use, and a file
+that is truncated while it is mapped ends the process (SIGBUS). Therefore `save` never changes a file in place: it
+writes a new file and renames it, so that processes that have the old file mapped keep it. Copy files in the same
+way.
 """
 
 import errno
@@ -142,7 +142,7 @@ cdef class FrozenIndex(FilterIndex):
             raise
 
     def to_bytes(self) -> bytes:
-        """A copy of the bytes; `memoryview(self)` is none."""
+        """A copy of the bytes; `memoryview(self)` gives them without a copy."""
         self._to_have_bytes()
         return PyBytes_FromStringAndSize(<const char*> self.header, <Py_ssize_t> self.header.size)
 

@@ -40,7 +40,7 @@ cdef const char* sections_fault(const Header* header) noexcept nogil:
     if not _slots_hold(header):
         return "a filter's text or ids lie elsewhere"
     if not _classes_hold(header):
-        return "a class has positions that are none"
+        return "a class has invalid positions"
     if not _buckets_hold(header):
         return "a bucket does not hold together"
     if not _columns_hold(header):

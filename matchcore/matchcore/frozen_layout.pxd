@@ -30,8 +30,8 @@
 # a handful of pointers into the bytes, and of its own only what is small: the classes spelled out (at most 512),
 # and a pointer for each row of the pool.
 #
-# The hash tables are made anew under a secret that the copy draws for itself. docs/frozen-format.md tells all of
-# it byte by byte; whoever changes a struct changes FORMAT, and that page.
+# The hash tables are made anew under a secret that the copy draws for itself. docs/frozen-format.md describes
+# every byte. A change of a struct needs a new FORMAT and a change of that page.
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -28,7 +28,7 @@ cdef struct Opened:
     uint32_t word_capacity
 
 
-# What is wrong with so many bytes as far as the header says, in words for an InvalidFrozenIndex; NULL: nothing.
+# The fault in the header of bytes of this size, as text for an InvalidFrozenIndex; NULL: no fault.
 # It looks at the header alone.
 cdef const char* header_fault(const Header* header, size_t size) noexcept nogil
 

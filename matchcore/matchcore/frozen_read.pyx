@@ -195,7 +195,7 @@ cdef void _open_pool(Opened* opened, const Header* header, Tiers* tiers) noexcep
 
 
 cdef int _take(Opened* opened, const Header* header, Allocator* allocator) noexcept nogil:
-    """The memory of its own; -1: there is none."""
+    """Allocates its own memory; -1: no memory."""
     cdef const PoolWord* words = <const PoolWord*> section_of(header, ROW_WORDS)
     cdef size_t i
     memset(opened, 0, sizeof(Opened))

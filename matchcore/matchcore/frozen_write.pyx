@@ -32,7 +32,7 @@ cdef enum:
 # ---- sizes -----------------------------------------------------------------------------------------
 
 cdef uint64_t _cells(uint32_t used) noexcept nogil:
-    """Of a table.pxd table for so many."""
+    """The size of a table (table.pxd) for this number of entries."""
     cdef uint64_t cells = 8
     if used == 0:
         return 0

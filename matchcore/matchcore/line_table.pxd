@@ -1,18 +1,18 @@
-# The hash table of the buckets: like table.pxd, from a 32-bit tag to 32-bit references, but a probe that
-# finds nothing, the usual one, is one cache line and one branch.
+# The hash table of the buckets: like table.pxd, from a 32-bit tag to 32-bit references, but a probe
+# that finds nothing, the usual case, costs one cache line and one branch.
 #
 #     line, 64 bytes   | tag x 7 | passed | ref x 7 | - |         tag 0: empty
 #                        home = tag x lines / 2**32
 #     sieve            a bit for each tag, looked at before the line: sieve.pxd
 #
 # All tags of a line are compared at once. A line that is full sends what does not fit to the next one and
-# counts it in `passed`: a search goes on only where that is not 0, so that nothing need be moved on removal.
-# Any number of lines will do, so that it grows by half; up to five of the seven entries of a line are in use.
+# counts it in `passed`: a search goes on only where that is not 0, so that a removal moves nothing.
+# The number of lines is arbitrary, so that the table grows by half; up to five of seven entries are in use.
 #
-# What ends: an addition, for two entries in seven are empty (line_table_reserve); a search for what is there, for its
-# line is reached from its home (line_table_seek). A search for what may not be there ends at a line that passed nothing
-# on, or when it is HOME AGAIN: a line keeps its count as long as what it passed on lives, though it may have room
-# by now, so with a few lines all counts can be above 0 at once.
+# Termination. An addition ends because two entries in seven are empty (line_table_reserve). A search for an existing
+# entry ends because its line is reached from its home (line_table_seek). Any other search ends at a line that passed
+# nothing on, or when it is HOME AGAIN: a line keeps its count as long as what it passed on exists, though it may have
+# room by now, so with few lines all counts can be above 0 at once.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset

@@ -253,7 +253,7 @@ cdef class NameIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, all told: tables, words, nodes, scratch and this object; malloc's own headers are not."""
+        """Bytes held in total: tables, words, nodes, scratch and this object, without malloc's own headers."""
         return self.allocator.bytes + <size_t> NameIndex.__basicsize__
 
     cdef object _spell(self, uint32_t node, uint32_t syntax, bint is_str):
@@ -305,7 +305,7 @@ cdef class NameIndex:
             node += 1
 
     def _fail_after(self, allocations: int) -> None:
-        """For tests: so many more growths of memory succeed, then none; -1: all."""
+        """For tests: the next `allocations` growths of memory succeed, then none; -1: all."""
         self.allocator.allowance = allocations
 
     def _tune(self, slack: int = SLACK) -> None:

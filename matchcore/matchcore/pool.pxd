@@ -38,7 +38,7 @@ from matchcore.words cimport Words
 
 
 cdef enum:
-    WEIGHTY = 10       # literals; a column of more weighs as if it had so many
+    WEIGHTY = 10       # literals; a column of more weighs as if it had 10
 
 
 cdef struct Column:
@@ -105,7 +105,7 @@ cdef inline const uint32_t* column_tokens(const Pool* pool, const Column* column
     return &pool.tokens.units[column.tokens]
 
 
-# The row of a word for a position, NULL when there is none.
+# The row of a word for a position, or NULL.
 cdef inline const Row* word_row(const Pool* pool, uint32_t id, int position) noexcept nogil:
     cdef const WordRows* entry
     cdef uint64_t bit = <uint64_t> 1 << position

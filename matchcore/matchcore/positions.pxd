@@ -17,12 +17,12 @@ cdef enum:
     POSITION_ANY = 2 * DEPTH
     POSITIONS = 2 * DEPTH + 1
 
-    # Tokens of a canonical filter that are no word ids
+    # Tokens of a canonical filter that are not word ids
     TOKEN_ONE = 0xFFFFFFFF
     TOKEN_MANY = 0xFFFFFFFE
     TOKEN_WILD = 0xFFFFFFFE  # not less than this: a wildcard
 
-    # What is said of a filter, beside its tokens
+    # Flags of a filter
     HAS_MANY = 1
     TO_VERIFY = 2            # its rows or its record do not decide: check it word by word
     NO_DOLLAR = 4            # refuses a first word that begins with `$` (MQTT 5, 4.7.2)
@@ -31,7 +31,7 @@ cdef enum:
 cdef extern from *:
     """
     #if defined(__x86_64__) && defined(__GNUC__)
-    /* The instruction is younger than x86-64 itself: asked once, and a branch that is always the same. */
+    /* The instruction is newer than x86-64: tested once, then a branch that is always the same. */
     static int matchcore_counts = -1;
     static inline int matchcore_count(unsigned long long bits) {
         if (__builtin_expect(matchcore_counts > 0, 1)) {
@@ -54,12 +54,12 @@ cdef extern from *:
     int lowest_position "matchcore_lowest_position" (uint64_t bits) noexcept nogil
 
 
-# The length row of topics with so many words.
+# The length row of topics with this number of words.
 cdef inline uint32_t length_row(uint32_t words) noexcept nogil:
     return words if words <= DEPTH else DEPTH + 1
 
 
-# How a canonical filter is parted: tokens before the first MANY and after the last one, words at least,
+# The parts of a canonical filter: tokens before the first MANY and after the last one, words at least,
 # and the flags HAS_MANY and TO_VERIFY (two MANYs or more, or a literal deeper than DEPTH).
 cdef struct Parts:
     uint32_t prefix

@@ -155,7 +155,7 @@ cdef inline int _search(Batch* batch, const Probe* probe) noexcept nogil:
     while units < end:
         if _takes(batch, units, units[1]):
             batch.found.items[size] = units[0]
-            prefetch(&batch.buckets.slots.ids[units[0]])  # asked for next, by whoever wants ids
+            prefetch(&batch.buckets.slots.ids[units[0]])  # read next, for the ids
             size += 1
             if batch.first_only:
                 batch.hit = probe.c

@@ -23,7 +23,7 @@ from matchcore.wide cimport scan_blocks
 from matchcore.words cimport OTHER
 
 cdef enum:
-    FEW_BLOCKS = 4       # so many are looked at whatever the rows are, and groups need no order
+    FEW_BLOCKS = 4       # up to this number all are looked at, in any order
     OVER = 4             # numbers that scan_blocks may write in excess
 
 

@@ -27,7 +27,7 @@ cdef inline size_t sieve_size(const Sieve* sieve) noexcept nogil:
     return <size_t> 1 << (29 - sieve.shift)
 
 
-# For a table of so many tags at most.
+# For a table of at most `tags` tags.
 cdef inline void sieve_make(Allocator* allocator, Sieve* sieve, size_t tags) noexcept nogil:
     sieve.gone = 0
     sieve.shift = SHIFT_AT_MOST

@@ -74,7 +74,7 @@ cdef inline void table_prefetch(const Table* table, uint32_t tag) noexcept nogil
     prefetch(&table.cells[tag & table.mask])
 
 
-# Where a cell with this tag is, its reference its own; NONE: there is none. For who keeps one cell a tag.
+# Where the cell with this tag is; NONE: no such cell. For tables with one cell per tag.
 cdef inline uint32_t table_seek(const Table* table, uint32_t tag) noexcept nogil:
     cdef uint32_t i
     if table.cells == NULL:

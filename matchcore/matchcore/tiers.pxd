@@ -43,7 +43,7 @@ cdef enum:
     SMALL = 1536
     LEAST = 256
     FEW_RARE = 16
-    COMMON = 512               # 1 in so many
+    COMMON = 512               # one in 512
     COMMON_IN_A_NEW_CLASS = 8192
     CLASSES_OF_ONE_WORD = 64
 
@@ -57,7 +57,7 @@ cdef struct Tiers:
     Pool pool
     Slots* slots
     uint32_t wildcards     # filters here
-    uint32_t review_at     # when they are so many
+    uint32_t review_at     # review at this number of filters
     bint small             # all go to the pool: few, or nearly all common
     bint open              # common filters go to the pool
     uint32_t waiting       # common filters that went to buckets since the last review

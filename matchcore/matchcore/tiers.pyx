@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""Which tier a filter with wildcards lives in, and when it moves: the rule is told in tiers.pxd."""
+"""Selects the tier of a filter with wildcards, and moves it; the rule is in tiers.pxd."""
 
 from libc.string cimport memset
 

@@ -12,7 +12,7 @@ cdef enum:
     GROUPS = 2 * DEPTH + 2   # constraints of a topic: left and right positions, length, any
 
 
-# A constraint on the columns of the pool: the or of some rows. Weight: their columns, all told.
+# A constraint on the columns of the pool: the or of some rows. Weight: the number of their columns.
 cdef struct Group:
     uint32_t first     # into Topic.rows_of_groups
     uint32_t count

@@ -3,9 +3,9 @@
 matchcore decides (`covers`, `subsumed`). What the broker adds is here: no wildcard sees the topics below $SYS and
 $inbox, so filters that begin with these words are compared among themselves only; and a member of a queue group is
 no substitute for a subscription of its own, nor the other way, so of one client only those without a group are
-compared; and one with no echo is none for one that gets what its own client publishes.
+compared; and a subscription without echo does not cover one that gets its own client's messages.
 
-Usually 5 us a filter: some seconds for 100,000 subscriptions. docs/matchcore.md has what it can come to.
+Usually 5 µs a filter: some seconds for 100,000 subscriptions. docs/matchcore.md has what it can come to.
 """
 
 from collections import defaultdict

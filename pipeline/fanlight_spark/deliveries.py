@@ -32,7 +32,7 @@ DELIVERIES = StructType(
 
 
 def columns_for(*snapshots: Snapshot) -> list[str]:
-    """What is looked at of messages: who published only where a snapshot asks; a broker does not tell it."""
+    """The columns that are used: the publisher only where a snapshot needs it, because a broker does not send it."""
     return ["topic", "syntax", "value", *(["client"] if any(each.no_echo for each in snapshots) else [])]
 
 

@@ -8,7 +8,7 @@
 The index is built once, where the query is made, and broadcast: workers take its bytes as they are and build nothing.
 Each topic is matched once, however many messages it has, and payloads never leave the JVM. A stream cannot be joined
 with itself: there each batch is matched as it passes, its distinct topics once, and its columns do go through Python.
-A topic that is none by the grammar, and a null, match nothing. Queue groups are not here: each of its members matches.
+An invalid topic and a null match nothing. Queue groups are not considered: each of their members matches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -86,7 +86,7 @@ def topic_matches(
     """(topic, syntax, ids): the distinct topics of `df`, each with the ids that match it, ascending, or none."""
     index = _broadcast(df, _index(subscriptions, syntax))
     topic = F.col(topic_col).alias("topic")
-    if syntax_col is None:  # a constant is no part of what is told apart
+    if syntax_col is None:  # a constant does not distinguish rows
         topics = df.select(topic).distinct().withColumn("syntax", F.lit(syntax))
     else:
         topics = df.select(topic, F.col(syntax_col).alias("syntax")).distinct()

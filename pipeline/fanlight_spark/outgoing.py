@@ -60,7 +60,7 @@ class Rows:
             raise ValueError("where do the messages go? Give a column topic, or the option topic for all of them")
 
     def messages(self, batch: Any, first: int = 0) -> Iterator[Outgoing]:
-        """Those of a batch of Arrow, whose rows are counted from `first`. Raises ValueError for a row that is none."""
+        """Those of a batch of Arrow, whose rows are counted from `first`. Raises ValueError for an invalid row."""
         columns: dict[str, list[Any]] = {
             name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)
         }
@@ -84,12 +84,12 @@ class Rows:
                 yield Outgoing(topic, payload, None, syntax, None)
                 continue
             headers, content_type, reply, correlation = extra
-            told = _headers(headers)
+            collected = _headers(headers)
             if content_type is not None:
-                told[CONTENT_TYPE] = content_type
+                collected[CONTENT_TYPE] = content_type
             if correlation is not None:
-                told[CORRELATION] = _text(correlation)
-            yield Outgoing(topic, payload, told or None, syntax, reply or None)
+                collected[CORRELATION] = _text(correlation)
+            yield Outgoing(topic, payload, collected or None, syntax, reply or None)
 
 
 _EXPECTED: Final[Mapping[str, str]] = {
@@ -132,17 +132,17 @@ def _syntax(name: str | None, row: int) -> int:
 
 def _headers(given: Any) -> dict[str, Any]:
     """A name's second value makes an array of it, as in the protocol. Maps come from Arrow as pairs."""
-    told: dict[str, Any] = {}
+    collected: dict[str, Any] = {}
     for one in given or ():
         name, value = (one["key"], one["value"]) if isinstance(one, dict) else one
         value = _text(value)
-        if name not in told:
-            told[name] = value
-        elif isinstance(told[name], list):
-            told[name].append(value)
+        if name not in collected:
+            collected[name] = value
+        elif isinstance(collected[name], list):
+            collected[name].append(value)
         else:
-            told[name] = [told[name], value]
-    return told
+            collected[name] = [collected[name], value]
+    return collected
 
 
 def _text(value: str | bytes | None) -> str | bytes | None:

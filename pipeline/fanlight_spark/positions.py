@@ -49,7 +49,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Before the message with this offset. Raises ValueError where it is read from something that is none."""
+    """Before the message with this offset. Raises ValueError if what it is read from is not a position."""
 
     archive: str
     epoch: int
@@ -59,11 +59,11 @@ class Position:
         return {"archive": self.archive, "epoch": self.epoch, "offset": self.offset}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Position":
+    def of(cls, given: Mapping[str, Any]) -> "Position":
         try:
-            return cls(str(told["archive"]), int(told["epoch"]), int(told["offset"]))
+            return cls(str(given["archive"]), int(given["epoch"]), int(given["offset"]))
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{told!r} is not a position: it needs archive, epoch and offset") from error
+            raise ValueError(f"{given!r} is not a position: it needs archive, epoch and offset") from error
 
 
 def position_at(archive: Log, offset: int) -> Position:
@@ -136,16 +136,16 @@ def offset_option(archive: Log, name: str, text: str) -> Position:
     if text.lower() == LATEST:
         return position_at(archive, archive.end)
     try:
-        told = json.loads(text)
+        given = json.loads(text)
     except ValueError:
-        told = None
-    if isinstance(told, dict):
-        return Position.of({"archive": archive.id, **told})
-    if not isinstance(told, int) or isinstance(told, bool) or told < 0:
+        given = None
+    if isinstance(given, dict):
+        return Position.of({"archive": archive.id, **given})
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ValueError(f"{name}={text!r}: give earliest, latest, an offset or a position in JSON")
-    if told > archive.end:
+    if given > archive.end:
         raise ValueError(f"{name}={text}: the archive has offsets from {archive.start} to before {archive.end}")
-    return position_at(archive, told)
+    return position_at(archive, given)
 
 
 def microseconds(name: str, text: str) -> int:

@@ -60,7 +60,7 @@ class Publisher:
         self._waiting: deque[tuple[Outgoing, asyncio.Future[Any]]] = deque()
         self._bytes = 0
         self.acknowledged = 0
-        """Messages whose receipts have come: the first so many of those that were given."""
+        """The number of messages, from the first, whose receipts have arrived."""
         self.again = 0
         """How often a message was published once more, because the connection was lost."""
         self.repeated = 0

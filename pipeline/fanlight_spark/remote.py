@@ -2,7 +2,7 @@
 
 It answers what `archive.Archive` does, as far as the source asks (`positions.Log`), by REPLAY of the native protocol
 (docs/native-protocol.md, 3.7). Where the archive begins and ends, and which one it is, the broker says with each OK; a
-replay that ends at offset 0 asks for nothing else. What the protocol does not tell of a message is no column here.
+replay that ends at offset 0 asks for nothing else. Fields that are not in the protocol's MESSAGE have no column here.
 
 The broker reads for a bounded number of replays at once: beyond that one waits for its turn.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from fanlight import Replay
     from fanlight.topics import SyntaxName
 
-#: What a MESSAGE does not tell: they are no columns of what is read from a broker.
-UNTOLD: Final = frozenset(["client", "protocol", "qos", "retain"])
-TOLD: Final = pa.schema([field for field in SCHEMA if field.name not in UNTOLD])
+#: Not in a MESSAGE, so no columns of what is read from a broker.
+ARCHIVE_COLUMNS: Final = frozenset(["client", "protocol", "qos", "retain"])
+TOLD: Final = pa.schema([field for field in SCHEMA if field.name not in ARCHIVE_COLUMNS])
 SYNTAXES: Final = ("amqp", "mqtt")
 
-BATCH_ROWS: Final = 8_192  # at most, and half of it at least if there are so many
+BATCH_ROWS: Final = 8_192  # at most, and at least half of it if there are enough rows
 TURN_SECONDS: Final = 600.0  # to wait for a replay that is allowed to read: others have whole partitions to read first
 _FIELDS: Final[dict[str, Any]] = {CONTENT_TYPE: str, CORRELATION: str | bytes}  # headers that are, if of this type
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ class Remote:
     # -- positions.Log ------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """See what has been archived since: all that was published until now is in it."""
+        """Refresh: all that was published until now is in the archive."""
         kept = self._connection.run(self._asked())
         self.id, self.epoch = str(kept["archive"]), int(kept["epoch"])
         self.start, self.end = int(kept["start"]), int(kept["end"])
@@ -217,8 +217,8 @@ def _batch(frames: list[Any]) -> Any:
     }
     if any(headers):
         columns["headers"] = [_headers(each) for each in headers]
-        columns["content_type"] = [_told(each, CONTENT_TYPE) for each in headers]
-        columns["correlation"] = [_octets(_told(each, CORRELATION)) for each in headers]
+        columns["content_type"] = [_header(each, CONTENT_TYPE) for each in headers]
+        columns["correlation"] = [_octets(_header(each, CORRELATION)) for each in headers]
     arrays = [
         pa.nulls(len(frames), field.type) if field.name not in columns
         else columns[field.name] if isinstance(columns[field.name], pa.Array)
@@ -228,7 +228,7 @@ def _batch(frames: list[Any]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=TOLD)
 
 
-def _told(headers: dict[str, Any] | None, name: str) -> Any:
+def _header(headers: dict[str, Any] | None, name: str) -> Any:
     """A header that is a field of its own in the archive: not one of another type, or with several values."""
     value = headers.get(name) if headers else None
     return value if isinstance(value, _FIELDS[name]) else None
@@ -240,7 +240,7 @@ def _headers(headers: dict[str, Any] | None) -> list[tuple[str, bytes | None]] |
         return None
     found: list[tuple[str, bytes | None]] = []
     for name, value in headers.items():
-        if name not in _FIELDS or _told(headers, name) is None:
+        if name not in _FIELDS or _header(headers, name) is None:
             found += [(name, _octets(one)) for one in (value if isinstance(value, list) else [value])]
     return found or None
 

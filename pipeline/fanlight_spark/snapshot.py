@@ -116,44 +116,44 @@ def take(url: str, file: Path) -> int:
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with aside.open("wb") as out:
-            told = _copy(url, out)
+            count = _copy(url, out)
             out.flush()
             os.fsync(out.fileno())
         os.replace(aside, file)
     finally:
         with suppress(FileNotFoundError):
             aside.unlink()
-    return told
+    return count
 
 
 def _copy(url: str, out: Any) -> int:
     """As many requests as it takes; each of them brings something, or it is given up."""
-    told, following, end = 0, 0, False
+    count, following, end = 0, 0, False
     while not end:
-        before = told
+        before = count
         try:
             with _open(url, following) as answer:
                 while line := answer.readline(LINE_MAX):
                     row = _object(line, "its answer")
                     if "snapshot" in row:
-                        if told == 0 and following == 0:
+                        if count == 0 and following == 0:
                             out.write(line)
                     elif "end" in row:
-                        if row["end"] != told - before:
-                            raise SnapshotError(f"it sent {told - before} subscriptions of {row['end']!r}")
+                        if row["end"] != count - before:
+                            raise SnapshotError(f"it sent {count - before} subscriptions of {row['end']!r}")
                         end = True
                     elif isinstance(number := row.get("id"), int):
                         out.write(line)
-                        told, following = told + 1, number + 1
+                        count, following = count + 1, number + 1
                     else:
                         raise SnapshotError("this is not a broker's answer: a line has no id")
             if not end:
                 raise ConnectionError("the answer has no end")
         except (HTTPException, ConnectionError, SnapshotError) as error:  # cut off, perhaps in the middle of a line
-            if told == before:
+            if count == before:
                 raise SnapshotError(f"{_shown(url)}: {error}") from error
-    out.write(json.dumps({"end": told}).encode() + b"\n")
-    return told
+    out.write(json.dumps({"end": count}).encode() + b"\n")
+    return count
 
 
 def _open(url: str, place: int) -> Any:
@@ -222,11 +222,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", metavar="FILE", type=Path, help="where it goes: whole, or not at all")
     options = parser.parse_args(arguments)
     try:
-        told = take(options.url, options.file)
+        count = take(options.url, options.file)
     except (SnapshotError, OSError) as error:
         print(f"fanlight_spark.snapshot: {error}", file=sys.stderr)
         return 1
-    print(f"{options.file}: {told:,} subscriptions", file=sys.stderr)
+    print(f"{options.file}: {count:,} subscriptions", file=sys.stderr)
     return 0
 
 

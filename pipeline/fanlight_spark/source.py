@@ -49,13 +49,13 @@ from fanlight_spark.positions import (
     starting,
 )
 from fanlight_spark.pushdown import Wanted
-from fanlight_spark.remote import TOLD, UNTOLD, Remote
+from fanlight_spark.remote import ARCHIVE_COLUMNS, TOLD, Remote
 from fanlight_spark.topics import index_of, matched
 
 #: The columns of `archive.SCHEMA`, as Spark has them.
 COLUMNS: Final = StructType([StructField(field.name, field.dataType) for field in from_arrow_schema(SCHEMA)])
-#: Those of them that a broker tells.
-TOLD_COLUMNS: Final = StructType([column for column in COLUMNS if column.name not in UNTOLD])
+#: The columns that a broker sends.
+BROKER_COLUMNS: Final = StructType([column for column in COLUMNS if column.name not in ARCHIVE_COLUMNS])
 
 OPTIONS: Final = frozenset(
     [
@@ -93,7 +93,7 @@ class SourceSettings:
             raise ValueError(f"{', '.join(others)}: of a broker (option url); a folder (path) is read without")
         syntax = one_of(options, "syntax", ("amqp", "mqtt"))
         text = options.get("filter")
-        index = index_of([(text, 0, syntax)]) if text is not None else None  # says if it is none, here as well
+        index = index_of([(text, 0, syntax)]) if text is not None else None  # raises if it is invalid
         fail = one_of(options, "failOnDataLoss", ("true", "false"))
         corrupt = one_of(options, "onCorrupt", ("fail", "skip") if fail == "true" else ("skip", "fail"))
         return cls(
@@ -101,7 +101,7 @@ class SourceSettings:
             text,
             syntax,
             options,
-            _columns(schema, told="url" in options),
+            _columns(schema, of_broker="url" in options),
             Bounds(fail_on_loss=fail == "true", skip_corrupt=corrupt == "skip"),
             index if "path" in options else None,
             positive(options, "maxRecordsPerPartition") or ROWS_PER_PARTITION,
@@ -143,7 +143,7 @@ class Fanlight(DataSource):
         return "fanlight"
 
     def schema(self) -> StructType:
-        return TOLD_COLUMNS if "url" in self.options else COLUMNS
+        return BROKER_COLUMNS if "url" in self.options else COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
         settings = SourceSettings.of(self.options, schema)
@@ -279,10 +279,10 @@ def _where(index: matchcore.FrozenIndex | None, wanted: Wanted | None) -> Where 
     return mask
 
 
-def _columns(schema: StructType, *, told: bool) -> Any:
+def _columns(schema: StructType, *, of_broker: bool) -> Any:
     """The columns of a DataFrame in Arrow. Raises ValueError if they are not the archive's, or some of them.
 
-    told: of those that a broker tells.
+    of_broker: only the columns that a broker sends.
 
     Spark prunes no columns of a Python source: who gives a narrower schema reads and moves less.
     """
@@ -292,9 +292,9 @@ def _columns(schema: StructType, *, told: bool) -> Any:
         at = whole.get_field_index(column.name)
         if at < 0:
             raise ValueError(f"{column.name} is no column of an archive; it has {', '.join(SCHEMA.names)}")
-        if told and column.name in UNTOLD:
+        if of_broker and column.name in ARCHIVE_COLUMNS:
             has = ", ".join(TOLD.names)
-            raise ValueError(f"a broker does not tell {column.name} (read the archive's folder, path): it tells {has}")
+            raise ValueError(f"a broker does not send {column.name} (read the archive's folder, path): it sends {has}")
         if not whole.field(at).type.equals(column.type):
             raise ValueError(f"{column.name} is {whole.field(at).type} in an archive, and not {column.type}")
     return columns

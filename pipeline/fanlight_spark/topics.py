@@ -1,7 +1,7 @@
 """Which filters match the topics of an Arrow column: the compiled matcher over the column's buffers.
 
 The rules are the broker's: matchcore's grammar, and the two names that only filters with that very first word see
-(docs/topics.md). A topic that is none, by its grammar, nobody could have published: nothing matches it.
+(docs/topics.md). A topic that the grammar does not allow cannot have been published: nothing matches it.
 """
 
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ def _match(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
 
 
 def _one_by_one(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
-    """The same where a topic is none, or has a name that is reserved."""
+    """The same where a topic is invalid or reserved."""
     rows = [_ids(index, topic, syntax) for topic in topics.to_pylist()]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in rows], out=offsets[1:])

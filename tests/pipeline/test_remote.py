@@ -81,7 +81,7 @@ def test_a_query_goes_on_over_url_where_it_was_in_the_folder(
     [
         ({}, "offset BIGINT", "needs one of the options path and url"),
         ({"url": "fanlight://localhost", "path": "/tmp"}, "offset BIGINT", "needs one of the options path and url"),
-        ({"url": "fanlight://localhost"}, "client STRING", "a broker does not tell client"),
+        ({"url": "fanlight://localhost"}, "client STRING", "a broker does not send client"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, str], schema: str, text: str) -> None:

@@ -64,7 +64,7 @@ def page(ledger: Ledger, rates: dict[str, float]) -> Any:
         table.add_row(account.filter, account.meaning, count, rate)
     # As Text: what comes over the wire is shown, and is not rich's markup.
     last = [Text(account.last, no_wrap=True, overflow="ellipsis") for account in ledger.accounts if account.last]
-    # The title by itself: as the table's it would be as narrow as the table.
+    # A separate title: the table's own would be as narrow as the table.
     return Group(Text(title, style="italic"), table, Text("the last message of each:"), *last)
 
 

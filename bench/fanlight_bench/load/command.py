@@ -106,15 +106,15 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, before_it)
     if not runs:
         return code
-    told = _told(runs, before, options)  # what was measured is told, although the rest could not be
-    return code or told
+    printed = _printed(runs, before, options)  # results are printed even if later runs failed
+    return code or printed
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _told(runs: Sequence[Run], before: Any, options: argparse.Namespace) -> int:
+def _printed(runs: Sequence[Run], before: Any, options: argparse.Namespace) -> int:
     """Print and save what came of the runs; the exit code."""
     lines = medians(runs)
     results = [{"server": each.server, **each.result.as_json()} for each in runs]

@@ -61,7 +61,7 @@ class Connection:
         self.say([(speaker.hello(self.name), 1)])
 
     def say(self, script: Iterable[tuple[bytes, int]]) -> None:
-        """Have these pieces sent by `talk`, and so many answers waited for."""
+        """Let `talk` send these pieces and wait for their answers."""
         self._script = iter(script)
         self._said_all = False
 
@@ -98,7 +98,7 @@ class Connection:
             self._unsent = self._unsent[self.socket.send(self._unsent) :]
 
     def receive(self, speaker: Talker) -> None:
-        """Read what has come, and count the answers in it. Raises Refused, OSError."""
+        """Read what has arrived, and count the answers in it. Raises Refused, OSError."""
         data = self.socket.recv(READ_BYTES)
         if not data:
             raise Refused(f"the broker closed the connection of {self.name}")

@@ -34,7 +34,7 @@ cdef struct Endpoint:
 
 
 cdef inline bint reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept nogil:
-    """Make a buffer hold at least so many bytes; what is in it stays. False when memory is out."""
+    """Make a buffer hold at least `wanted` bytes and keep its contents. False: no memory."""
     cdef size_t more = room[0] if room[0] else 4096
     cdef uint8_t* grown
     if wanted <= room[0]:
@@ -69,7 +69,7 @@ cdef inline bint send_out(Endpoint* endpoint) noexcept nogil:
 
 
 cdef inline ssize_t receive(Endpoint* endpoint, uint8_t** buffer, size_t* room, size_t most) noexcept nogil:
-    """Into the buffer: the tail that was kept, and up to so many bytes behind it. How many; 0: nothing has come."""
+    """Read the kept tail and up to `most` bytes more into the buffer. Their number; 0: nothing arrived."""
     cdef ssize_t n
     if not reserve(buffer, room, endpoint.tail_size + most):
         return OUT_OF_MEMORY

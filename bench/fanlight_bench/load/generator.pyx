@@ -3,7 +3,7 @@
 
 It is given sockets on which the handshake is done, and complete frames to repeat; from then on one thread without the
 interpreter lock turns an epoll loop over them. What a message carries and how a delivery is checked is in
-streams.pxd, how a protocol's frames are told apart in its Dialect.
+streams.pxd, how a protocol's frames are recognised in its Dialect.
 
 Closed loop: deliveries expected minus deliveries received, of all workers of the load, never exceed the window, so a
 broker is measured at moving messages, not at filling its queues. Open loop, with a rate: the schedule waits for
@@ -284,7 +284,7 @@ cdef class Generator:
                 self._receive(&self.endpoints[i], <size_t>min(allowed, <uint64_t>READ_BYTES))
 
     cdef void _wake_others(self) noexcept nogil:
-        """A worker that waits for the window sees no event when its deliveries come to others: they tell it."""
+        """Wake workers that wait for the window: they see no event when others receive their deliveries."""
         cdef uint64_t one = 1
         cdef uint32_t i
         for i in range(self.n_wakers):

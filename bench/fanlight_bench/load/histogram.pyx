@@ -27,7 +27,7 @@ cdef class Histogram:
         self.total = self.highest = 0
 
     def quantile(self, double share):
-        """The least time, in ns and to 0.8 %, that this share of all do not exceed; 0 when there are none."""
+        """The time in ns, to 0.8 %, that this share of all values does not exceed; 0 without values."""
         cdef uint64_t wanted, seen = 0
         cdef int i
         if not self.total:

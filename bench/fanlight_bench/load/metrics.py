@@ -24,30 +24,30 @@ class Metric:
 STREAM = (
     Metric("delivered_per_second", "deliveries/s", True, 0.15),
     Metric("acknowledged_per_second", "acknowledged/s", True, 0.15),
-    Metric("broker_us_per_delivery", "broker CPU us/delivery", False, 0.08, 4),
-    Metric("p50", "latency p50, us", False, 0.15),
-    Metric("p99", "latency p99, us", False, 0.25),
+    Metric("broker_us_per_delivery", "broker CPU µs/delivery", False, 0.08, 4),
+    Metric("p50", "latency p50, µs", False, 0.15),
+    Metric("p99", "latency p99, µs", False, 0.25),
     Metric("bytes_per_connection", "bytes/connection", False, 0.05),
     Metric("bytes_per_subscription", "bytes/subscription", False, 0.05),
 )
 EXTRA = (
     Metric("connects_per_second", "connects/s", True, 0.15),
-    Metric("broker_us_per_connect", "broker CPU us/connect", False, 0.1, 1),
+    Metric("broker_us_per_connect", "broker CPU µs/connect", False, 0.1, 1),
     Metric("idle_broker_busy", "broker busy while idle", False, 0.5, 4),
     Metric("without_delivered_per_second", "deliveries/s without changes", True, 0.15),
     Metric("with_delivered_per_second", "deliveries/s with changes", True, 0.15),
     Metric("throughput_kept", "share of throughput kept", True, 0.05, 3),
     Metric("changes_per_second", "changes/s", True, 0.05),
-    Metric("broker_us_per_change", "broker CPU us/change", False, 0.15, 1),
+    Metric("broker_us_per_change", "broker CPU µs/change", False, 0.15, 1),
     Metric("stored_per_second", "retained messages stored/s", True, 0.15),
-    Metric("broker_us_per_stored", "broker CPU us/stored message", False, 0.1, 2),
+    Metric("broker_us_per_stored", "broker CPU µs/stored message", False, 0.1, 2),
     Metric("bytes_per_stored", "bytes/stored message", False, 0.05),
     Metric("first_ms_p50", "first retained message p50, ms", False, 0.2, 3),
     Metric("first_ms_p99", "first retained message p99, ms", False, 0.3, 3),
     Metric("last_ms_p50", "last retained message p50, ms", False, 0.2, 3),
     Metric("last_ms_p99", "last retained message p99, ms", False, 0.3, 3),
     Metric("round_trips_per_second", "round trips/s", True, 0.15),
-    Metric("broker_us_per_round_trip", "broker CPU us/round trip", False, 0.08, 2),
+    Metric("broker_us_per_round_trip", "broker CPU µs/round trip", False, 0.08, 2),
     Metric("behind_seconds", "s behind the recording at its end", False, 0.5, 3),
 )
 # Of how many one must be the share, or the growth of the process for other reasons is most of it.
@@ -79,11 +79,11 @@ def lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
                 continue
             case = f"{result['scenario']}, {result['protocol']}"
             found.setdefault(case, {}).setdefault(name, []).append(value)
-    told = []
+    shown = []
     for case, values in found.items():
-        told.append(f"{case}:")
+        shown.append(f"{case}:")
         for name, several in values.items():
             metric = TITLES.get(name)
             title, digits = (metric.title, metric.digits) if metric else (name.replace("_", " "), 0)
-            told.append(f"  {title:<32} {median(several):>14,.{digits}f}")
-    return told
+            shown.append(f"  {title:<32} {median(several):>14,.{digits}f}")
+    return shown

@@ -1,4 +1,4 @@
-"""How a run goes, in one line that is written over and over; only on a terminal."""
+"""The progress of a run, in one line of a terminal that is rewritten."""
 
 import time
 from types import TracebackType
@@ -46,7 +46,7 @@ class ProgressLine:
 
 
 def text(name: str, progress: Progress, before: dict[str, int], seconds: float) -> str:
-    """The line: what is done, for how long, what passes a second, and what has gone wrong so far."""
+    """The line: the phase and its duration, the throughput, and the faults so far."""
     counters = progress.counters
     line = f"{name}: {progress.phase} {progress.seconds:.1f} s"
     for key in ("published", "received", "connected", "changed", "stored", "looked_up"):

@@ -13,7 +13,7 @@ cdef inline uint32_t load_u16(const uint8_t* p) noexcept nogil:
 
 
 cdef inline int load_length(const uint8_t* p, const uint8_t* end, uint32_t* value) noexcept nogil:
-    """A variable byte integer (1.5.5): its size in bytes, 0 if it is cut off, -1 if it is none."""
+    """A variable byte integer (1.5.5): its size in bytes, 0 if it is cut off, -1 if it is invalid."""
     cdef uint32_t v = 0
     cdef int i
     for i in range(4):
@@ -27,7 +27,7 @@ cdef inline int load_length(const uint8_t* p, const uint8_t* end, uint32_t* valu
 
 
 cdef inline int64_t property_size(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """The size of the property that begins at p, its identifier included; -1 if it is none of a PUBLISH (3.3.2.3)."""
+    """The size of the property that begins at p, its identifier included; -1 if a PUBLISH may not have it (3.3.2.3)."""
     cdef int64_t left = end - p, size
     cdef uint32_t value = 0
     if p[0] == 0x01:                                            # payload format indicator: one byte

@@ -44,7 +44,7 @@ class ClientRequests(ABC):
         """Ask whether somebody is there: answered behind all that was said before."""
 
     def store(self, topic: str, payload: bytes) -> bytes:
-        """Publish a retained message. Raises Refused where there are none."""
+        """Publish a retained message. Raises Refused if the protocol has none."""
         raise Refused(f"{self.target.protocol} has no retained messages")
 
     def is_answer(self, kind: int, frame: bytes) -> bool:

@@ -68,7 +68,7 @@ class Result:
 
 
 def faults(totals: dict[str, int]) -> dict[str, int]:
-    """The faults that counters tell of, at the end of a run."""
+    """The faults according to the counters at the end of a run."""
     return {
         "lost": totals["expected"] - totals["unique"],
         "unacknowledged": totals["requested"] - totals["acknowledged"],

@@ -108,7 +108,7 @@ class Audience:
 
 
 def _only_match(shape: Sequence[str], topic: Sequence[str], parent: bool) -> str | None:
-    """The one filter with wildcards where `shape` has them that matches a topic, or None if there is none."""
+    """The filter that matches a topic and has wildcards where `shape` has them, or None."""
     if shape[-1] == "#":
         literal = len(shape) - 1
         if len(topic) < literal + (0 if parent else 1):

@@ -1,4 +1,4 @@
-"""Streams of messages, and what has been seen of them: what a load sends and how its deliveries are checked.
+"""Streams of messages and what has been received of them: what a load sends, and how deliveries are checked.
 
 A *stream* is one sequence of messages: one publisher, one topic. Each payload carries its stream, its number in the
 stream and when it was sent, or due:
@@ -52,7 +52,7 @@ cdef struct Stream:
 cdef struct Cell:                   # what one subscriber has seen of one stream
     uint32_t stream                 # NO_STREAM: a free slot
     uint32_t subscription           # that a delivery must name, 0: any
-    uint32_t next                   # the sequence number expected, and so the stream's 2^32 first are told apart
+    uint32_t next                   # the sequence number expected, so the first 2^32 of a stream are distinct
     uint32_t seen                   # bit i: number next - 1 - i has come
 
 

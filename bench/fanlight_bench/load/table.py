@@ -9,8 +9,8 @@ from fanlight_bench.load.result import Result
 
 NULL = "null"
 HEAD = (
-    f"{'scenario':<16} {'server':<7} {'protocol':<8} {'published/s':>12} {'delivered/s':>12} {'CPU us/delivery':>16} "
-    f"{'x null':>7} {'broker':>7} {'generator':>10} {'others':>7} {'RSS MB':>7} {'p50/p99 us':>15}  faults"
+    f"{'scenario':<16} {'server':<7} {'protocol':<8} {'published/s':>12} {'delivered/s':>12} {'CPU µs/delivery':>16} "
+    f"{'x null':>7} {'broker':>7} {'generator':>10} {'others':>7} {'RSS MB':>7} {'p50/p99 µs':>15}  faults"
 )
 
 

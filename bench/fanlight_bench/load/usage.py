@@ -45,7 +45,7 @@ def spent(before: float | None, after: float | None) -> float | None:
 
 
 def each(total: float | None, count: int, scale: float = 1.0) -> float | None:
-    """What one of so many took, None if it is not known."""
+    """The average, or None if the total is not known."""
     return total * scale / count if total is not None and count else None
 
 
@@ -63,7 +63,7 @@ def others(first: Usage, last: Usage, broker: float | None) -> float | None:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum, None if one is not known or there are none."""
+    """The sum, or None if one is not known or the list is empty."""
     known = list(values)
     return sum(value for value in known if value is not None) if known and None not in known else None
 

@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     options = _parser().parse_args(arguments)
     if options.list:
-        _tell([f"{name:<9}  {about(name)}" for name in BENCHES], sys.stdout)
+        _log([f"{name:<9}  {about(name)}" for name in BENCHES], sys.stdout)
         return OK
     if unknown := set(options.names) - set(BENCHES):
-        _tell([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
+        _log([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
         return WRONG
     if options.fail_above is not None and not options.against:
-        _tell(["bench: --fail-above needs a run to compare with: --against FILE"])
+        _log(["bench: --fail-above needs a run to compare with: --against FILE"])
         return WRONG
     effort = Effort(
         QUICK_TURNS if options.quick else options.turns, options.quick, tuple(options.workload), options.size
@@ -54,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = measure(options.names or BENCHES, effort)
         changes = tables.changes(before, report) if before is not None else []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        _tell([f"bench: {type(error).__name__}: {error}"])
+        _log([f"bench: {type(error).__name__}: {error}"])
         return WRONG
     if before is not None:
-        _tell(tables.compared(changes))
+        _log(tables.compared(changes))
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")
     worst = max([-one.change for one in changes if one.verdict == tables.WORSE], default=0.0)
@@ -65,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(names: Sequence[str], effort: Effort) -> dict[str, Any]:
-    """The report; each group's table is told as soon as it is there."""
+    """The report; each group's table is printed as soon as it is complete."""
     report: dict[str, Any] = {"machine": machine(), "turns": effort.turns, "benches": {}}
     for name in names:
         found = report["benches"][name] = {}
         for group in importlib.import_module(f"fanlight_bench.micro.{name}").groups(effort):
             found[group.name] = measured(group, effort)
-            _tell(tables.group(name, group.name, found[group.name]))
+            _log(tables.group(name, group.name, found[group.name]))
     return report
 
 
@@ -80,7 +80,7 @@ def about(name: str) -> str:
     return (importlib.import_module(f"fanlight_bench.micro.{name}").__doc__ or "").partition("\n")[0]
 
 
-def _tell(lines: Sequence[str], where: Any = None) -> None:
+def _log(lines: Sequence[str], where: Any = None) -> None:
     print("\n".join(lines), file=where or sys.stderr)
 
 

@@ -93,7 +93,7 @@ class MicroClient:
         return octets
 
     def acknowledgements(self, messages: int) -> bytes:
-        """PUBACKs of so many messages, in order."""
+        """PUBACKs of this number of messages, in order."""
         octets = b""
         for _ in range(messages):
             self.acknowledged = self.acknowledged % IDENTIFIERS + 1

@@ -30,7 +30,7 @@ VERSIONS = {"native": None, "3.1.1": V3, "5.0": V5}
 
 
 class Fan:
-    """A route with so many subscribers on it, and messages of the same format."""
+    """A route with `subscribers` subscribers, and messages of the same format."""
 
     def __init__(
         self, version: Version | None, subscribers: int, messages: int, repeats: int = 1, in_a_row: bool = False

@@ -51,7 +51,7 @@ class LaneSetup:
         ]
         routes.add(Route(key(version), targets, []))
         if version is V5:
-            self.publisher.inbox.feed(packet(V5, properties=ALIAS))  # tell the alias
+            self.publisher.inbox.feed(packet(V5, properties=ALIAS))  # establishes the alias
             self.publisher.run()
             self.turn_over()
         self.octets = 0.0  # out, for each delivery
@@ -108,7 +108,7 @@ def groups(effort: Effort) -> Iterator[Group]:
 
 
 def copy(source: bytes, into: memoryview, times: int) -> int:
-    """ns to copy all of it so many times."""
+    """ns to copy all of it `times` times."""
 
     def copies() -> None:
         for _ in range(times):

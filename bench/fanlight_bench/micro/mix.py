@@ -1,7 +1,7 @@
 """Matches with changes among them (W5): ns an operation, as called from Python.
 
     matches    of a thousand hot topics, without a change
-    90 %, 50 % so many are matches; the others are removals and inserts, a hundred filters being out at most
+    90 %, 50 % the share of matches; the rest are removals and inserts, with at most a hundred filters removed
 
 Beside matches: the mixes. The filters are the same before and after.
 """
@@ -22,7 +22,7 @@ OUT = 100
 
 
 def mixed(index: FilterIndex, work: Workload, reads: int, calls: int) -> int:
-    """ns of so many calls, `reads` of a hundred being matches."""
+    """ns of these calls, of which `reads` per cent are matches."""
     dice = random.Random(SEED)
     hot = [dice.choice(work.topics[:HOT_TOPICS]) for _ in range(calls)]
     changed = [dice.randrange(len(work.filters)) for _ in range(calls)]

@@ -2,7 +2,7 @@
 
 Names are of W3's kind, site/S/floor/F/dev/D/METRIC, made anew from a fixed seed, in three ways:
 
-    scattered   each word drawn by itself: 1,000 sites, 20 floors, 5,000 devices, 12 metrics
+    scattered   each word drawn independently: 1,000 sites, 20 floors, 5,000 devices, 12 metrics
     crowded     the same with 1,000 devices, so that each is in a thousand names of a million
     fleet       each device at one place, with ten metrics: names / 10 devices
 
@@ -10,8 +10,8 @@ A case is a shape of filter; `ids` is how many a question found on average. The 
 (matchcore.reference), a filter of each shape, and the answers must be equal. `bytes_per_name` is what the index
 holds, names and ids and all; beside it the growth of the process. Insert and removal are in `insert` and `remove`.
 
-The bars of the design, at a million names: a device filter that matches 10 under 20 us ("device at a floor",
-scattered), one that matches 1,000 under 200 us ("device", crowded), nothing to match under 1 us.
+The bars of the design, at a million names: a device filter that matches 10 under 20 µs ("device at a floor",
+scattered), one that matches 1,000 under 200 µs ("device", crowded), nothing to match under 1 µs.
 """
 
 import gc
@@ -119,8 +119,8 @@ def of_kind(kind: str, count: int) -> Group:
     for label, shape in SHAPES.items():
         filters = asked(dice, shape, kind, FILTERS if label != "metric of a floor number" else FILTERS // 20, count)
         found = round(sum(len(index.match(filter, syntax="mqtt")) for filter in filters) / len(filters), 1)
-        told = partial(dict[str, object], filter=shape, ids=found)
-        cases.append(Case(label, len(filters), partial(timed, ask, index, filters), (), told))
+        found_by = partial(dict[str, object], filter=shape, ids=found)
+        cases.append(Case(label, len(filters), partial(timed, ask, index, filters), (), found_by))
     return Group(kind, cases, facts)
 
 

@@ -21,7 +21,7 @@ def group(bench: str, name: str, figures: Mapping[str, Any]) -> list[str]:
 def _ns(value: float) -> str:
     if value < 10_000:
         return f"{value:,.1f} ns"
-    return f"{value / 1e3:,.1f} us" if value < 10_000_000 else f"{value / 1e6:,.1f} ms"
+    return f"{value / 1e3:,.1f} µs" if value < 10_000_000 else f"{value / 1e6:,.1f} ms"
 
 
 def _value(value: object) -> str:
@@ -51,7 +51,7 @@ class CaseChange:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[CaseChange]:
-    """A change for each case that both runs have. ValueError: there is none."""
+    """A change for each case that both runs have. ValueError: they have none in common."""
     found = []
     for bench, group, case, figures in _cases(now):
         earlier = before["benches"].get(bench, {}).get(group, {}).get("cases", {}).get(case)

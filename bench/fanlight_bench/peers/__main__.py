@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _report(results.load(_file(options.report, options)), options)
         return _compare(options)
     except (OSError, ValueError) as error:
-        _tell(str(error))
+        _log(str(error))
         return WRONG
 
 
@@ -56,9 +56,9 @@ def _compare(options: argparse.Namespace) -> int:
     except KeyError as error:
         raise ValueError(f"no broker is called {error}; there are {', '.join(CONTENDERS)}") from None
     brokers = list({id(one.peer): one.peer for one in chosen}.values())
-    install.install(brokers, yes=options.yes, tell=_tell)
+    install.install(brokers, yes=options.yes, log=_log)
     if all(one.peer.program() is None for one in chosen):
-        _tell("none of these brokers is there")
+        _log("none of these brokers is there")
         return NOTHING
     into = None if options.into is None else _file(options.into, options)
     if into is not None:  # before an hour is spent on it
@@ -68,7 +68,7 @@ def _compare(options: argparse.Namespace) -> int:
     before = signal.signal(signal.SIGTERM, _leave)
     try:
         report = compare.compare(
-            asked, chosen, drive, _tell,
+            asked, chosen, drive, _log,
             rounds=options.rounds, duration=options.duration, warmup=options.warmup,
         )  # fmt: skip
     finally:
@@ -78,7 +78,7 @@ def _compare(options: argparse.Namespace) -> int:
         path.write_text(results.text(whole), encoding="utf-8")
     else:
         whole, path = report, results.write(report, Path(options.results))
-    _tell(f"written {path}")
+    _log(f"written {path}")
     for letter, about in report["scenarios"].items():
         print("\n".join([f"\n{letter}: {about['title']}", *aligned(tables.scenario(report, letter))]))
     if measured := [bar for bar in bars(report) if bar.reached is not None]:
@@ -91,13 +91,13 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _report(report: results.Report, options: argparse.Namespace) -> int:
     for path in (Path(options.docs) / "benchmarks.md", Path(options.docs).parent / "README.md"):
-        _tell(f"{path} {'rewritten' if document.rewrite(report, path) else 'is as it was'}")
+        _log(f"{path} {'rewritten' if document.rewrite(report, path) else 'is as it was'}")
     try:
         from fanlight_bench.peers import plots
 
-        _tell(f"drawn {', '.join(plots.write(report, Path(options.docs)))}")
+        _log(f"drawn {', '.join(plots.write(report, Path(options.docs)))}")
     except ModuleNotFoundError as error:
-        _tell(f"no plots: {error}; `pip install --group bench` brings it")
+        _log(f"no plots: {error}; `pip install --group bench` brings it")
     return OK
 
 
@@ -136,7 +136,7 @@ def _leave(number: int, frame: types.FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(f"bench: {line}", file=sys.stderr, flush=True)
 
 

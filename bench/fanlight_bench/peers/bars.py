@@ -40,7 +40,7 @@ class Bar:
         return f"{self.scenario}, {self.whose}: {self.what}"
 
 
-# Letter -> at least so many times less processor time a delivery than nats-server on one processor.
+# Letter -> the factor by which processor time per delivery must be below that of nats-server on one processor.
 TO_NATS = {"A": 2.0, "C": 2.0, "C100k": 2.0, "CX": 2.0, "G": 2.0, "B": 1.3, "H": 1.4}
 AHEAD = ("A", "C", "C100k", "CX", "G")  # in deliveries a second, too
 TO_MOSQUITTO = {"A": 10, "B": 10, "C": 10, "C100k": 10, "CX": 10, "G": 10, "B1": 2, "H": 2, "D": 5}

@@ -22,11 +22,11 @@ from fanlight_bench.peers.results import Report, Row, medians
 
 # (scenario, url, duration, warmup, pid of the broker) -> the figures of a run.
 Drive = Callable[[PlannedScenario, str, float, float, int], Row]
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def compare(
-    asked: Sequence[PlannedScenario], contenders: Sequence[Contender], drive: Drive, tell: Tell, *,
+    asked: Sequence[PlannedScenario], contenders: Sequence[Contender], drive: Drive, log: Log, *,
     rounds: int, duration: float, warmup: float,
 ) -> Report:  # fmt: skip
     """Run all of it, saying first how long it will take; the report, with what is missing named."""
@@ -34,7 +34,7 @@ def compare(
     present = [one for one in contenders if one.name not in absent]
     planned = list(plan.steps(asked, present, rounds))
     whole = plan.seconds(planned, duration, warmup)
-    tell(f"{len(planned)} runs of {len(asked)} scenarios and {len(present)} contenders: about {clock(whole)}")
+    log(f"{len(planned)} runs of {len(asked)} scenarios and {len(present)} contenders: about {clock(whole)}")
     began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     runs = []
     done = 0.0
@@ -46,9 +46,9 @@ def compare(
                 runs.append(row)
                 done += plan.seconds([step], duration, warmup)
                 left = (whole - done) * (time.monotonic() - since) / done  # as this machine has kept to it so far
-                tell(f"[{at}/{len(planned)}, {clock(left)} left] {_words(step, row)}")
+                log(f"[{at}/{len(planned)}, {clock(left)} left] {_words(step, row)}")
     except KeyboardInterrupt:
-        tell(f"interrupted after {len(runs)} runs, which are kept")
+        log(f"interrupted after {len(runs)} runs, which are kept")
     return {
         "date": began,
         "machine": machine(),

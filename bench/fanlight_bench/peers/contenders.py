@@ -24,7 +24,7 @@ class Contender:
     title: str
     peer: Peer
     schemes: tuple[str, ...]  # of the URLs that it is reached by; a scenario takes the first that it can be put in
-    every: int = 1            # of so many rounds it takes part in one: where a run or two tell it apart from ours
+    every: int = 1            # takes part in every n-th round, where a run or two show the difference from ours
 
     def scheme(self, known: Sequence[str]) -> str | None:
         """The one in which it takes part in a scenario that can be put in these; None: in none."""

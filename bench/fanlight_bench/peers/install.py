@@ -22,7 +22,7 @@ SERVICES = (
 )
 
 
-class Tell(Protocol):
+class Log(Protocol):
     """Says a line to the user."""
 
     def __call__(self, line: str, /) -> None: ...
@@ -47,7 +47,7 @@ def commands(peers: Sequence[Peer]) -> list[list[str]]:
 
 
 def install(
-    peers: Sequence[Peer], *, yes: bool, tell: Tell, terminal: bool | None = None,
+    peers: Sequence[Peer], *, yes: bool, log: Log, terminal: bool | None = None,
     ask: Callable[[str], str] = input, run: Callable[[list[str]], int] | None = None,
 ) -> list[Peer]:  # fmt: skip
     """Install what is missing of these, if the user wants it; those that are missing then.
@@ -57,27 +57,27 @@ def install(
     absent = missing(peers)
     if not absent:
         return []
-    tell(f"not installed: {', '.join(peer.name for peer in absent)}")
+    log(f"not installed: {', '.join(peer.name for peer in absent)}")
     wanted = commands(absent)
     if not wanted:
-        tell("there is no apt-get here: install them by hand to compare with them")
+        log("there is no apt-get here: install them by hand to compare with them")
         return absent
     for command in wanted:
-        tell(f"  {shlex.join(command)}")
+        log(f"  {shlex.join(command)}")
     if services := sorted({peer.package for peer in absent if peer.package}):
-        tell(SERVICES.format(names=" ".join(services)))
-    if not (yes or _agreed(tell, sys.stdin.isatty() if terminal is None else terminal, ask)):
+        log(SERVICES.format(names=" ".join(services)))
+    if not (yes or _agreed(log, sys.stdin.isatty() if terminal is None else terminal, ask)):
         return absent
     for command in wanted:
         code = (run or _run)(command)
         if code:
-            tell(f"{shlex.join(command)}: exit code {code}; going on without what it installs")
+            log(f"{shlex.join(command)}: exit code {code}; going on without what it installs")
     return missing(peers)
 
 
-def _agreed(tell: Tell, terminal: bool, ask: Callable[[str], str]) -> bool:
+def _agreed(log: Log, terminal: bool, ask: Callable[[str], str]) -> bool:
     if not terminal:
-        tell("no terminal to ask at, and no --yes: going on with the brokers that are there")
+        log("no terminal to ask at, and no --yes: going on with the brokers that are there")
         return False
     try:
         return ask("Run these commands? [y/N] ").strip().lower() in ("y", "yes")

@@ -107,7 +107,7 @@ def served(
 ) -> Iterator[Server]:  # fmt: skip
     """A server that says `ready` in a line of its output when it is; gone at the end, with all that it started.
 
-    Raises LaunchError, with its last lines, when it ends or says nothing of the kind for so many seconds.
+    Raises LaunchError, with its last lines, when it ends or does not say so within `seconds`.
     """
     try:
         server = Server(command, listeners=(), cpu=cpu, environment=environment)
@@ -134,7 +134,7 @@ def _terminate(process: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def _ended_too(pids: Sequence[int]) -> Iterator[None]:
-    """What of these has not ended by itself shortly after the block is killed; they are gone then.
+    """Kills those of these processes that still run shortly after the block.
 
     By descriptors of the processes, not by their numbers, which may be somebody else's by then.
     """
@@ -153,7 +153,7 @@ def _ended_too(pids: Sequence[int]) -> Iterator[None]:
 
 
 def _wait(descriptors: Sequence[int], seconds: float) -> list[int]:
-    """Those that have not ended within so many seconds."""
+    """Those that still run after `seconds`."""
     end, left = time.monotonic() + seconds, list(descriptors)
     while left:
         ended, _, _ = select.select(left, [], [], max(0.0, end - time.monotonic()))

@@ -1,9 +1,9 @@
-"""What is run: the scenarios, who is left out of which and why, the order, and how long it will take.
+"""The plan of a comparison: the scenarios, which contenders are left out and why, the order, and the time it takes.
 
 A scenario is one of fanlight_bench.load, named here by its letter in the tables. Runs are interleaved: a round of a
-scenario has one run of each contender, then comes the next round, so that what else the machine does falls on all
-alike; a contender that a run or two tell apart takes part in some of them only. One that would not come to an end in
-sensible time is left out by declaration, with the reason, which the report repeats.
+scenario has one run of each contender, then the next round follows, so that other work of the machine affects all
+equally. A contender whose difference shows after a run or two takes part in some rounds only. A contender that would
+take too long is left out by declaration, with the reason, which the report repeats.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

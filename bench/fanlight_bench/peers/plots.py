@@ -17,7 +17,7 @@ MARKS = {
 }  # fmt: skip
 OTHER = ("#b8860b", "*")  # of a file from before somebody was called otherwise
 CHART = "benchmarks-cpu.svg"
-APART = 0.6  # of the height of a line: over that its dots are spread, so that equal ones can be told apart
+APART = 0.6  # of the height of a line: the dots are spread over it so that equal ones stay visible
 
 
 def plots(report: Report) -> dict[str, bytes]:

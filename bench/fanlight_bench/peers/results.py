@@ -132,7 +132,7 @@ def write(report: Report, folder: Path) -> Path:
 
 
 def load(path: Path) -> Report:
-    """A report of an earlier run. OSError, ValueError: it is none."""
+    """A report of an earlier run. OSError, ValueError: not readable, or not a report."""
     report: Report = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(report, dict) or "medians" not in report:
         raise ValueError(f"{path} is no file of results: it has no medians")
@@ -140,7 +140,7 @@ def load(path: Path) -> Report:
 
 
 def newest(folder: Path = FOLDER) -> Path:
-    """The last file of results. FileNotFoundError: there is none."""
+    """The newest file of results. FileNotFoundError: there are no results."""
     files = sorted(folder.glob("*.json"), key=lambda path: (path.stem[:10], len(path.stem), path.stem))
     if not files:
         raise FileNotFoundError(f"{folder} has no results: `make bench-peers` makes them")

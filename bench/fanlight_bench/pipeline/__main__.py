@@ -41,29 +41,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        _tell([f"{name:<10}  {about(name)}" for name in BENCHES], sys.stdout)
+        _log([f"{name:<10}  {about(name)}" for name in BENCHES], sys.stdout)
         return OK
     names = options.only.split(",") if options.only else list(BENCHES)
     if unknown := set(names) - set(BENCHES):
-        _tell([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
+        _log([f"bench: {', '.join(sorted(unknown))}: no such bench; there are {', '.join(BENCHES)}"])
         return WRONG
     if options.publish and options.only:
-        _tell(["bench: what is published is all of it: --publish without --only"])
+        _log(["bench: what is published is all of it: --publish without --only"])
         return WRONG
     if options.document:
         return _document(options, json.loads(Path(options.results).read_text(encoding="utf-8")))
     if set(names) & set(SPARKS) and (reason := _lacking()):
-        _tell([f"bench: {reason}"])
+        _log([f"bench: {reason}"])
         return MISSING
     from fanlight_bench.pipeline.messages import NoData
 
     try:
         report = measure(names, options)
     except (NoData, ModuleNotFoundError) as error:
-        _tell([f"bench: {error}"])
+        _log([f"bench: {error}"])
         return MISSING
     except AssertionError as error:
-        _tell([f"bench: {error}"])
+        _log([f"bench: {error}"])
         return FAULTY
     if options.publish:
         path = Path(options.results)
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(names: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
-    """The report; each group's table is told as soon as it is there."""
+    """The report; each group's table is printed as soon as it is complete."""
     rows, turns, warm = options.rows, options.turns, WARM
     if options.quick:
         rows, turns, warm = min(rows, QUICK_ROWS), 1, 0
@@ -91,7 +91,7 @@ def measure(names: Sequence[str], options: argparse.Namespace) -> dict[str, Any]
                 found = report["benches"][name] = {}
                 for group in importlib.import_module(f"fanlight_bench.pipeline.{name}").groups(bench):
                     found[group.name] = measured(group, bench)
-                    _tell(tables.group(name, group.name, found[group.name]))
+                    _log(tables.group(name, group.name, found[group.name]))
         finally:
             bench.stop()
     return report
@@ -121,11 +121,11 @@ def _document(options: argparse.Namespace, report: dict[str, Any]) -> int:
     before = path.read_text(encoding="utf-8")
     after = tables.rewritten(before, report)
     path.write_text(after, encoding="utf-8")
-    _tell([f"bench: {path} {'rewritten' if after != before else 'is as it was'}"])
+    _log([f"bench: {path} {'rewritten' if after != before else 'is as it was'}"])
     return OK
 
 
-def _tell(lines: Sequence[str], where: Any = None) -> None:
+def _log(lines: Sequence[str], where: Any = None) -> None:
     print("\n".join(lines), file=where or sys.stderr, flush=True)
 
 

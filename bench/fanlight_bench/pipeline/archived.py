@@ -40,7 +40,7 @@ def groups(bench: Bench) -> Iterator[PipelineGroup]:
 
 
 def _bytes_per_message(compression: str, count: int, folder: Path) -> float:
-    """On the disk, for each of so many quotes, whose payloads have 119 bytes."""
+    """Bytes on the disk per quote; the payloads have 119 bytes."""
     from fanlight import connect
 
     some = [quote for quote, _ in zip(quotes.read(), range(count), strict=False)]
@@ -118,8 +118,8 @@ def _load(kind: str, bench: Bench) -> Load:
 def _share(url: str) -> float:
     """Of the messages that a broker has had, how many are in its archive or on their way there."""
     with urlopen(f"{url}/archive", timeout=10) as answer:
-        told = json.load(answer)
-    return float(told["archive_messages"] / (told["archive_messages"] + told["archive_dropped"]))
+        counters = json.load(answer)
+    return float(counters["archive_messages"] / (counters["archive_messages"] + counters["archive_dropped"]))
 
 
 @contextmanager

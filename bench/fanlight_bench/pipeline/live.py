@@ -1,6 +1,6 @@
 """A running broker: its archive read through it, and rows published to it.
 
-    path         all columns that a broker tells, from the archive's folder
+    path         all columns that a broker sends, from the archive's folder
     url          the same through the broker, by replay
     sink         rows published, each with its receipt
     marked       the same with marks, so that the broker takes each row once

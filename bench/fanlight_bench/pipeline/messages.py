@@ -79,7 +79,7 @@ def batches(names: Sequence[str], rows: int) -> Iterator[Any]:
 
 
 def write(folder: Path, names: Sequence[str], rows: int) -> tuple[Path, Path]:
-    """The same messages as an archive and as Parquet; their folders. Takes some 4 us a message."""
+    """The same messages as an archive and as Parquet; their folders. Takes some 4 µs a message."""
     from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
 
     archive, flat = folder / "archive", folder / "parquet"
@@ -113,7 +113,7 @@ def write_topics(folder: Path, drawn: Sequence[str]) -> Path:
 
 
 def drawn(names: Sequence[str], rows: int) -> list[str]:
-    """Topics of so many messages, where their topics are all that is wanted."""
+    """The topics alone of this number of messages."""
     return random.Random(SEED).choices(names, k=rows)
 
 

@@ -85,6 +85,6 @@ def groups(bench: Bench) -> Iterator[PipelineGroup]:
 
 
 def _holds(frame: Any, rows: int) -> None:
-    """Raises AssertionError unless it has so many rows."""
+    """Raises AssertionError if the number of rows differs."""
     if (found := frame.count()) != rows:
         raise AssertionError(f"{found} rows, and not {rows}")

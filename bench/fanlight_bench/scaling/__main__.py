@@ -42,21 +42,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _document(options, json.loads(Path(options.results).read_text(encoding="utf-8")))
         points = list(curves.points(_sizes(options), options.protocols))
     except (OSError, ValueError) as error:
-        _tell(f"bench: {error}")
+        _log(f"bench: {error}")
         return WRONG
     try:
         report = _measured(options, points)
     except (OSError, Refused, LaunchError) as error:
-        _tell(f"bench: {error}")
+        _log(f"bench: {error}")
         return NO_SERVER
     except Misrouted as error:
-        _tell(f"bench: {error}")
+        _log(f"bench: {error}")
         return FAULTY
     if options.publish:
         path = Path(options.results)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_compact(report), encoding="utf-8")
-        _tell(f"bench: written {path}")
+        _log(f"bench: written {path}")
         _document(options, report)
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")
@@ -72,8 +72,8 @@ def _measured(options: argparse.Namespace, points: Sequence[curves.Point]) -> di
             os.sched_setaffinity(0, {options.generator_cpu})
     loads = sum(len(point.loads) for point in points)
     about = min(sum(map(plan.seconds, points)), plan.limit)
-    _tell(f"bench: {loads} loads, about {about:.0f} s, {plan.limit:g} at most")
-    found = measure(points, plan, _tell)
+    _log(f"bench: {loads} loads, about {about:.0f} s, {plan.limit:g} at most")
+    found = measure(points, plan, _log)
     return {"machine": machine(), "duration": plan.duration, **found}
 
 
@@ -89,13 +89,13 @@ def _sizes(options: argparse.Namespace) -> dict[str, Sequence[int]]:
 def _document(options: argparse.Namespace, report: dict[str, Any]) -> int:
     path = Path(options.docs) / document.DOCUMENT.name
     changed = document.rewrite(report, path)
-    _tell(f"bench: {path} {'rewritten' if changed else 'is as it was'}")
+    _log(f"bench: {path} {'rewritten' if changed else 'is as it was'}")
     try:
         from fanlight_bench.scaling import plots
 
-        _tell(f"bench: drawn {', '.join(plots.write(report, path.parent))}")
+        _log(f"bench: drawn {', '.join(plots.write(report, path.parent))}")
     except ModuleNotFoundError as error:
-        _tell(f"bench: no plots: {error}")
+        _log(f"bench: no plots: {error}")
     return OK
 
 
@@ -108,7 +108,7 @@ def _compact(report: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,6 @@
 """What is measured: three curves, each point of which is a broker of its own and one or two loads.
 
-    filters      so many wildcard filters, of other clients and other topics, beside 10 subscribers of whom one gets
+    filters      a number of wildcard filters, of other clients and other topics, beside 10 subscribers of whom one gets
                  each message: "hot", ten topics used again and again, and "cold", each message on a topic of its own
     subscribers  of each message: one publisher, one topic
     connections  all of them at work, in pairs of a publisher and a subscriber ("busy"), or all but 100 silent ("idle")

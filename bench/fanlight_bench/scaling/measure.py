@@ -26,7 +26,7 @@ LIMITS: dict[str, int] = {
 }  # fmt: skip
 
 Figures = dict[str, Any]
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Misrouted(Exception):
@@ -58,7 +58,7 @@ class ScalingPlan:
         return point.seconds(self.duration + self.warmup) + (0.0 if self.shared else BROKER)
 
 
-def measure(points: Sequence[Point], plan: ScalingPlan, tell: Tell) -> Figures:
+def measure(points: Sequence[Point], plan: ScalingPlan, log: Log) -> Figures:
     """The report: points, and those that were left out.
 
     Raises TooFewFiles before anything is begun, Misrouted, and what run() does.
@@ -73,12 +73,12 @@ def measure(points: Sequence[Point], plan: ScalingPlan, tell: Tell) -> Figures:
             what = f"{point.curve} {point.size:,}, {point.protocol}"
             if time.monotonic() + plan.seconds(point) > end:
                 left_out.append({"curve": point.curve, "protocol": point.protocol, "size": point.size})
-                tell(f"{what}: left out, for it would not be over in {plan.limit:g} s")
+                log(f"{what}: left out, because it would not finish within {plan.limit:g} s")
                 continue
             with contextlib.nullcontext(shared) if shared else started(plan) as broker:
                 for figures in measured(point, broker, plan):
                     found.append(figures)
-                    tell(line(figures))
+                    log(line(figures))
     return {"points": found, "left_out": left_out}
 
 
@@ -105,7 +105,7 @@ def measured(point: Point, broker: Broker, plan: ScalingPlan) -> Iterator[Figure
 
 
 def figures_of(result: Result) -> Figures:
-    """Of a load: what the curves are about, and what tells whether to believe it."""
+    """The numbers of a load that the curves show, and those that show how reliable they are."""
     return {
         "us_per_message": _rounded(result.broker_us_per_publish),
         "us_per_delivery": _rounded(result.broker_us_per_delivery),
@@ -160,13 +160,13 @@ def line(figures: Figures) -> str:
     """For the terminal, while it goes on."""
     what = ", ".join(filter(None, (f"{figures['curve']} {figures['size']:,}", figures["protocol"], figures["series"])))
     cost = figures["us_per_message"]
-    told = f"{what:<36} {cost if cost is not None else '-':>9} µs a message {figures['messages_per_second']:>11,} /s"
+    shown = f"{what:<36} {cost if cost is not None else '-':>9} µs a message {figures['messages_per_second']:>11,} /s"
     for name in ("us_per_filter", "bytes_per_filter"):
         if figures.get(name) is not None:
-            told += f"   {name.replace('_', ' ')} {figures[name]:,}"
+            shown += f"   {name.replace('_', ' ')} {figures[name]:,}"
     if figures["faults"]:
-        told += f"   {figures['faults']} {figures['complaint']}"
-    return told
+        shown += f"   {figures['faults']} {figures['complaint']}"
+    return shown
 
 
 def _rounded(value: float | None) -> float | None:

@@ -33,7 +33,7 @@ from fanlight_spark.broker import sdk
 from fanlight_spark.jobs import compacted, filesets
 from fanlight_spark.matching import match_topics
 from fanlight_spark.session import configure, local_session, register
-from fanlight_spark.source import COLUMNS, TOLD_COLUMNS
+from fanlight_spark.source import BROKER_COLUMNS, COLUMNS
 
 OK, WRONG, INTERRUPTED = 0, 2, 130
 REPORT: Final = "report.html"
@@ -95,7 +95,7 @@ def at_least(least: int) -> Callable[[str], int]:
 @contextmanager
 def session(name: str, cores: int | None = None) -> Iterator[SparkSession]:
     """The session that spark-submit (or a notebook) has for us, or else one of this machine."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # how spark-submit tells a program of the JVM that waits for it
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # set by spark-submit for the JVM that waits for this program
     if submitted:
         made = register(configure(SparkSession.builder.appName(name)).getOrCreate())
     else:
@@ -113,7 +113,7 @@ def messages(spark: SparkSession, options: argparse.Namespace, *columns: str) ->
     Raises ValueError, and what Spark and the archive raise.
     """
     since, until = getattr(options, "since", None), getattr(options, "until", None)
-    named = list(columns) or (TOLD_COLUMNS if options.input.startswith(BROKERS) else COLUMNS).names
+    named = list(columns) or (BROKER_COLUMNS if options.input.startswith(BROKERS) else COLUMNS).names
     if _is_source(options.input):
         # By topic inside the source, whatever columns are wanted; Spark does not prune those of a Python source.
         wanted = {*named, *(["timestamp"] if since or until else [])}

@@ -82,7 +82,7 @@ def compact(
     messages_max: int = MESSAGES_MAX,
     allow_loss: bool = False,
 ) -> list[FileSet]:
-    """Compact what has come since the last time; the sets that were published. Raises ValueError, ArchiveError."""
+    """Compact the messages since the last run; the sets that were published. Raises ValueError, ArchiveError."""
     published = []
     with Archive(source) as archive, filesets.opened(out) as folder, _set(spark, SETTINGS):
         start = position_at(archive, archive.start).json()
@@ -111,12 +111,12 @@ def compact(
             if filter is None and made.messages + missing != stop - at:
                 raise ValueError(f"{made.messages:,} messages were written of {stop - at:,} from offset {at} on")
             lost[:] = [loss for loss in lost if loss.first >= stop]
-            made = replace(made, lost=[_told(loss) for loss in [*before, *within]])
+            made = replace(made, lost=[_recorded(loss) for loss in [*before, *within]])
             manifest = replace(manifest, roots=roots, position=position_at(archive, stop).json())
             manifest = folder.publish(manifest, aside, made)
             published.append(manifest.sets[-1])
         if folder.manifest is None:
-            folder.write(manifest)  # so that other jobs read what has no message yet, too
+            folder.write(manifest)  # so that other jobs can read the folder before it has messages
     return published
 
 
@@ -144,7 +144,7 @@ def losses(archive: Archive, first: int, end: int, bounds: Bounds) -> list[Loss]
     return found
 
 
-def _told(loss: Loss) -> dict[str, Any]:
+def _recorded(loss: Loss) -> dict[str, Any]:
     return {"first": loss.first, "end": loss.end, "why": str(loss.error)}
 
 

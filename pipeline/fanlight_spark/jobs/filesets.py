@@ -65,21 +65,21 @@ def load(folder: Path | str) -> Manifest | None:
     """What is published in a folder; None if nothing ever was. Raises ValueError if it is no manifest of ours."""
     path = Path(folder) / MANIFEST
     try:
-        told = json.loads(path.read_bytes())
-        if told["format"] != FORMAT:
-            raise ValueError(f"it is in format {told['format']}")
-        sets = [FileSet(**_known(FileSet, one)) for one in told["sets"]]
-        return Manifest(**{**_known(Manifest, told), "sets": sets})
+        stored = json.loads(path.read_bytes())
+        if stored["format"] != FORMAT:
+            raise ValueError(f"it is in format {stored['format']}")
+        sets = [FileSet(**_known(FileSet, one)) for one in stored["sets"]]
+        return Manifest(**{**_known(Manifest, stored), "sets": sets})
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a manifest in format {FORMAT} ({error})") from error
 
 
-def _known(kind: type[Any], told: dict[str, Any]) -> dict[str, Any]:
+def _known(kind: type[Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Without what a later version has added."""
     names = {one.name for one in fields(kind)}
-    return {name: value for name, value in told.items() if name in names}
+    return {name: value for name, value in stored.items() if name in names}
 
 
 class Folder:

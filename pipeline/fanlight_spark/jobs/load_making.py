@@ -41,7 +41,7 @@ class Message:
 
 
 def make(model: Model, *, scale: float = 1.0, seed: int = 0, messages: int | None = None) -> Iterator[Message]:
-    """The load, by time; at most so many messages. Raises ValueError."""
+    """The load, by time; at most `messages` of them. Raises ValueError."""
     if not 0 < scale < inf:
         raise ValueError(f"scale {scale}: more than 0 is wanted, and less than infinite")
     if not model.kinds or not any(model.rates):
@@ -69,7 +69,7 @@ def scaled(kind: Kind, scale: float) -> Kind:
     nodes = [_times_of(level.nodes, scale) if at else level.nodes for at, level in enumerate(kind.levels)]
     levels = []
     for at, level in enumerate(kind.levels):
-        # Below the second level as many words as there were, or as children have to be told apart.
+        # Below the second level as many words as there were, or as the children need to be distinct.
         words = _times_of(level.words, scale) if at == 1 else level.words
         children = -(-nodes[at] // nodes[at - 1]) if at else nodes[at]
         levels.append(Level(nodes[at], min(max(words, children), nodes[at]), level.names))
@@ -113,18 +113,18 @@ def write(messages: Iterable[Message], path: Path) -> int:
     """JSON lines, packed if the name ends in .gz; whole or not at all. How many there are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".new-{path.name}")
-    told = 0
+    published = 0
     try:
         with gzip.open(aside, "wt", 3) if path.suffix == ".gz" else aside.open("w", encoding="utf-8") as file:
             for each in messages:
                 line = {"at": each.at, "topic": each.topic, "bytes": each.bytes, "publisher": each.publisher}
                 file.write(json.dumps(line) + "\n")
-                told += 1
+                published += 1
         os.replace(aside, path)
     finally:
         with suppress(FileNotFoundError):
             aside.unlink()
-    return told
+    return published
 
 
 class _Maker:

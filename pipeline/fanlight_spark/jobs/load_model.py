@@ -68,8 +68,8 @@ class Model:
         return self.messages / self.seconds if self.seconds else 0.0
 
     def json(self) -> str:
-        told = {"workload": VERSION, "zipf": METHOD, "probabilities": PROBABILITIES, **asdict(self)}
-        return json.dumps(told, indent=1) + "\n"
+        stored = {"workload": VERSION, "zipf": METHOD, "probabilities": PROBABILITIES, **asdict(self)}
+        return json.dumps(stored, indent=1) + "\n"
 
     def save(self, path: Path) -> None:
         """Whole or not at all."""
@@ -82,25 +82,25 @@ class Model:
 def load(path: Path) -> Model:
     """A model from a file. Raises ValueError, OSError."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["workload"] != VERSION:
-            raise ValueError(f"of version {told['workload']}; this program reads version {VERSION}")
-        if len(told["probabilities"]) != len(PROBABILITIES):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["workload"] != VERSION:
+            raise ValueError(f"of version {stored['workload']}; this program reads version {VERSION}")
+        if len(stored["probabilities"]) != len(PROBABILITIES):
             raise ValueError("sizes at other probabilities than those of this version")
-        return parse(told)
+        return parse(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: no workload model: {type(error).__name__}: {error}") from error
 
 
-def parse(told: dict[str, Any]) -> Model:
+def parse(stored: dict[str, Any]) -> Model:
     kinds = []
-    for kind in told["kinds"]:
+    for kind in stored["kinds"]:
         levels = tuple(Level(int(each["nodes"]), int(each["words"]), tuple(each["names"])) for each in kind["levels"])
         if not levels or kind["topics"] != levels[-1].nodes or min(min(at.nodes, at.words) for at in levels) < 1:
             raise ValueError(f"the levels of {kind['root']!r} are no tree of {kind['topics']} topics")
         kinds.append(Kind(**{**kind, "levels": levels, "sizes": tuple(map(float, kind["sizes"]))}))
     names = [name for name in Model.__dataclass_fields__ if name not in ("kinds", "rates")]
-    return Model(**{name: told[name] for name in names}, rates=tuple(map(float, told["rates"])), kinds=tuple(kinds))
+    return Model(**{name: stored[name] for name in names}, rates=tuple(map(float, stored["rates"])), kinds=tuple(kinds))
 
 
 def zipf(messages: int, log_ranks: float, topics: int) -> tuple[float, float]:

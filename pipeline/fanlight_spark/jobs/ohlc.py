@@ -1,9 +1,9 @@
 """Bars of the market's prices: open, high, low, close, volume and count of each ticker in each stretch of time.
 
 Messages are those of `make demo`: a JSON object with ticker, date, open, high, low, close and volume. A bar is of the
-time that the message tells, not of when it was published; messages of equal time are in the order of their offsets.
+time in the message, not the time of publication; messages of equal time are in the order of their offsets.
 What a message leaves out, it leaves out; one that names no ticker or no time is counted as unreadable. A payload may
-be anybody's: none of them, whatever it tells, ends the job.
+come from anybody: no payload, whatever it contains, ends the job.
 
 Below --out:
     bars                  ticker, start, open, high, low, close, volume, count        from all messages there are
@@ -38,10 +38,10 @@ SETTINGS: Final = "stream.json"  # below --out: what the stream that goes on the
 def quotes(messages: DataFrame) -> DataFrame:
     """(ticker, at, offset, open, high, low, close, volume) of messages with offset and value.
 
-    ticker or at is null where a payload tells none, at also where its year is none of YEARS.
+    ticker or at is null where a payload has none; at also where its year is outside YEARS.
     """
-    told = F.from_json(F.col("value").cast("string"), PAYLOAD, {"allowNonNumericNumbers": "false"})
-    read = messages.select("offset", told.alias("told")).select("offset", "told.*")
+    parsed = F.from_json(F.col("value").cast("string"), PAYLOAD, {"allowNonNumericNumbers": "false"})
+    read = messages.select("offset", parsed.alias("parsed")).select("offset", "parsed.*")
     time = F.try_to_timestamp("date")
     at = F.when(F.year(time).between(*YEARS), time).alias("at")
     return read.select("ticker", at, "offset", "open", "high", "low", "close", "volume")

@@ -1,7 +1,7 @@
 """Plots as SVG text, to stand in a page: bars, lines, candles.
 
 Plain SVG of our own and not matplotlib's: a plot is 2 to 20 kB, needs nothing installed, takes its colours from the
-page (light and dark), and tells its values where a pointer rests. The classes c0 to c7, tick, grid and axis are the
+page (light and dark), and shows its values under the pointer. The classes c0 to c7, tick, grid and axis are the
 page's (report.py). Whatever comes in is bounded: of more points than there is room for, the least and the greatest
 stay; of more bars or series, the first.
 """
@@ -109,9 +109,9 @@ def candles(given: Iterable[Candle], y: str = "") -> Svg:
     for at, first, high, low, last in shown:
         x = horizontal.at(_x(at))
         top, bottom = vertical.at(max(first, last)), vertical.at(min(first, last))
-        told = f"{at:%Y-%m-%d %H:%M}: open {first:g}, high {high:g}, low {low:g}, close {last:g}"
+        label = f"{at:%Y-%m-%d %H:%M}: open {first:g}, high {high:g}, low {low:g}, close {last:g}"
         parts.append(
-            f'<g class="{"rise" if last >= first else "fall"}"><title>{_text(told)}</title>'
+            f'<g class="{"rise" if last >= first else "fall"}"><title>{_text(label)}</title>'
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{vertical.at(high):.1f}" y2="{vertical.at(low):.1f}"/>'
             f'<rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{max(bottom - top, 1):.1f}"/></g>'
         )
@@ -155,15 +155,15 @@ class _Axis:
 
 def _frame(horizontal: _Axis, vertical: _Axis, x: str, y: str) -> list[str]:
     parts = []
-    for value, told in vertical.ticks:
+    for value, label in vertical.ticks:
         at = vertical.at(value)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{_text(told)}</text>')
+        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{_text(label)}</text>')
     bottom = HEIGHT - BOTTOM
-    for value, told in horizontal.ticks:
+    for value, label in horizontal.ticks:
         at = horizontal.at(value)
         parts.append(f'<line class="axis" x1="{at:.1f}" x2="{at:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
-        parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{_text(told)}</text>')
+        parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{_text(label)}</text>')
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>')
     if x := x or horizontal.name:
         parts.append(f'<text class="tick" x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{_text(x)}</text>')
@@ -206,8 +206,8 @@ def short(text: str, letters: int) -> str:
 
 
 def _exact(value: float, unit: str) -> str:
-    told = f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
-    return f"{told} {unit}".strip()
+    label = f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
+    return f"{label} {unit}".strip()
 
 
 def _text(text: str) -> str:

@@ -81,8 +81,8 @@ class Report:
 
     def facts(self, facts: Iterable[tuple[str, Any]]) -> None:
         """The few figures that matter most."""
-        told = "".join(f"<div><dt>{_text(name)}</dt><dd>{_cell(value)}</dd></div>" for name, value in facts)
-        self._parts.append(f"<dl>{told}</dl>")
+        rows = "".join(f"<div><dt>{_text(name)}</dt><dd>{_cell(value)}</dd></div>" for name, value in facts)
+        self._parts.append(f"<dl>{rows}</dl>")
 
     def table(
         self,

@@ -26,5 +26,5 @@ def folder_name(word: Column) -> Column:
 
 
 def kept(name: Column, roots: list[str]) -> Column:
-    """A name, or `_other` if it is none of these."""
+    """The name, or `_other` for any other root."""
     return F.when(name.isin(roots), name).otherwise(OTHER) if roots else F.lit(OTHER)

@@ -42,7 +42,7 @@ def per_topic(messages: DataFrame, every: str = EVERY) -> DataFrame:
     """(start, topic, syntax, client, root, messages, bytes) of messages with topic, syntax, timestamp and value.
 
     What all the rest is made of: much less than there are messages. A topic in another spelling is another topic.
-    client is the publisher's if the messages tell it, and null if not.
+    client is the publisher's if the messages have it, otherwise null.
     """
     start = F.window("timestamp", every)["start"].alias("start")
     client = F.col("client") if "client" in messages.columns else F.lit(None).cast("string").alias("client")
@@ -177,7 +177,7 @@ def _rows(rows: list[Any], fan_out: bool) -> list[tuple[Any, ...]]:
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
     snapshot = None if options.subscriptions is None else read(options.subscriptions)
-    # Who published is asked for where it matters: a broker does not tell it, an archive does.
+    # The publisher is read only where it matters: an archive has it, a broker does not send it.
     client = ["client"] if snapshot and snapshot.no_echo else []
     counted = per_topic(
         command.messages(spark, options, "topic", "syntax", "timestamp", "value", *client), options.every

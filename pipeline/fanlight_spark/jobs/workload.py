@@ -34,7 +34,7 @@ KIND: Final = ["root", "length"]
 
 
 def learn(messages: DataFrame, *, names_max: int = NAMES, intervals: int = INTERVALS) -> Model:
-    """The model of messages with topic, syntax, timestamp, value and perhaps client. ValueError: there are none."""
+    """The model of messages with topic, syntax, timestamp, value and perhaps client. ValueError: no messages."""
     seen = _seen(messages).persist()
     begin, end, count = seen.agg(F.min("micros"), F.max("micros"), F.count("*")).collect()[0]
     if not count:
@@ -55,7 +55,7 @@ def learn(messages: DataFrame, *, names_max: int = NAMES, intervals: int = INTER
 def _seen(messages: DataFrame) -> DataFrame:
     """(words, name, root, length, client, micros, size): what is looked at of each message.
 
-    client is "" where messages do not tell it: one publisher.
+    client is "" where messages do not have it: one publisher.
     """
     client = F.coalesce("client", F.lit("")) if "client" in messages.columns else F.lit("")
     words = F.when(F.col("syntax") == "mqtt", F.split("topic", "/")).otherwise(F.split("topic", r"\."))
@@ -150,7 +150,7 @@ def _kind(share: float, key: Any, popularity: Any, levels: Any, payloads: Any) -
 
 
 def work(spark: SparkSession, options: argparse.Namespace) -> None:
-    # A broker does not tell who published.
+    # A broker does not send the publisher.
     client = [] if options.input.startswith(command.BROKERS) else ["client"]
     messages = command.messages(spark, options, "topic", "syntax", "timestamp", "value", *client)
     about = command.described(options)

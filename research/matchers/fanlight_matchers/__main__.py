@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         return WRONG
     if options.bars:
         report = collect.collect_needed(effort)
-        _tell(aligned(tables.bars(bars.bars(report))))
+        _log(aligned(tables.bars(bars.bars(report))))
         return _print(report)
     return _tables(options, effort)
 
@@ -60,15 +60,15 @@ def _tables(options: argparse.Namespace, effort: Effort) -> int:
     for name in options.only.split(","):
         filters = options.filters if name in ("W2", "W3") else None
         work = make(name, 300 if options.quick else filters)
-        _tell([f"bench: {work.name}, {len(work.filters):,} filters"])
+        _log([f"bench: {work.name}, {len(work.filters):,} filters"])
         rows = compare(work, chosen, effort)
         figures += rows
-        _tell(tables.workload(rows))
+        _log(tables.workload(rows))
     report: dict[str, Any] = {"machine": machine(), "workloads": [dataclasses.asdict(row) for row in figures]}
     if options.literature:
         report |= collect.collect_literature(effort)
         for made in ("published", "goal", "conventional", "treat", "threads", "beside"):
-            _tell([f"bench: {made}", *document.TABLES[made](report)])
+            _log([f"bench: {made}", *document.TABLES[made](report)])
     return _print(report)
 
 
@@ -77,27 +77,27 @@ def _publish(options: argparse.Namespace, effort: Effort) -> int:
     path = Path(options.results)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_compact(report), encoding="utf-8")
-    _tell([f"bench: written {path}", *aligned(tables.bars(bars.bars(report)))])
+    _log([f"bench: written {path}", *aligned(tables.bars(bars.bars(report)))])
     return _document(options, report)
 
 
 def _document(options: argparse.Namespace, report: collect.Report) -> int:
     path = Path(options.docs) / document.DOCUMENT.name
     changed = document.rewrite(report, path)
-    _tell([f"bench: {path} {'rewritten' if changed else 'is as it was'}"])
+    _log([f"bench: {path} {'rewritten' if changed else 'is as it was'}"])
     try:
         from fanlight_matchers import plots
 
         names = plots.write(report, path.parent)
-        _tell([f"bench: drawn {', '.join(names)}"])
+        _log([f"bench: drawn {', '.join(names)}"])
     except ModuleNotFoundError as error:
-        _tell([f"bench: no plots: {error}"])
+        _log([f"bench: no plots: {error}"])
     return OK
 
 
 def _against(options: argparse.Namespace, effort: Effort) -> int:
     changes = against.against(against.load(Path(options.against)), effort)
-    _tell(aligned(against.table(changes)))
+    _log(aligned(against.table(changes)))
     worst = against.worst(changes)
     _print({"changes": [{**dataclasses.asdict(one), "change": one.change, "verdict": one.verdict} for one in changes]})
     return WORSE if options.fail_above is not None and worst * 100 > options.fail_above else OK
@@ -120,7 +120,7 @@ def _print(report: dict[str, Any]) -> int:
     return OK
 
 
-def _tell(lines: list[str]) -> None:
+def _log(lines: list[str]) -> None:
     print("\n".join(lines), file=sys.stderr)
 
 

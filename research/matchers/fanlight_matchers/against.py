@@ -55,7 +55,7 @@ class Change:
 
 
 def load(path: Path) -> Report:
-    """A report of an earlier run. OSError, ValueError: it is none."""
+    """A report of an earlier run. OSError, ValueError: not readable, or not a report."""
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return report
 

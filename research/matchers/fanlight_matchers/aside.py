@@ -96,7 +96,7 @@ def process(name: str, filters: int) -> dict[str, float]:
 
 
 def named(count: int, passes: int) -> dict[str, dict[str, float]]:
-    """us of three questions to a NameIndex of so many names, and how many ids they found."""
+    """µs of three questions to a NameIndex of this size, and the number of ids found."""
     kinds = {kind: names.measure(kind, count, passes) for kind in ("scattered", "crowded")}
     return {
         question: {

@@ -29,7 +29,7 @@ class Bar:
         return self.reached <= self.limit if self.at_most else self.reached >= self.limit
 
 
-# At least so many times as fast as trie-S and as trie-I; at most ns in C, of them hot ones; at most ns from Python.
+# The least factors to trie-S and to trie-I; at most ns in C, of them hot ones; at most ns from Python.
 TOPICS: dict[str, tuple[float, float, float, float | None, float | None]] = {
     "W1 1k": (1.5, 2.0, 60, None, 130),
     "W1v 1k": (0.9, 0.6, 220, None, 300),

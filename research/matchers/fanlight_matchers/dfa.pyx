@@ -3,7 +3,7 @@
 The third way of "Very fast and scalable topic routing" (RabbitMQ, 2010-11): a state is the set of trie nodes
 reached together, made when it is first needed, with the ids it stands for; a topic is then one probe a word.
 Over the flat trie (trie_flat.pyx), with which it shares words and nodes. Any change drops the automaton, as
-its parts cannot be told apart any more. It is also dropped when it has more than 1,048,576 transitions or
+its parts cannot be distinguished any more. It is also dropped when it has more than 1,048,576 transitions or
 4,194,304 nodes and ids in all its sets, so that hostile topics do not fill the memory.
 """
 
@@ -48,7 +48,7 @@ cdef class Automaton(FlatTrie):
     """A DFA over trie-I."""
 
     cdef:
-        DfaState* states         # 0 is none, 1 the empty one
+        DfaState* states         # 0 means none, 1 is the empty one
         uint32_t states_room
         uint32_t states_top
         Edges by_set

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The rows of a FilterIndex as they are in memory, for who wants to see or draw them: docs/matching.md does.
+"""The rows of a FilterIndex as they are in memory, for drawings such as those of docs/matching.md.
 
 Read only, from the structures that a match reads (matchcore/matchcore/pool.pxd, classes.pxd), so that what is drawn is
 what is asked. For small indexes: every row is walked. Not for several threads.

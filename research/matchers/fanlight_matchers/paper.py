@@ -80,11 +80,11 @@ def optimised() -> Lines:
 def exact() -> Lines:
     """Those without a wildcard, by the hash of the whole text."""
     held = {text: [id for id, other in enumerate(FILTERS) if other == text] for text in FILTERS}
-    told = [one for one in explain(index(), ASKED) if one.tier == "exact"]
+    explained = [one for one in explain(index(), ASKED) if one.tier == "exact"]
     literal = [text for text in held if not {"*", "#"} & set(text.split("."))]
     lines = [
         f"hash of {text:<10} ->  {text:<10} ids {', '.join(map(str, held[text]))}"
-        + ("   <" if text in [one.filter for one in told] else "")
+        + ("   <" if text in [one.filter for one in explained] else "")
         for text in literal
     ]
     return _fenced(lines)
@@ -103,10 +103,10 @@ def classes() -> Lines:
     keys, rows = class_rows(seven)
     names = [f"{{{', '.join(key)}}}" for key in keys]
     lines = [*_matrix(names, rows), "", *_anded(seven, rows, len(keys)), ""]
-    told = {str(one.filter): one for topic in TOPICS for one in explain(seven, topic) if one.tier == "buckets"}
+    explained = {str(one.filter): one for topic in TOPICS for one in explain(seven, topic) if one.tier == "buckets"}
     asked = {one.filter for one in explain(seven, ASKED)}
     drawn = []
-    for text, one in told.items():
+    for text, one in explained.items():
         places = [row for row in one.rows if row.kind.startswith("key ")]
         at = names.index(f"{{{', '.join(f'{row.kind[4:]} {row.position}' for row in places)}}}")
         key = ", ".join((row.word or b"").decode() for row in places)

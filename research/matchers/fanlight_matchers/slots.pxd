@@ -1,5 +1,5 @@
 # (filter text, id) to a small number, and back: for contenders that give each subscription a column or a line.
-# Numbers are used again; 0 is none, so the first is 1.
+# Numbers are reused; 0 means none, so the first is 1.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
@@ -68,7 +68,7 @@ cdef inline uint32_t slots_find(Slots* self, const Word* words, int count, uint3
     return 0
 
 
-# A number for what has none yet; 0: no memory.
+# Assigns a number; 0: no memory.
 cdef inline uint32_t slots_put(Slots* self, const Word* words, int count, uint32_t id) noexcept nogil:
     cdef uint32_t size = slots_size(words, count), number = self.free, room
     cdef unsigned char* text = <unsigned char*> take(self.taken, size + 1)

@@ -36,7 +36,7 @@ def workload(rows: Sequence[Figures]) -> list[str]:
 
 
 def threads(rows: Sequence[dict[str, Any]]) -> Table:
-    """A line a contender and mix: operations a second, for so many threads."""
+    """A line a contender and mix: operations a second, by number of threads."""
     counts = sorted({row["threads"] for row in rows})
     cells: Table = [("contender", "matches", *[f"{count} thread{'s' * (count > 1)}" for count in counts])]
     for contender, reads in dict.fromkeys((row["contender"], row["reads"]) for row in rows):

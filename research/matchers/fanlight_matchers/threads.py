@@ -26,7 +26,7 @@ PUBLISHED = 10_000  # changes after which readers are handed a new copy
 
 @dataclasses.dataclass(slots=True)
 class Shared:
-    """Operations a second, by the wall clock, of so many threads at once on one contender."""
+    """Operations a second, by the wall clock, of several threads at once on one contender."""
 
     matcher: Matcher
     contender: str
@@ -70,7 +70,7 @@ class Beside:
 
 
 def beside(work: EncodedWorkload, readers: int, batches: int, frozen: bool = False) -> Beside:
-    """Each reader matches so many batches; the writer takes filters out and puts them in until all are done."""
+    """Each reader matches `batches` batches; the writer takes filters out and puts them in until all are done."""
     index = FilterIndex()
     for id, text in enumerate(work.filters):
         index.insert(text, id, syntax=work.syntax)

@@ -90,7 +90,7 @@ cdef class FlatTrie(Contender):
         uint32_t links_room
         uint32_t links_top
         uint32_t links_free
-        List here            # scratch of a match: the nodes reached after so many words,
+        List here            # scratch of a match: the nodes reached after this number of words,
         List there           #   those after one more,
         List below           #   and the `#` nodes that were marked: they stay reached
 

@@ -39,7 +39,7 @@ def outcome(*, yes: bool = False, terminal: bool = False, answer: str = "") -> t
         return 0
 
     left = install.install(
-        [Gone(ran)], yes=yes, tell=told.append, terminal=terminal, ask=lambda prompt: answer, run=run
+        [Gone(ran)], yes=yes, log=told.append, terminal=terminal, ask=lambda prompt: answer, run=run
     )
     return ran, told, len(left)
 
@@ -70,7 +70,7 @@ def test_a_package_is_installed_once_and_only_if_something_of_it_is_missing(tmp_
     wanted = install.commands([Nats(), NatsOnOne(), Amqtt(tmp_path)])
     assert wanted[0] == [*APT, "nats-server"]
     assert [command[-1] for command in wanted[1:]] == [str(tmp_path), f"amqtt=={VERSION}"]
-    assert install.install([], yes=True, tell=pytest.fail) == []
+    assert install.install([], yes=True, log=pytest.fail) == []
 
 
 def test_who_is_not_root_asks_by_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +94,6 @@ def test_a_command_that_fails_is_told_and_the_next_one_runs(tmp_path: Path) -> N
         return 100
 
     gone = Gone([])
-    assert install.install([gone, Amqtt(tmp_path)], yes=True, tell=told.append, run=run) != []
+    assert install.install([gone, Amqtt(tmp_path)], yes=True, log=told.append, run=run) != []
     assert len(ran) == 3
     assert sum("exit code 100" in line for line in told) == 3

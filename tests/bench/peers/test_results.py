@@ -69,7 +69,7 @@ def test_what_is_no_file_of_results_is_refused(tmp_path: Path) -> None:
 def test_a_table_has_the_columns_that_its_scenario_has_figures_for() -> None:
     rows = tables.scenario(report([run("S", "nats", us_per_delivery=None, connects_per_second=9_000.0)]), "S")
     assert "connects/s" in rows[0]
-    assert "CPU us/delivery" not in rows[0]
+    assert "CPU µs/delivery" not in rows[0]
     assert rows[1][rows[0].index("connects/s")] == "9,000"
     assert "connects/s" not in tables.scenario(report([run("A", "nats")]), "A")[0]
 

@@ -97,7 +97,7 @@ class Churner:
         self.lost = sum(len(member.probes) for member in self._members)
 
     def _probe(self, member: Member) -> None:
-        """Publish for some that have ended and some that are in force; a ping behind tells when all has come."""
+        """Publish for some ended subscriptions and some in force; the answer to a ping says that all has arrived."""
         ended = range(max(0, member.oldest - PROBES), member.oldest)
         standing = range(member.newest - min(PROBES, self._standing), member.newest)
         said = b""

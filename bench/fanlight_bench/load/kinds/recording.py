@@ -40,7 +40,7 @@ class Event:
 
 
 def load(name: str, most: int) -> list[Event]:
-    """The first `most` events of a recording, by time. Raises Refused when it is none, or is not there."""
+    """The first `most` events of a recording, by time. Raises Refused if it is missing or not a recording."""
     sources = {"sample": _sample, "market": _market, "transit": _transit}
     try:
         events = sorted(sources[name]() if name in sources else _lines(Path(name)), key=lambda event: event.at)

@@ -118,7 +118,7 @@ class Player:
         self._unsent = [bytearray() for _ in self._publishers]
         self._epoll = select.epoll()
         self._by_number: dict[int, tuple[int, Connection]] = {}
-        self._told = 0.0
+        self._shown = 0.0
 
     def connect(self) -> None:
         """Open all connections and subscribe."""
@@ -144,7 +144,7 @@ class Player:
             self._receive(0.0 if due > self.published or any(self._unsent) else IDLE_SECONDS)
 
     def drain(self, seconds: float) -> None:
-        """Wait for what is still to come; then what has not come is lost."""
+        """Wait for outstanding deliveries; those that do not arrive are lost."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self._broken() and (self.unique < self.expected or any(self._unsent)):
             self._flush()
@@ -212,8 +212,8 @@ class Player:
             except (Damaged, OSError) as error:
                 self._epoll.unregister(at)
                 self._lose(connection, error)
-        if (now := time.monotonic()) - self._told > TICK_SECONDS:
-            self._told = now
+        if (now := time.monotonic()) - self._shown > TICK_SECONDS:
+            self._shown = now
             self._watch.counters.update(published=self.published, received=self.received)
             self._watch.tick()
 

@@ -83,7 +83,7 @@ def measure(scenario: Scenario, target: Target, plan: Plan) -> Result:
         )
     finally:
         if left_there:  # it broke off, or was interrupted; somebody's broker is not left with all that
-            with contextlib.suppress(OSError, Refused):  # it has gone, and the error that is under way tells
+            with contextlib.suppress(OSError, Refused):  # it has gone; another error reports that
                 _clear(writer, store, says)
         for connection in connections:
             connection.close(speaker.goodbye())
@@ -145,7 +145,7 @@ class Asker:
         self.connection.socket.sendall(said)
 
     def receive(self) -> None:
-        """Take what has come. When all of it has, end the subscription; when that is answered, the asker is free."""
+        """Process what has arrived. When all has arrived, end the subscription; after its answer the asker is free."""
         data = self.connection.socket.recv(READ_BYTES)
         if not data:
             raise Refused("the broker closed a connection")
@@ -218,7 +218,7 @@ def _forgotten(store: Store, says: ClientRequests) -> Iterator[tuple[bytes, int]
 def _look_up(askers: list[Asker], store: Store, watch: Watch, plan: Plan) -> int:
     """Look-ups on all connections until the time is over; how many."""
     end = time.monotonic() + plan.duration
-    told = 0.0
+    shown = 0.0
     by_number = {asker.connection.socket.fileno(): asker for asker in askers}
     made = 0
     with select.epoll() as epoll:
@@ -235,8 +235,8 @@ def _look_up(askers: list[Asker], store: Store, watch: Watch, plan: Plan) -> int
                 for asker in askers:
                     asker.give_up()
                 break
-            if now - told > TICK_SECONDS:
-                told = now
+            if now - shown > TICK_SECONDS:
+                shown = now
                 watch.counters["looked_up"] = made
                 watch.tick()
     return made

@@ -1,4 +1,4 @@
-"""Opening connections as fast as the broker takes them, so many handshakes at a time.
+"""Opening connections as fast as the broker takes them, with a fixed number of handshakes at a time.
 
 Plain Python over epoll: what a connection costs is the kernel's and the broker's work, and this here is a
 fifth of it. connect.py does the same for loads that only want to be connected.
@@ -56,7 +56,7 @@ class Storm:
         self._under_way: dict[int, Client] = {}
         self._epoll = select.epoll()
         self._number = 0
-        self._told = 0.0
+        self._shown = 0.0
 
     def begin(self) -> None:
         """Count and time from here on."""
@@ -64,7 +64,7 @@ class Storm:
         self.latency.clear()
 
     def run(self, seconds: float, most: int | None = None) -> None:
-        """Connect for so long, or until so many have been made. Raises OSError when the machine has no more sockets."""
+        """Connect for this time or until this number is reached. Raises OSError if there are no more sockets."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._watch.faults["refused"] < FAULTS_MAX:
             wanted = self._at_once - len(self._under_way)
@@ -168,7 +168,7 @@ class Storm:
             self._leave(self.standing.popleft())
 
     def _leave(self, client: Client) -> None:
-        with contextlib.suppress(OSError):  # the broker has closed it: then it need not be told
+        with contextlib.suppress(OSError):  # the broker has closed it already
             client.socket.send(self._speaker.goodbye())
         client.socket.close()
 
@@ -177,8 +177,8 @@ class Storm:
         self.complaint = self.complaint or str(error)
 
     def _tick(self) -> None:
-        if (now := time.monotonic()) - self._told > TICK_SECONDS:
-            self._told = now
+        if (now := time.monotonic()) - self._shown > TICK_SECONDS:
+            self._shown = now
             self._watch.counters["connected"] = self.made
             self._watch.tick()
 

@@ -17,7 +17,7 @@ from fanlight_bench.load.usage import Usage, broker_pids, busy, each, others, re
 
 
 class Watch:
-    """One run. counters: what there is to tell of it while it goes, faults among them; memory: of the broker."""
+    """One run. counters: shown while it runs, faults included; memory: of the broker."""
 
     def __init__(self, scenario: Scenario, target: Target, plan: Plan) -> None:
         self.scenario = scenario

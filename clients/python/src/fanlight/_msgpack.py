@@ -20,6 +20,6 @@ class Packer:
         return result
 
 
-# str and bin are told apart, map keys must be str or bin, str must be UTF-8, nesting ends at 1,024: all
+# str and bin are distinguished, map keys must be str or bin, str must be UTF-8, nesting ends at 1,024: all
 # defaults.
 unpack = _unpackb

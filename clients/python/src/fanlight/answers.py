@@ -72,7 +72,7 @@ class Answers:
         self._waiting.pop(number, None)
 
     def confirm(self, position: int) -> None:
-        """The broker has read so many fire-and-forget messages, in all."""
+        """The total of fire-and-forget messages that the broker has read."""
         self.confirmed = max(self.confirmed, position)
 
     def fail_all(self, error: FanlightError, *, forget: bool = False) -> None:

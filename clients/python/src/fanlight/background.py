@@ -25,7 +25,7 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
-            # Whoever called at the last moment waits for a task: it is cancelled, and he is told.
+            # A caller of the last moment waits for a task: it is cancelled, so the caller gets an error.
             self.loop.run_until_complete(self._cancel_tasks())
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()

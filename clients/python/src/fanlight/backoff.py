@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays in seconds. `attempts` None: for ever."""
+    """Delays in seconds. `attempts` None: no limit."""
 
     initial: float = 0.1  # the first retry within 100 ms: most losses are a restart
     factor: float = 2.0

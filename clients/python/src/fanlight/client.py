@@ -42,7 +42,7 @@ from .subscriptions import Subscriptions
 from .topics import Syntax, Topic
 from .url import Address
 
-# A publisher in a loop hands the loop a turn whenever so many bytes wait: one system call's worth, so that a
+# A publisher in a loop yields to the event loop whenever this number of bytes waits: one system call's worth, so that a
 # tight loop of `await publish` neither starves the reader nor pays for a turn per message.
 YIELD_BYTES = 128 * 1024
 
@@ -268,8 +268,8 @@ class Client:
         filter: with wildcards as its `syntax` spells them (docs/topics.md).
         group: each message goes to one of the subscriptions with this group and this filter.
         no_echo: not what this client itself publishes.
-        credit: at most so many messages come that were not taken; more is granted as they are.
-        after: end after so many messages.
+        credit: at most this number of messages arrive unread; more is granted as they are read.
+        after: end after this number of messages.
         pending_messages, pending_bytes, overflow: the local queue's limits, and what happens when it is full:
             "pause",
             "drop_newest", "drop_oldest", "error" (see subscription.py).

@@ -43,7 +43,7 @@ READ_BYTES = 256 * 1024
 """Read buffer in bytes: a full socket buffer in one call, several thousand small messages."""
 
 FRAME_BYTES = 64 * 1024 * 1024 + 1024
-"""Largest frame accepted, in bytes, unless told otherwise: a MESSAGE as large as any broker may be set to pass on."""
+"""Largest frame accepted by default, in bytes: that of the largest MESSAGE that a broker can be set to forward."""
 
 
 class Encoder:
@@ -155,7 +155,7 @@ class Decoder:
         return self._end - self._start
 
     def peek(self, size: int) -> bytes:
-        """The first bytes that are not decoded, at most so many."""
+        """The first bytes that are not decoded, at most `size` of them."""
         return bytes(self._buffer[self._start : min(self._start + size, self._end)])
 
     def get_buffer(self) -> memoryview:

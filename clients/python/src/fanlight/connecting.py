@@ -109,7 +109,7 @@ class Connecting:
         self._options = options
         self._client: Client | None = None
 
-    if not TYPE_CHECKING:  # a type checker finds these mistakes by itself
+    if not TYPE_CHECKING:  # a type checker finds these mistakes
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(Client, name):

@@ -1,7 +1,7 @@
-"""A PING now and then: a peer that is gone without a word says nothing, and only the lack of a PONG tells.
+"""Regular PINGs: only a missing PONG shows that a peer is gone without closing the connection.
 
-The PING also keeps the connection from counting as idle at the broker while reading is stopped, and its PONG
-shows which messages the broker has certainly read.
+The PING also keeps the broker from closing the connection as idle while reading is stopped, and its PONG shows
+which messages the broker has certainly read.
 """
 
 import asyncio

@@ -6,7 +6,7 @@
                           '----------------------------'  WELCOME
 
 While RECONNECTING, fire-and-forget messages wait in the outbox up to its bound; whoever awaits an answer has
-been told ConnectionLost. What a frame means to subscriptions is not here: see `LinkUser`.
+got ConnectionLost. What a frame means for subscriptions is not here: see `LinkUser`.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class Link:
                 await self._reconnect(delays, reason)
             except FanlightError as error:
                 self._fail(error)
-            except Exception as error:  # a defect of ours must not leave everyone waiting for ever
+            except Exception as error:  # a defect in this library must not leave callers waiting
                 log.exception("reconnecting failed")
                 self._fail(FanlightError(f"reconnecting failed: {error!r}"))
 

@@ -95,7 +95,7 @@ class BaseMessage:
         return self._frame.reply
 
     def _reply_headers(self, headers: Headers | None) -> Headers | None:
-        # By its correlation a requester tells its answers apart, one of MQTT for instance.
+        # A requester, one of MQTT for instance, recognises its answers by the correlation.
         correlation = self.headers.get(CORRELATION)
         return headers if correlation is None else {CORRELATION: correlation, **(headers or {})}
 

@@ -1,4 +1,4 @@
-"""What `connect` can be told, with units, defaults and reasons."""
+"""The options of `connect`, with units, defaults and reasons."""
 
 import ssl
 from collections.abc import Callable

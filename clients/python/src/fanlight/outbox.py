@@ -1,11 +1,11 @@
 """Frames waiting to be written, oldest first, and which of them outlive a connection.
 
 Fire-and-forget messages do: they are kept while the client reconnects. Everything else (SUBSCRIBE, PING, a
-publish that awaits a receipt) belongs to one connection: whoever awaits its answer is told that the
-connection was lost, and sending it again later would do twice what he may do again himself.
+publish that awaits a receipt) belongs to one connection: whoever awaits its answer gets
+ConnectionLost and may repeat the call, so sending the frame again could do it twice.
 
-The bound is in bytes and is kept by the callers: `full` says that they have to wait. Frames of the protocol's
-own, which are few and small, are let in past it.
+The bound is in bytes and the callers observe it: `full` says that they have to wait. The protocol's own frames,
+which are few and small, may exceed it.
 """
 
 

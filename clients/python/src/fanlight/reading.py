@@ -4,7 +4,7 @@ some subscription is    and an answer is awaited    then
 full                    no                          stop reading
 full                    yes                         read on: the answer may come behind messages, and
                                                     whoever awaits it may be the one to make room
-at twice its limits     yes                         stop, and tell those who wait: ReadingPaused
+at twice its limits     yes                         stop; waiters get ReadingPaused
 """
 
 import asyncio

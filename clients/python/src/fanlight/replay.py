@@ -102,7 +102,7 @@ class Replay(Subscription):
         return super().wire_options()
 
     async def archived(self, at_most: int) -> list[Replayed]:
-        """At least one message of what is archived, as frames, for who wants many; none when that is all.
+        """At least one archived message, as frames, for callers that read many; none at the end.
 
         Raises as iterating does.
         """

@@ -192,7 +192,7 @@ class Client:
     def _blocking(self, subscription: AsyncSubscription) -> "Subscription":
         with self._naming:
             known = self._subscriptions.get(subscription)
-            if known is None:  # a new one, or one that its maker has let go of
+            if known is None:  # a new one, or one without other references
                 kind = Replay if isinstance(subscription, AsyncReplay) else Subscription
                 known = self._subscriptions[subscription] = kind(self, self._thread, subscription)
             return known

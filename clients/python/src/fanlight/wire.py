@@ -75,7 +75,7 @@ class Wire(asyncio.BufferedProtocol):
     # Called by the owner.
 
     def peek(self, size: int) -> bytes:
-        """The first bytes that were received and are not decoded, at most so many."""
+        """The first bytes that were received and are not decoded, at most `size` of them."""
         return self._decoder.peek(size)
 
     def write(self, data: bytes) -> None:
@@ -102,7 +102,7 @@ class Wire(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self, reason: Exception) -> None:
-        """Close now; `reason` is what wire_lost is told."""
+        """Close now; `reason` is passed to wire_lost."""
         self._failure = self._failure or reason
         if self._transport is not None:
             self._transport.abort()
