@@ -94,6 +94,7 @@ class Broker:
         ledger.limit = limits.outboxes_bytes_max
         ledger.stored_limit = limits.stored_bytes_max
         ledger.inboxes.limit = limits.inboxes_bytes_max
+        ledger.secured.limit = limits.tls_bytes_max
         ledger.handshakes.limit = limits.handshakes_bytes_max
         ledger.sessions.limit = limits.sessions_bytes_max
         ledger.subscriptions.limit = limits.subscriptions_bytes_max

@@ -79,6 +79,11 @@ class Limits:
         Reason("unfinished frames and topic aliases of all connections together; 256 of the largest frames. Past it a "
                "connection that wants more than 16 KiB of it is closed"),
     ] = 256 * MIB
+    tls_bytes_max: Annotated[
+        int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("buffers of all TLS connections together: 52 KiB for a quiet one, up to 564 KiB for one that has sent "
+               "much at once. Past it, new TLS connections are refused, and one that needs more is closed"),
+    ] = 2048 * MIB
     topic_bytes_max: Annotated[
         int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")
     ] = 65_535

@@ -14,7 +14,7 @@ import structlog
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Authenticator
 from fanlight_broker.net.flush import SocketSink
@@ -57,6 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self.owner = owner
         self.traffic = traffic  # of the listening port that it came by
         self.handshake = handshake  # if it came by TLS or WebSocket
+        self._memory = handshake.memory if handshake is not None else None  # of its TLS
         self.address = ""
         self.port = 0
         self.certified = ""  # whom the client's certificate is of
@@ -72,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on: Callable[[], None] | None = None  # what the protocol does first in its next turn
         self._rest = b""  # read by a layer below, while the protocol wants to read nothing: one read at most
         self._secured = False
+        self._largest_read = 0  # in bytes, by TLS
 
     # -- asyncio's side ---------------------------------------------------------------------------------------------
 
@@ -121,11 +123,26 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self.owner.broker.turns.begin()
             protocol.inbox.received(nbytes)
+            if nbytes > self._largest_read and self._memory is not None and not self._may_read(nbytes):
+                return
             protocol.receive(self.owner.clock())
         except Exception:
             self.fault()
         if nbytes >= LONG_READ:
             self.next_turn()
+
+    def _may_read(self, size: int) -> bool:
+        """Is there room for what TLS keeps after a read of this size? If not, the connection ends."""
+        self._largest_read = size
+        if self._memory is None or self._memory.read(size):
+            return True
+        self._no_room_for_tls()
+        return False
+
+    def _no_room_for_tls(self) -> None:
+        if not self.protocol.closed:
+            most = self.owner.broker.limits.tls_bytes_max
+            self.protocol.fail(LimitExceeded("the buffers of all TLS connections are too large", "tls_bytes_max", most))
 
     def fault(self) -> None:
         # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
@@ -264,7 +281,11 @@ class Connection(asyncio.BufferedProtocol):
     def _read_or_not(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self._paused or self._turn_over:
+        paused = self._paused or self._turn_over
+        if self._memory is not None and not self._memory.pause(paused):
+            # In a turn of its own: this is called while what was read is parsed.
+            asyncio.get_running_loop().call_soon(self._no_room_for_tls)
+        if paused:
             self._transport.pause_reading()
         elif self._rest:
             self.next_turn(self._take_rest)

@@ -9,8 +9,8 @@ socket while there is something to read in it resets the connection, and the pee
 
 TLS handshakes start some in each turn of the loop, however many clients arrive together. One takes a millisecond or two
 of the processor, and the event loop's TLS does it in one step as soon as it may read. So the number of connections that
-begin to read in a turn is limited. A connection waits for its first bytes, and then for its turn: a peer that sends
-nothing keeps nobody waiting.
+begin to read in a turn is limited. A connection waits for its whole ClientHello, and then for its turn: a peer that
+sends nothing, or only a part, keeps nobody waiting and has no turn.
 """
 
 import asyncio
@@ -20,8 +20,14 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from fanlight_broker.core.ports import WrongProtocol
+from fanlight_broker.net.tls_memory import TlsMemory
 
 HANDSHAKES_PER_TURN: Final = 2  # some 2 ms in all, as long as any turn (core/turns.py)
+HELLO_BYTES_MAX: Final = 64 * 1024  # of a ClientHello that is waited for; real ones have up to 2 KiB
+HELLO_RECORDS_MAX: Final = 8
+HANDSHAKE_RECORD: Final = b"\x16"
+RECORD_HEADER: Final = 5  # bytes: type, version, length
+MESSAGE_HEADER: Final = 4  # type, length
 UNREAD_BYTES_MAX: Final = 1024 * 1024  # that a refused peer may still send; beyond, its connection is reset
 DISCARDED_AT_ONCE: Final = 4_096  # bytes
 
@@ -54,15 +60,17 @@ class Handshake:
     stage     the present one: "tls" or "websocket"
     listener  the name of the listener that accepted it
     give_up   closes the connection, as long as it is at this stage
+    memory    what the buffers of its TLS are charged for; None without TLS
     """
 
-    __slots__ = ("_admitted", "_reason", "address", "give_up", "listener", "owner", "port", "stage")
+    __slots__ = ("_admitted", "_reason", "address", "give_up", "listener", "memory", "owner", "port", "stage")
 
     def __init__(self, owner: HandshakeOwner, stage: str, address: str, port: int, listener: str) -> None:
         self.owner = owner
         self.stage = stage
         self.address = address
         self.port = port
+        self.memory: TlsMemory | None = None
         self.listener = listener
         self.give_up: Callable[[], object] = lambda: None
         self._admitted = False  # the owner waits for its end
@@ -157,24 +165,63 @@ def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
     return (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else (str(peer), 0)
 
 
+def hello_size(begun: bytes) -> int:
+    """How many bytes of a connection must be there before its ClientHello can be whole, as far as `begun` shows.
+
+    0 if it does not begin as TLS does. Not more than `len(begun)` if it is whole. A ClientHello is one handshake
+    message in one or several records (RFC 8446, 4 and 5.1). Raises OSError if it is longer than any client's.
+    """
+    message, at = b"", 0
+    for _ in range(HELLO_RECORDS_MAX):
+        if begun[at : at + 1] not in (b"", HANDSHAKE_RECORD):
+            return 0
+        end = at + RECORD_HEADER
+        if len(begun) >= end:
+            end += int.from_bytes(begun[at + 3 : end])
+        if end > HELLO_BYTES_MAX:
+            break
+        if len(begun) < end:
+            return end
+        message += begun[at + RECORD_HEADER : end]
+        at = end
+        body = int.from_bytes(message[1:MESSAGE_HEADER])
+        if len(message) >= MESSAGE_HEADER and len(message) >= MESSAGE_HEADER + body:
+            return at
+    raise OSError(f"a ClientHello of over {HELLO_BYTES_MAX} bytes or {HELLO_RECORDS_MAX} records")
+
+
 async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns: HandshakeTurns) -> bytes:
     """What a connection begins with, when it is its turn; it stays to be read. The socket is closed if that fails.
 
-    Raises TimeoutError if nothing comes, OSError.
+    Raises TimeoutError if nothing comes, or not all of a ClientHello; OSError, also for one that is too long.
     """
-    loop, readable = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(accepted, readable.set)
     try:
-        try:
-            async with asyncio.timeout(seconds):
-                await readable.wait()
-        finally:
-            loop.remove_reader(accepted)
+        async with asyncio.timeout(seconds):
+            await _readable(accepted, 1)
+            begun = accepted.recv(HELLO_BYTES_MAX, socket.MSG_PEEK)
+            while len(begun) < (size := hello_size(begun)):
+                await _readable(accepted, size)
+                before, begun = begun, accepted.recv(HELLO_BYTES_MAX, socket.MSG_PEEK)
+                if len(begun) == len(before):  # the peer has closed
+                    break
         await turns.wait()
-        return accepted.recv(most, socket.MSG_PEEK)
+        return begun[:most]
     except BaseException:
         accepted.close()
         raise
+
+
+async def _readable(accepted: socket.socket, size: int) -> None:
+    """Return when so many bytes can be read from a socket, or its peer has closed it."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    # So that what is there already does not wake the loop again and again.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+    loop.add_reader(accepted, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(accepted)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
 
 async def answer_and_close(accepted: socket.socket, answer: bytes, seconds: float) -> None:

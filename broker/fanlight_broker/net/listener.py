@@ -21,6 +21,7 @@ from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.tls_memory import TlsMemory
 from fanlight_broker.net.traffic import Traffic
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.inbox import ReceiveBuffer
@@ -181,6 +182,10 @@ class Listener:
     def begin_handshake(self, handshake: Handshake) -> bool:
         limits = self.broker.limits
         refusal = self._admission.refusal(handshake.address, limits)
+        if refusal is None and handshake.stage == "tls":
+            handshake.memory = TlsMemory(self.broker.ledger.secured)
+            if not handshake.memory.begin():
+                refusal = f"buffers of TLS connections of {limits.tls_bytes_max} bytes (tls_bytes_max)"
         if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
             self._note_refusal(handshake.address, handshake.port, refusal)
             self.refused += 1
@@ -198,7 +203,7 @@ class Listener:
     def fail_handshake(self, handshake: Handshake, reason: str) -> None:
         self._shaking_hands.discard(handshake)
         self._handshakes.end(handshake)
-        self._admission.leave(handshake.address)
+        self._leave(handshake.address, handshake)
         self.ended += 1
         self.handshakes_failed += 1
         self.stages_failed[handshake.stage] += 1
@@ -207,6 +212,12 @@ class Listener:
             port=handshake.port, reason=reason,
         )
         self._look_whether_empty()
+
+    def _leave(self, address: str, handshake: Handshake | None) -> None:
+        """A connection is closed."""
+        self._admission.leave(address)
+        if handshake is not None and handshake.memory is not None:
+            handshake.memory.end()
 
     def check(self, listener: str, first: bytes) -> WrongProtocol | None:
         """Does a connection that begins like this speak another protocol than the listener's?"""
@@ -281,7 +292,7 @@ class Listener:
         if connection.handshake is not None:
             del self._by_handshake[connection.handshake]
         self._refusing.discard(connection)
-        self._admission.leave(connection.address)
+        self._leave(connection.address, connection.handshake)
         self._look_whether_empty()
 
     def closing(self, connection: Connection) -> bool:

@@ -75,6 +75,7 @@ cdef class Ledger:
         public Py_ssize_t limit
         # Other memory, each pot with its bound.
         readonly Pot inboxes              # received and not parsed yet, and topic aliases
+        readonly Pot secured              # buffers of connections by TLS
         readonly Pot handshakes           # of clients that are not let in yet, above what each has for itself
         readonly Pot sessions             # identifiers, users, wills, tables of sessions
         readonly Pot subscriptions        # filters, their place in the index, queue groups

@@ -43,6 +43,7 @@ class Ledger:
     used: int
     limit: int
     inboxes: Pot
+    secured: Pot
     handshakes: Pot
     sessions: Pot
     subscriptions: Pot

@@ -110,6 +110,7 @@ cdef class Ledger:
         self.short = []
         self._schedule = schedule
         self.inboxes = Pot("inboxes")
+        self.secured = Pot("secured")
         self.handshakes = Pot("handshakes")
         self.sessions = Pot("sessions")
         self.subscriptions = Pot("subscriptions")
@@ -134,7 +135,7 @@ cdef class Ledger:
     @property
     def pots(self):
         """All of them."""
-        return self.inboxes, self.handshakes, self.sessions, self.subscriptions
+        return self.inboxes, self.secured, self.handshakes, self.sessions, self.subscriptions
 
     def pop_dirty(self):
         """The outboxes that got something since the last call."""

@@ -29,7 +29,7 @@ TOPICS = (b"a/b/c", b"a/b/d")
 SIZES = (0, 1, 60, 400, 3_000, 16 * 1024)
 COUNTERS = [name for name in dir(Ledger) if not name.startswith(("_", "pop", "count", "keep")) and name not in (
     "dirty", "attention", "ended", "faults", "limit", "stored_limit", "awake", "clock", "turn_over", "turn_ends",
-    "pots", "inboxes", "handshakes", "sessions", "subscriptions",
+    "pots", "inboxes", "secured", "handshakes", "sessions", "subscriptions",
     "meter", "messages_by_recipients",
 )]  # fmt: skip
 METERED = ("messages_in", "messages_out", "bytes_in", "bytes_out")
