@@ -44,8 +44,9 @@ WORKERS_MAX = 4
 WHOLE_FILES = ("--dist=loadfile", "--no-loadscope-reorder")
 SIDE_BY_SIDE = {
     "tests": ("-n", "auto", f"--maxprocesses={WORKERS_MAX}", *WHOLE_FILES),
-    # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk.
-    "spark": ("-n", "2", *WHOLE_FILES),
+    # A Spark each. It waits for itself most of the time: planning, Python workers that start, the disk. Spark gives the
+    # worker that plans a stream 10 s to start, which no setting changes; a busy machine may need more.
+    "spark": ("-n", "2", *WHOLE_FILES, "--reruns", "5", "--only-rerun", "Python worker failed to connect back"),
 }
 # Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which
 # would take both processors from the brokers beside it, and has threads that disturb hypothesis (tests/without_spark).
