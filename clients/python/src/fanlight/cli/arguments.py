@@ -16,14 +16,14 @@ from .text import JSON_KEYS
 EXAMPLES = """\
 examples:
   fanlight sub 'stock.#'                          every quote, one line each
-  fanlight sub 'site/+/temp'                      the same broker, spelled as MQTT does
+  fanlight sub 'site/+/temp'                      the same broker, with topics in MQTT syntax
   fanlight sub 'stock.*.AAPL' --count 1 --json    one message, with its headers, then exit
   fanlight pub stock.nasdaq.AAPL 189.95           one message
   tail -f app.log | fanlight pub logs.app         a message for each line
-  fanlight reply clock.now --exec date            answer requests with what a program writes
-  fanlight request clock.now                      ask
+  fanlight reply clock.now --exec date            answer requests with the output of a program
+  fanlight request clock.now                      send a request, print the answer
   fanlight top                                    rates, hot topics, slow consumers
-  fanlight explain stock.nasdaq.AAPL              who would get that, and why
+  fanlight explain stock.nasdaq.AAPL              which subscriptions match, and why
 
 A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by TLS; --url, else FANLIGHT_URL, else
 """
@@ -70,8 +70,8 @@ def _pub(verbs: Verbs) -> None:
         "pub",
         "publish a payload, or each line of standard input",
         "  fanlight pub forex.eur 1.0842\n"
-        "  fanlight pub forex.eur 1.0842 --receipt        prints how many subscriptions it went to\n"
-        "  fanlight pub site/7/temp 21.5 --headers unit=C           a / or a + means MQTT's spelling (--syntax)\n"
+        "  fanlight pub forex.eur 1.0842 --receipt        prints the number of subscriptions that got it\n"
+        "  fanlight pub site/7/temp 21.5 --headers unit=C           a / or a + means MQTT syntax (--syntax)\n"
         "  seq 1000000 | fanlight pub numbers                       a message for each line\n"
         "  fanlight pub firmware.7 --file image.bin                 one message: the file's content\n"
         "  tar c . | fanlight pub backup --stdin-whole              one message: all of standard input\n",
@@ -86,7 +86,7 @@ def _pub(verbs: Verbs) -> None:
     _headers(verb)
     verb.add_argument(
         "--receipt", action="store_true",
-        help="wait for receipts and print how many subscriptions; exit with 5 if one had none",
+        help="wait for receipts and print the number of subscriptions; exit with 5 if there was none",
     )
     verb.add_argument("--timeout", type=seconds, default=10.0, metavar="SECONDS", help="for answers (10)")
 
@@ -101,11 +101,11 @@ def _sub(verbs: Verbs) -> None:
         "  fanlight sub 'site/+/temp' --json | jq .payload\n"
         "  fanlight sub jobs --group workers              each message to one of the workers\n"
         "  fanlight sub 'stock.#' --count 10 --timeout 5\n"
-        "  fanlight sub 'stock.#' --since 10m             what was archived in the last 10 minutes, then what comes\n"
+        "  fanlight sub 'stock.#' --since 10m             messages archived in the last 10 minutes, then new ones\n"
         "  fanlight sub firmware.7 --count 1 --raw > image.bin\n",
         f"\n{JSON_KEYS}",
     )
-    verb.add_argument("filters", metavar="FILTER", nargs="+", help="a message comes once for each that matches")
+    verb.add_argument("filters", metavar="FILTER", nargs="+", help="a message arrives once for each matching filter")
     _broker(verb)
     _syntax(verb)
     verb.add_argument("--count", type=count, metavar="N", help="exit after N messages")
@@ -117,9 +117,9 @@ def _sub(verbs: Verbs) -> None:
     whose.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
     whose.add_argument(
         "--since", type=_since, metavar="WHEN",
-        help="begin with what the broker has archived: 90s, 10m, 2h or 1d ago, 2026-01-31T12:00, or all",
+        help="begin with archived messages: since 90s, 10m, 2h or 1d ago, since 2026-01-31T12:00, or all",
     )
-    verb.add_argument("--timeout", type=seconds, metavar="SECONDS", help="exit with 4 when nothing came for so long")
+    verb.add_argument("--timeout", type=seconds, metavar="SECONDS", help="exit with 4 if idle for this time")
     _ready(verb)
 
 
@@ -144,7 +144,7 @@ def _reply(verbs: Verbs) -> None:
     verb = _verb(
         verbs,
         "reply",
-        "answer requests: with themselves, a template, or what a program writes",
+        "answer requests: with their payload, a template, or the output of a program",
         "  fanlight reply echo\n"
         "  fanlight reply 'greet.*' --template 'hello {payload}, you asked {topic}'\n"
         "  fanlight reply words.count --exec 'wc -w' --group counters\n",
@@ -159,7 +159,7 @@ def _reply(verbs: Verbs) -> None:
     how.add_argument(
         "--exec",
         metavar="COMMAND",
-        help="with what COMMAND writes: payload on its standard input, FANLIGHT_TOPIC in its environment, no shell; "
+        help="with the output of COMMAND: payload on its standard input, FANLIGHT_TOPIC in its environment, no shell; "
         "when it fails, the answer has the header `error`",
     )
     verb.add_argument("--group", metavar="NAME", help="share the requests with others of this name")
@@ -188,15 +188,15 @@ def _explain(verbs: Verbs) -> None:
     verb = _verb(
         verbs,
         "explain",
-        "show which subscriptions match a topic, and by what",
+        "show which subscriptions match a topic, and why",
         "  fanlight explain stock.nasdaq.AAPL\n"
-        "  fanlight explain stock.nyse.BRK.B --client desk-7      and why that client does not get it\n",
+        "  fanlight explain stock.nyse.BRK.B --client desk-7      and why this client does not get it\n",
     )
     verb.add_argument("topic", metavar="TOPIC")
     _http(verb)
     _syntax(verb)
-    verb.add_argument("--client", metavar="NAME", help="say for this client's other filters why they do not match")
-    verb.add_argument("--json", action="store_true", help="the broker's answer as it came")
+    verb.add_argument("--client", metavar="NAME", help="explain why this client's other filters do not match")
+    verb.add_argument("--json", action="store_true", help="the broker's answer, unchanged")
 
 
 def _broker(verb: argparse.ArgumentParser) -> None:
@@ -238,7 +238,7 @@ def _headers(verb: argparse.ArgumentParser) -> None:
 
 def _ready(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--ready", action="store_true", help="say on standard error when the subscription is in force, for scripts"
+        "--ready", action="store_true", help="print a line to standard error when subscribed, for scripts"
     )
 
 
@@ -255,6 +255,6 @@ def _since(word: str) -> datetime | float:
     if word[-1:] in AGO and word[:-1].replace(".", "", 1).isdigit():
         return time.time() - float(word[:-1]) * AGO[word[-1]]
     try:
-        return datetime.fromisoformat(word).astimezone()  # without a zone, as the clock on the wall has it
+        return datetime.fromisoformat(word).astimezone()  # local time if it has no zone
     except ValueError:
         raise argparse.ArgumentTypeError("must be like 10m (s, m, h, d), 2026-01-31T12:00, or all") from None

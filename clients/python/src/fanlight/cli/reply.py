@@ -1,4 +1,4 @@
-"""`fanlight reply`: answer requests, with the request itself, a template, or what a program writes.
+"""`fanlight reply`: answer requests with the request itself, a template, or the output of a program.
 
 One request at a time: what waits meanwhile waits at the broker, for the subscription is made with little
 credit. An answer that went wrong has the header `error`, which says why.
