@@ -192,7 +192,7 @@ def covers(a: str | bytes, b: str | bytes, *, a_syntax: str = "amqp", b_syntax: 
     """Whether filter `a` matches every topic that filter `b` matches; each may be in a syntax of its own.
 
     Topics of any length count, not only those within the limits of some index. Time: words x words at most, under
-    2 us for filters of a few words, 1 ms for two of a thousand. Raises InvalidFilter, as an index of 1,024 words would.
+    2 µs for filters of a few words, 1 ms for two of a thousand. Raises InvalidFilter, as an index of 1,024 words would.
     """
     cdef Parsed mine, theirs
     mine.tokens = theirs.tokens = NULL

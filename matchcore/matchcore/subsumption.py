@@ -2,18 +2,17 @@
 
 A link that only asks whether any filter matches (a bridge, a node of a cluster) need not carry `site/1/temp` when it
 carries `site/#`. Each filter is given a topic that it matches, and an index of the filters kept so far is asked
-which match that topic: only those can cover it, and `covers` decides. The more general come first (`outline` says how
-they are ranked), so that no filter kept is ever dropped again, and the index holds only what is kept.
+which match that topic: only those can cover it, and `covers` decides. More general filters are processed first
+(`outline` ranks them), so that a kept filter is never dropped again, and the index holds only kept filters.
 
-What that costs: for each filter one match among the filters kept, and `covers` for those found until one of them does.
-Filters as they are met with find themselves one or none: 4 to 8 us each in all, ten thousand of them or a hundred
-thousand, redundant or not. It is no bound: of filters made for it, such as thousands of `#.` and twelve words that are
-`a` or `b` and `.#`, each match looks at all, and filters that match one another's topics without covering are
-compared each with each. The length of those topics is drawn at random per process, so that nobody can aim at it.
+The cost: for each filter one match among the filters kept, and `covers` for those found until one of them does.
+Ordinary filters find themselves or one other: 4 to 8 µs each, for ten thousand or a hundred thousand filters,
+redundant or not. This is not a bound: filters can be constructed, such as thousands of `#.` and twelve words that are
+`a` or `b` and `.#`, for which each match examines all others, and filters that match one another's topics without
+covering are compared pairwise. The length of those topics is random per process, so that it cannot be predicted.
 
 Single filters are compared: `a`, `a.*` and `a.*.*.#` together match all that `a.#` does, and none is redundant for
-the others, nor `a.#` for them. To find the smallest set of filters with the same topics is another problem, and a
-hard one.
+the others, nor `a.#` for them. Finding the smallest set of filters with the same topics is a different, hard problem.
 """
 
 from collections.abc import Iterable, Sequence

@@ -26,7 +26,7 @@ class PlannedScenario:
     title: str
     schemes: tuple[str, ...] = STREAM
     setup_seconds: float = 0.3  # about
-    target: float | None = None  # us of processor time a delivery
+    target: float | None = None  # µs of processor time per delivery
     least_seconds: float = 0.0  # to run for, however short the others are
     changes: Mapping[str, Any] = field(default_factory=dict)   # of the scenario's values
     left_out: Mapping[str, str] = field(default_factory=dict)  # contender -> why
