@@ -13,6 +13,7 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.publication cimport Publication, kept
 
 cdef enum:
     FIRST_OCTETS = 64 * 1024
@@ -96,7 +97,8 @@ cdef class Columns:
     cdef Py_ssize_t size(self) noexcept:
         return self.rows * ROW_BYTES + self.topics.size + self.values.size
 
-    cdef int add(self, Message message, Outbox publisher, double now) except -1:
+    cdef int add(self, Publication* publication, Outbox publisher, double now) except -1:
+        cdef Message message = <Message> publication.message
         cdef Py_ssize_t row = self.rows
         self.times[row] = <int64_t> (now * 1e6)
         more(&self.topics, message.topic_at, message.topic_size, row)
@@ -109,7 +111,7 @@ cdef class Columns:
         self.retain[row] = message.retain
         self.syntax[row] = message.syntax
         if message.format.says_more(message):
-            self.extras[row] = message.kept()
+            self.extras[row] = kept(publication)
         self.rows = row + 1
         return 0
 
@@ -138,8 +140,9 @@ cdef class ArchiveTap:
         """Is the buffer full? Publishers that need an acknowledgement should wait."""
         return self.bytes >= self.bytes_max
 
-    cdef int record(self, Ledger ledger, Outbox publisher, Message message) except -1:
-        """Copy one message."""
+    cdef int record(self, Ledger ledger, Outbox publisher, Publication* publication) except -1:
+        """Copy a message into the columns."""
+        cdef Message message = <Message> publication.message
         cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size
         if self.bytes >= self.bytes_max:
             self.dropped += 1
@@ -152,7 +155,7 @@ cdef class ArchiveTap:
         if self.batch is None:
             self.batch = Columns(self.rows_max, self.taken)
             self.begun()
-        self.batch.add(message, publisher, ledger.now + self.utc)
+        self.batch.add(publication, publisher, ledger.now + self.utc)
         self.batch.octets += size
         self.taken += 1
         self.bytes += size

@@ -11,22 +11,23 @@ from libc.stdint cimport uint64_t
 from fanlight_broker.wire.frames cimport MESSAGE
 from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
-from fanlight_broker.wire.message cimport Message, Variant, begin, prepare, uint32_into
+from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
+from fanlight_broker.wire.publication cimport Publication, begin, converted, finish, prepare
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Target
 
 
-cdef inline bint pass_on(Target target, Message message) except -1:
-    """`deliver` for the copies of which there are most, those with nothing special about them. False for the others."""
+cdef inline bint pass_on(Target target, Publication* publication) except -1:
+    """`deliver` for the copies of which there are most, those with nothing special. False for the others."""
     cdef Variant variant = target.variant
     cdef Outbox outbox = target.direct
     cdef Py_ssize_t size
     if outbox is None:
-        if not target.window.open or (message.qos and variant.qos):
+        if not target.window.open or (publication.qos and variant.qos):
             return False
         outbox = target.window.box
-    if target.credit != UNLIMITED_CREDIT or not prepare(variant, message) or not variant.plain:
+    if target.credit != UNLIMITED_CREDIT or not prepare(publication, variant) or not variant.plain:
         return False
     size = variant.head_size + variant.body_size
     if size > outbox.frame_max or not outbox.admits(size):
@@ -41,11 +42,11 @@ cdef inline bint pass_on(Target target, Message message) except -1:
     return True
 
 
-cdef inline int give(Target target, Message message) except -1:
+cdef inline int give_copy(Target target, Publication* publication) except -1:
     """One copy. 1 if its payload is still to be counted, else 0."""
-    if pass_on(target, message):
+    if pass_on(target, publication):
         return 1
-    target.deliver(message, target.variant)
+    target.deliver(publication, target.variant)
     return 0
 
 
@@ -55,6 +56,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef int given
     cdef Target target
     cdef QueueGroup group
+    cdef Publication publication
     if ledger.pending is not None:
         ledger.pending.flush_batch()
     route.hits += 1
@@ -62,26 +64,27 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     count_published(ledger, publisher)
     ledger.payload_in += message.payload_size
     cdef uint64_t turned_away = ledger.turned_away
-    begin(message)
-    if route.tap is not None:
-        route.tap.record(ledger, publisher, message)
-    for i in range(n):
-        target = <Target> PyList_GET_ITEM(route.targets, i)
-        if target.listens(publisher):
-            given = (<Give> give)(target, message)
-            if given < 0:
-                target.failed()
-            else:
-                passed += given
-                routed += 1
-    ledger.payload_out += passed * message.payload_size
-    for group in route.groups:
-        routed += group.give(publisher, message)
-    ledger.copies += n
-    if message.laden:
-        if message.translations is not None:
+    begin(&publication, message)
+    try:
+        if route.tap is not None:
+            route.tap.record(ledger, publisher, &publication)
+        for i in range(n):
+            target = <Target> PyList_GET_ITEM(route.targets, i)
+            if target.listens(publisher):
+                given = (<Give> give_copy)(target, &publication)
+                if given < 0:
+                    target.failed()
+                else:
+                    passed += given
+                    routed += 1
+        ledger.payload_out += passed * message.payload_size
+        for group in route.groups:
+            routed += group.give(publisher, &publication)
+        ledger.copies += n
+        if converted(&publication):
             ledger.copies += CONVERSION
-        message.finish()
+    finally:
+        finish(&publication)
     ledger.unkept = ledger.turned_away - turned_away == <uint64_t> routed and routed > 0 and route.tap is None
     if routed == 0:
         ledger.unroutable += 1

@@ -5,8 +5,8 @@
 
 cimport cython
 
-from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.publication cimport Publication
 from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -21,6 +21,6 @@ cdef class QueueGroup(Members):
         readonly Queue queue              # what no member can take now; None if no member has a window
 
     cdef int forget_consumers(self, Window window) except -1
-    cdef Target pick(self, Outbox publisher, Message message, bint* waits)
-    cdef bint give(self, Outbox publisher, Message message) except -1
+    cdef Target pick(self, Outbox publisher, int qos, bint* waits)
+    cdef bint give(self, Outbox publisher, Publication* publication) except -1
     cdef Outbox blocker(self, Outbox publisher)

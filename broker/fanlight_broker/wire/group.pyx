@@ -6,8 +6,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.publication cimport Publication, kept
 from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -78,7 +78,7 @@ cdef class QueueGroup(Members):
     def __len__(self):
         return len(self.members)
 
-    cdef Target pick(self, Outbox publisher, Message message, bint* waits):
+    cdef Target pick(self, Outbox publisher, int qos, bint* waits):
         """The member to give a message to, or None. `waits`: all who acknowledge are stalled, keep it in the queue."""
         cdef Py_ssize_t i, at, n = PyList_GET_SIZE(self.members), least = 0, pending, best_at = 0
         cdef Target member, best = None
@@ -90,7 +90,7 @@ cdef class QueueGroup(Members):
             if not member.listens(publisher) or member.box().fault is not None:
                 continue
             if member.window is not None:
-                if message.qos and member.variant.qos:
+                if qos and member.variant.qos:
                     waits[0] = True
                     stalled = member.window.full()
                 else:
@@ -107,25 +107,25 @@ cdef class QueueGroup(Members):
             waits[0] = waits[0] and best_stalled
         return best
 
-    cdef bint give(self, Outbox publisher, Message message) except -1:
+    cdef bint give(self, Outbox publisher, Publication* publication) except -1:
         """Give a message to a member, or to the queue. False if nobody gets it.
 
         If it cannot be written for one member, another gets it; that member is not picked any more.
         """
         cdef bint waits = False
-        cdef Target best = self.pick(publisher, message, &waits)
+        cdef Target best = self.pick(publisher, publication.qos, &waits)
         cdef Flight flight
         while best is not None and not waits:
             try:
-                best.deliver(message, best.variant)
+                best.deliver(publication, best.variant)
                 return True
             except Exception as error:
                 best.fault(error)
-            best = self.pick(publisher, message, &waits)
+            best = self.pick(publisher, publication.qos, &waits)
         if not waits:
             return False
         flight = Flight.__new__(Flight)
-        flight.message = message.kept()
+        flight.message = kept(publication)
         flight.message.add_holder(self.queue.ledger, self.queue.account)
         self.queue.put(flight)
         return True

@@ -55,14 +55,6 @@ cdef class Message:
         readonly double expires_at        # NEVER, or a time of the clock that `now` is from
         # What it owns. A borrowed message has no octets of its own: they are good until its inbox changes.
         bytes topic_octets, payload_octets, fields_octets
-        # Of the publication under way.
-        uint64_t serial                   # no two publications have the same
-        bint laden                        # something of the below is there
-        Message copy                      # what `keep` made
-        dict translations                 # family -> Message, or None if it cannot be written there
-        list bodies                       # bytes that the templates of Python formats point into
-        bytes shared                      # a large body as bytes, and where it was copied from
-        const char* shared_of
         # Kept in queues, windows and the retained store.
         Py_ssize_t holders
         # By which principals: each pays for it once. Mostly it is one.
@@ -70,10 +62,7 @@ cdef class Message:
         Py_ssize_t account_holders
         dict others                       # Account -> holders, or None
 
-    cdef void finish(self) noexcept
     cdef Message kept(self)
-    cdef Message for_format(self, Format format)
-    cdef bytes share(self, const char* body, Py_ssize_t size)
     cdef Py_ssize_t bytes_held(self) noexcept
     cpdef int add_holder(self, Ledger ledger, Account account) except -1
     cpdef int drop_holder(self, Ledger ledger, Account account) except -1
@@ -87,7 +76,7 @@ cdef class Variant:
         readonly unsigned char qos        # granted; a copy has the lower of this and the message's
         readonly RetainRule retain
         readonly bytes identifiers        # of the subscriptions, as the format encodes them
-        # The template. A format fills it in; valid for the message of this serial only.
+        # The template. A format fills it in; valid for the publication of this serial only.
         uint64_t serial
         readonly bint stateful            # its format's
         public bint firm                  # this copy must not be dropped once it is in the outbox: later ones need it
@@ -99,46 +88,11 @@ cdef class Variant:
         int hole_size                     # 4, 2, or 0 for none
         const char* body
         Py_ssize_t body_size
-        void* shared                      # the body as bytes, if it is large; the message owns it
+        void* shared                      # the body as bytes, if it is large; the publication owns it
+        bytes octets                      # the body from a format written in Python, until the publication has it
         object __weakref__
 
     cdef char* reserve(self, Py_ssize_t size) except NULL
-    cdef bint encode(self, Message message, bint again, double now) except -1
-    cdef int share_body(self, Message own) except -1
-
-cdef uint64_t publications    # so far, in this process
-
-cdef inline void begin(Message message) noexcept:
-    """It is published now: what was worked out for an earlier publication is void."""
-    global publications
-    publications += 1
-    message.serial = publications
-    if message.laden:
-        message.finish()
-
-cdef inline bint prepare(Variant variant, Message message) except -1:
-    """Make the template for a message that is published just now, unless it is made. False if it has no form here."""
-    if variant.serial == message.serial:
-        return variant.written
-    if message.format is not variant.format:
-        return variant.encode(message, False, 0)
-    variant.serial = 0
-    variant.shared = NULL
-    variant.firm = False
-    variant.written = variant.format.encode(message, variant, False, 0)
-    if variant.written and variant.body_size >= SHARED_BODY:
-        variant.share_body(message)
-    variant.plain = variant.written and variant.shared is NULL and variant.hole_size != 2 and not variant.stateful
-    variant.serial = message.serial
-    return variant.written
-
-# Entering a `try` costs 60 to 100 instructions, as much as a copy. So what runs for each copy is called unchecked: its
-# result of -1 says that it has raised, and only then a `try` is entered around `raised`, which passes the exception on.
-ctypedef bint (*Prepare)(Variant, Message) noexcept
-
-cdef inline int raised() except -1:
-    """Raise the exception that an unchecked call has left. Nothing else may be done between the two."""
-    return -1
 
 cdef Message borrowed(Format format)
 

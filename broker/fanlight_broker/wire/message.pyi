@@ -63,9 +63,6 @@ class Variant:
     identifiers: bytes
     firm: bool
     def __init__(self, format: Format, qos: int = 0, retain: int = ..., identifiers: bytes = b"") -> None: ...
-    def written_for(
-        self, message: Message, *, number: int = 0, again: bool = False, now: float = 0.0
-    ) -> bytes | None: ...
 
 class Variants:
     def __len__(self) -> int: ...

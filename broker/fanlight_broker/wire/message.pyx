@@ -26,8 +26,6 @@ NEVER = INFINITY
 HOLDER_BYTES = HOLDER     # that each of those counts who keep a message
 RETAIN_CLEAR, RETAIN_AS_PUBLISHED, RETAIN_SET = CLEAR, AS_PUBLISHED, SET
 
-publications = 0
-
 
 cdef class Format:
     """How a protocol writes messages.
@@ -62,10 +60,7 @@ cdef class Format:
         memcpy(variant.reserve(PyBytes_GET_SIZE(head)), PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
         variant.hole = hole
         variant.hole_size = hole_size
-        message.laden = True
-        if message.bodies is None:
-            message.bodies = []
-        message.bodies.append(body)
+        variant.octets = body
         variant.body = PyBytes_AS_STRING(body)
         variant.body_size = PyBytes_GET_SIZE(body)
         return True
@@ -161,83 +156,33 @@ cdef class Message:
         return self.bytes_held()
 
     def keep(self):
-        """This message, owning its octets."""
+        """This message, if it owns its octets; else a copy that does."""
         return self.kept()
 
     def expired(self, double now):
         return self.expires_at <= now
-
-    # -- a publication ----------------------------------------------------------------------------------------------
-
-    cdef void finish(self) noexcept:
-        self.laden = False
-        self.copy = None
-        self.translations = None
-        self.bodies = None
-        self.shared = None
-        self.shared_of = NULL
 
     cdef Message kept(self):
         cdef Message copy
         cdef Py_ssize_t at
         if self.topic_octets is not None:
             return self
-        if self.copy is None:
-            copy = Message.__new__(Message, self.format, b"", 0, b"")
-            copy.syntax, copy.qos, copy.retain, copy.format_data = self.syntax, self.qos, self.retain, self.format_data
-            copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
-            copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
-            copy.topic_at, copy.topic_size = PyBytes_AS_STRING(copy.topic_octets), self.topic_size
-            copy.fields_octets = PyBytes_FromStringAndSize(self.fields_at, self.fields_size)
-            copy.fields_at, copy.fields_size = PyBytes_AS_STRING(copy.fields_octets), self.fields_size
-            at = self.payload_at - self.fields_at
-            if 0 <= at and at + self.payload_size <= self.fields_size:
-                copy.payload_octets = None    # it is among the fields
-                copy.payload_at = copy.fields_at + at
-            else:
-                copy.payload_octets = PyBytes_FromStringAndSize(self.payload_at, self.payload_size)
-                copy.payload_at = PyBytes_AS_STRING(copy.payload_octets)
-            copy.payload_size = self.payload_size
-            copy.serial = self.serial
-            self.copy = copy
-            self.laden = True
-        return self.copy
-
-    cdef Message for_format(self, Format format):
-        """This message in a format's family, or None if it cannot be said there."""
-        cdef Message translation
-        if self.format is format or self.format.family == format.family:
-            return self
-        if self.translations is None:
-            self.translations = {}
-            self.laden = True
-        if format.family in self.translations:
-            return self.translations[format.family]
-        content = self.format.read(self.kept())
-        translation = format.write(content) if content is not None else None
-        if translation is not None:
-            translation.qos = self.qos
-            translation.retain = self.retain
-            translation.expires_at = self.expires_at
-            translation.serial = self.serial
-        self.translations[format.family] = translation
-        return translation
-
-    cdef bytes share(self, const char* body, Py_ssize_t size):
-        """A body as bytes that all outboxes share; this message owns them until the publication is over."""
-        cdef bytes found
-        if self.payload_octets is not None and body == self.payload_at and size == self.payload_size:
-            return self.payload_octets
-        if self.shared is not None and body == self.shared_of and size == PyBytes_GET_SIZE(self.shared):
-            return self.shared
-        if self.bodies is not None:
-            for found in self.bodies:    # of templates written in Python
-                if PyBytes_AS_STRING(found) == body and PyBytes_GET_SIZE(found) == size:
-                    return found
-        self.shared = PyBytes_FromStringAndSize(body, size)
-        self.shared_of = body
-        self.laden = True
-        return self.shared
+        copy = Message.__new__(Message, self.format, b"", 0, b"")
+        copy.syntax, copy.qos, copy.retain, copy.format_data = self.syntax, self.qos, self.retain, self.format_data
+        copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
+        copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
+        copy.topic_at, copy.topic_size = PyBytes_AS_STRING(copy.topic_octets), self.topic_size
+        copy.fields_octets = PyBytes_FromStringAndSize(self.fields_at, self.fields_size)
+        copy.fields_at, copy.fields_size = PyBytes_AS_STRING(copy.fields_octets), self.fields_size
+        at = self.payload_at - self.fields_at
+        if 0 <= at and at + self.payload_size <= self.fields_size:
+            copy.payload_octets = None    # it is among the fields
+            copy.payload_at = copy.fields_at + at
+        else:
+            copy.payload_octets = PyBytes_FromStringAndSize(self.payload_at, self.payload_size)
+            copy.payload_at = PyBytes_AS_STRING(copy.payload_octets)
+        copy.payload_size = self.payload_size
+        return copy
 
     # -- kept for long ----------------------------------------------------------------------------------------------
 
@@ -334,42 +279,6 @@ cdef class Variant:
             self.capacity = capacity
         self.head_size = size
         return self.head
-
-    cdef bint encode(self, Message message, bint again, double now) except -1:
-        """Make the template for a message. False if the message has no form here."""
-        cdef Message own = message if message.format is self.format else message.for_format(self.format)
-        self.serial = 0
-        self.shared = NULL
-        self.firm = False
-        self.written = own is not None and self.format.encode(own, self, again, now)
-        if self.written and self.body_size >= SHARED_BODY:
-            self.share_body(own)
-        self.plain = self.written and self.shared is NULL and self.hole_size != 2 and not self.stateful
-        self.serial = message.serial
-        return self.written
-
-    cdef int share_body(self, Message own) except -1:
-        cdef bytes shared = own.share(self.body, self.body_size)
-        self.shared = <void*> shared
-        self.body = PyBytes_AS_STRING(shared)
-        return 0
-
-    def written_for(self, Message message not None, *, int number=0, bint again=False, double now=0.0):
-        """The whole frame for a message, its hole filled; None if it has no form here. The plain way, for Python."""
-        cdef bytes frame
-        begin(message)
-        if not self.encode(message, again, now):
-            message.finish()
-            return None
-        if self.hole_size == 4:
-            uint32_into(self.head + self.hole, number)
-        elif self.hole_size == 2:
-            uint16_into(self.head + self.hole, number)
-        frame = PyBytes_FromStringAndSize(self.head, self.head_size)
-        frame += PyBytes_FromStringAndSize(self.body, self.body_size)
-        self.serial = 0
-        message.finish()
-        return frame
 
 
 class Variants:

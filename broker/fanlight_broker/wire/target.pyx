@@ -10,8 +10,11 @@ from libc.string cimport memcpy
 
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.message cimport Message, Variant, begin, prepare, raised, uint32_into
+from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.publication cimport (
+    Publication, begin, encode, finish, for_format, prepare, raised, share_body,
+)
 from fanlight_broker.wire.queue cimport Consumers
 from fanlight_broker.wire.window cimport Window
 
@@ -138,11 +141,11 @@ cdef class Target:
         cdef Outbox outbox = self.box()
         return outbox.size + outbox.awaiting_credit
 
-    cdef int deliver(self, Message message, Variant variant) except -1:
+    cdef int deliver(self, Publication* publication, Variant variant) except -1:
         cdef Outbox outbox = self.direct
         if self.window is not None:
-            if message.qos and variant.qos:
-                self.window.offer(message, variant, self.extras.consumer if self.extras is not None else None)
+            if publication.qos and variant.qos:
+                self.window.offer(publication, variant, self.extras.consumer if self.extras is not None else None)
                 return self.count()
             outbox = self.window.box
             if not self.window.open:
@@ -151,7 +154,7 @@ cdef class Target:
                 return 0
         cdef Py_ssize_t size
         cdef uint32_t flags
-        if not prepare(variant, message):
+        if not prepare(publication, variant):
             self.lost += 1
             outbox.ledger.dropped_unspellable += 1
             return 0
@@ -163,20 +166,20 @@ cdef class Target:
         if variant.hole_size == 4:
             uint32_into(variant.head + variant.hole, self.number)
         if self.credit == 0 or (self.credit > 0 and self.extras.waiting):
-            return self.wait_for_credit(variant, message.payload_size)
+            return self.wait_for_credit(variant, (<Message> publication.message).payload_size)
         if not outbox.admits(size):
             if not outbox.make_room(size):
                 self.lost += 1
                 return 0
             if variant.shared is NULL and variant.body_size >= LATE_BODY:
                 # A consumer that is this late has many messages waiting, and so have others: they share one copy.
-                variant.share_body(message.for_format(variant.format))
+                share_body(publication, variant, for_format(publication, variant.format))
         flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)
         else:
             outbox.put_shared(variant.head, variant.head_size, <bytes> variant.shared, self.number, flags)
-        outbox.ledger.payload_out += message.payload_size
+        outbox.ledger.payload_out += (<Message> publication.message).payload_size
         if variant.stateful:
             variant.format.sent(variant)
         if self.credit > 0:
@@ -280,15 +283,15 @@ cdef class Target:
 
     def send(self, Message message not None, Variant variant not None, double now):
         """One message for this target alone, written as `variant`: a retained one."""
-        begin(message)
+        cdef Publication publication
+        begin(&publication, message)
         try:
-            variant.encode(message, False, now)
-            self.deliver(message, variant)
+            encode(&publication, variant, False, now)
+            self.deliver(&publication, variant)
         except Exception as error:
             self.fault(error)
-        variant.serial = 0
-        if message.laden:
-            message.finish()
+        finally:
+            finish(&publication)
 
     def rebind(self, Variant variant not None, bint no_echo):
         """Its client has changed the options of the subscription."""

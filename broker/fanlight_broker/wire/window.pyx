@@ -20,8 +20,9 @@ from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, Inflight, ReusedTags
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger, Pot
-from fanlight_broker.wire.message cimport HOLDER, Message, Variant, begin, prepare, uint16_into
+from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, absent
+from fanlight_broker.wire.publication cimport Publication, begin, converted, encode, finish, kept, prepare
 from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
 cdef enum:
@@ -65,30 +66,30 @@ cdef class Window:
 
     # -- a message comes --------------------------------------------------------------------------------------------
 
-    cdef int offer(self, Message message, Variant variant, Consumer consumer) except -1:
+    cdef int offer(self, Publication* publication, Variant variant, Consumer consumer) except -1:
         """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`consumer`), in the group's queue."""
         cdef Flight flight
         if self.full():
-            return self.enqueue(message, variant, consumer)
-        if not prepare(variant, message):
+            return self.enqueue(publication, variant, consumer)
+        if not prepare(publication, variant):
             self.ledger.dropped_unspellable += 1
             return 0
         if variant.head_size + variant.body_size > self.box.frame_max:
             self.ledger.dropped_too_large += 1
             return 0
         if self.sent and not self.box.has_room(variant.head_size + variant.body_size):
-            return self.enqueue(message, variant, consumer)
-        flight = new_flight(message.kept(), variant, self.queue)
+            return self.enqueue(publication, variant, consumer)
+        flight = new_flight(kept(publication), variant, self.queue)
         flight.source = consumer
         self.assign(flight, None)
         return self.launch(flight)
 
-    cdef int enqueue(self, Message message, Variant variant, Consumer consumer) except -1:
+    cdef int enqueue(self, Publication* publication, Variant variant, Consumer consumer) except -1:
         if consumer is not None:
-            consumer.queue.put(new_flight(message.kept(), None, consumer.queue))
+            consumer.queue.put(new_flight(kept(publication), None, consumer.queue))
             return 0
         cdef uint64_t dropped = self.queue.dropped
-        self.queue.put(new_flight(message.kept(), variant, self.queue))
+        self.queue.put(new_flight(kept(publication), variant, self.queue))
         if not self.open:
             return 0
         if self.queue.dropped != dropped:
@@ -221,63 +222,21 @@ cdef class Window:
     cdef int pump(self, double now) except -1:
         """Send what waits, as far as there is room and the turn is not over; one at least, if nothing is in flight."""
         cdef Flight flight
-        cdef Message message
-        cdef Variant variant
-        cdef Consumer consumer
-        cdef Py_ssize_t size, work
-        cdef bint again
+        cdef Publication publication
+        cdef bint sent
+        cdef Py_ssize_t work = SENDING
         self.resting = False
         while self.open and self.sent < self.inflight_max:
             flight = self.following(now)
             if flight is None:
                 break
-            message, variant, consumer = flight.message, flight.variant, <Consumer> flight.source
-            again = flight.tag != 0
-            begin(message)
-            size = -1
+            begin(&publication, flight.message)
             try:
-                if variant.encode(message, again, now):
-                    size = variant.head_size + variant.body_size
-                else:
-                    self.ledger.dropped_unspellable += 1
-            except Exception as error:
-                # It is dropped, too: else it would end each further connection of this session.
-                self.box.note_fault(error)
-            if size > self.box.frame_max:
-                # As if it had been sent and acknowledged.
-                self.ledger.dropped_too_large += 1
-                size = -1
-            if size < 0:
-                if again:
-                    self.end_flight(flight)
-                else:
-                    (self.queue if consumer is None else consumer.queue).lose(flight)
-            elif self.sent and not self.box.has_room(size):
-                if again:
-                    self.again.appendleft(flight)
-                elif consumer is not None:
-                    consumer.queue.put_back(flight)
-                    flight.source = None
-                else:
-                    self.queue.put_back(flight)
-                size = -2
-            elif again:
-                self.ledger.redelivered += 1
-                self.launch(flight)
-            else:
-                if consumer is not None:
-                    consumer.taken += 1
-                    message.add_holder(self.ledger, self.queue.account)
-                    message.drop_holder(self.ledger, consumer.queue.account)
-                self.assign(flight, self.queue if consumer is None else consumer.queue)
-                self.launch(flight)
-            variant.serial = 0
-            work = SENDING
-            if message.laden:
-                if message.translations is not None:
-                    work = CONVERSION
-                message.finish()
-            if size == -2:
+                sent = self.send(&publication, flight, now)
+                work = CONVERSION if converted(&publication) else SENDING
+            finally:
+                finish(&publication)
+            if not sent:
                 break
             if self.ledger.worked(work) and self.sent:
                 self.resting = True
@@ -287,6 +246,51 @@ cdef class Window:
             if not self.box.dirty:
                 self.box.mark_dirty()    # its flush finds that it has drained
         return 0
+
+    cdef bint send(self, Publication* publication, Flight flight, double now) except -1:
+        """Send what `following` has found, or drop it. False if there is no room: it waits again, as the first."""
+        cdef Message message = flight.message
+        cdef Variant variant = flight.variant
+        cdef Consumer consumer = <Consumer> flight.source
+        cdef Py_ssize_t size = -1
+        cdef bint again = flight.tag != 0
+        try:
+            if encode(publication, variant, again, now):
+                size = variant.head_size + variant.body_size
+            else:
+                self.ledger.dropped_unspellable += 1
+        except Exception as error:
+            # It is dropped, too: else it would end each further connection of this session.
+            self.box.note_fault(error)
+        if size > self.box.frame_max:
+            # As if it had been sent and acknowledged.
+            self.ledger.dropped_too_large += 1
+            size = -1
+        if size < 0:
+            if again:
+                self.end_flight(flight)
+            else:
+                (self.queue if consumer is None else consumer.queue).lose(flight)
+        elif self.sent and not self.box.has_room(size):
+            if again:
+                self.again.appendleft(flight)
+            elif consumer is not None:
+                consumer.queue.put_back(flight)
+                flight.source = None
+            else:
+                self.queue.put_back(flight)
+            return False
+        elif again:
+            self.ledger.redelivered += 1
+            self.launch(flight)
+        else:
+            if consumer is not None:
+                consumer.taken += 1
+                message.add_holder(self.ledger, self.queue.account)
+                message.drop_holder(self.ledger, consumer.queue.account)
+            self.assign(flight, self.queue if consumer is None else consumer.queue)
+            self.launch(flight)
+        return True
 
     def advance(self, double now):
         """Send what waits, as far as there is room."""

@@ -18,6 +18,7 @@ from fanlight_broker.wire.message import (
     Variants,
 )
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.publication import frame_of
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.target import Target
 from tests.broker.wire.formats import LineFormat
@@ -70,7 +71,7 @@ def test_each_variant_has_its_own_bytes() -> None:
     targets = [floor.target(variant) for variant, _ in wanted]
     floor.publish(targets, Message(floor.lines, b"t", 0, b"x", retain=True))
     assert [target.outbox.read() for target in targets] == [b"PUB qos=0 " + bytes for _, bytes in wanted]
-    assert floor.variants.of(floor.lines, 0, RETAIN_SET).written_for(Message(floor.lines, b"t", 0, b"x")) == (
+    assert frame_of(floor.variants.of(floor.lines, 0, RETAIN_SET), Message(floor.lines, b"t", 0, b"x")) == (
         b"PUB qos=0 retain=1 dup=0 ids= t x"
     )
 
@@ -178,7 +179,7 @@ def test_a_message_has_a_deadline_or_none() -> None:
 
 def test_a_format_that_cannot_write_says_so() -> None:
     with pytest.raises(NotImplementedError, match="bare"):
-        Variant(Format("bare")).written_for(Message(Format("bare"), b"t", 0, b""))
+        frame_of(Variant(Format("bare")), Message(Format("bare"), b"t", 0, b""))
 
 
 def test_a_hole_lies_within_the_head() -> None:
@@ -190,7 +191,7 @@ def test_a_hole_lies_within_the_head() -> None:
 
     format = Wrong("wrong")
     with pytest.raises(ValueError, match="hole"):
-        Variant(format).written_for(Message(format, b"t", 0, b""))
+        frame_of(Variant(format), Message(format, b"t", 0, b""))
 
 
 class Numbering(LineFormat):

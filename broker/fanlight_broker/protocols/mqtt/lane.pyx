@@ -211,8 +211,6 @@ cdef class MqttLane(Lane):
         if body.user_properties > self.user_properties_max:
             return self.refuse(f"PUBLISH: {body.user_properties} User Properties; at most {self.user_properties_max} "
                                "(mqtt_user_properties_max)", ReasonCode.QUOTA_EXCEEDED)
-        if message.laden:
-            message.finish()    # Python has kept the one before
         message.syntax = MQTT_SYNTAX
         message.qos = qos
         message.retain = self.first_byte & 1

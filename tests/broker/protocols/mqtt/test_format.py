@@ -10,6 +10,7 @@ from fanlight_broker.protocols.mqtt.properties import Properties, PropertyPlace,
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.protocols.native.format import FORMAT as NATIVE
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
+from fanlight_broker.wire.publication import frame_of
 from tests.broker.protocols.mqtt.laned import Client
 
 USER = b"\x26\0\1k\0\1v"
@@ -23,7 +24,7 @@ def message(payload: bytes = b"p", fields: bytes = b"", **options: float) -> Mes
 
 def written(one: Message, version: Version = V5, qos: int = 0, retain: int = RETAIN_CLEAR, identifiers: bytes = b"",
             **options: float) -> bytes | None:  # fmt: skip
-    return Variant(FORMATS[version], qos, retain, identifiers).written_for(one, **options)  # type: ignore[arg-type]
+    return frame_of(Variant(FORMATS[version], qos, retain, identifiers), one, **options)  # type: ignore[arg-type]
 
 
 def test_a_publish_of_3_1_1_has_no_properties() -> None:
@@ -176,7 +177,7 @@ def test_a_native_message_reaches_both_versions_and_theirs_a_native_subscriber()
     assert native is not None
     assert written(native, V3) == b"\x30\x06\0\3a/bp"
     assert written(native, V5) == b"\x30\x0e\0\3a/b\x07" + USER + b"p"
-    back = Variant(NATIVE).written_for(message(fields=USER), number=9)
+    back = frame_of(Variant(NATIVE), message(fields=USER), number=9)
     assert back is not None
     assert b"a/b" in back
     assert back.endswith(b"\x81\xa1k\xa1v\x01")

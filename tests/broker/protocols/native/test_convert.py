@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fanlight_broker.core.content import Content
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Message, Variant
+from fanlight_broker.wire.publication import frame_of
 
 TEXT = st.text(max_size=5)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), TEXT)
@@ -28,7 +29,7 @@ CONTENTS = st.builds(
 
 
 def fields_of(message: Message) -> list[Any]:
-    frame = Variant(FORMAT).written_for(message, number=9)
+    frame = frame_of(Variant(FORMAT), message, number=9)
     assert frame is not None
     values: list[Any] = msgpack.unpackb(frame[4:])
     assert values[:2] == [4, 9]
