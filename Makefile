@@ -41,7 +41,7 @@ help:
 	@echo
 	@echo '  make setup          only the set-up: $(VENV)/bin/fanlightd and $(VENV)/bin/fanlight work from then on'
 	@echo '  make archive        what fanlightd --archive needs besides: pyarrow into $(VENV), 50 MB to load'
-	@echo '  make lint           ruff and mypy, what an editor would show;  make format  lets ruff repair what it can'
+	@echo '  make lint           ruff, cython-lint, mypy and stubtest, what an editor would show;  make format  lets ruff repair what it can'
 	@echo '  make bench          load figures of this machine (ARGS go to python -m fanlight_bench)'
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
 	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
@@ -162,7 +162,7 @@ test: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/npm $(STAMPS)/spark
 	@$(BIN)/python scripts/run_checks.py $(ARGS)
 
 lint: same-python $(STAMPS)/built $(STAMPS)/dev
-	@$(BIN)/python scripts/run_checks.py --only ruff --only mypy
+	@$(BIN)/python scripts/run_checks.py --only ruff --only cython-lint --only mypy --only stubs
 	@$(BIN)/lint-imports --no-logo
 
 format: same-python $(STAMPS)/dev

@@ -33,7 +33,9 @@ PYTHON = (sys.executable, "-m")
 
 CHECKS: dict[str, tuple[str, ...]] = {
     "ruff": (*PYTHON, "ruff", "check", "."),
+    "cython-lint": (sys.executable, "scripts/lint_cython.py"),
     "mypy": (*PYTHON, "mypy"),
+    "stubs": (sys.executable, "scripts/check_stubs.py"),
     "tests": (*PYTHON, "pytest"),
     "sdk": (*PYTHON, "pytest"),
     "spark": (*PYTHON, "pytest"),
@@ -156,7 +158,7 @@ def main() -> int:
     print(f"\n=== summary (Python {sys.version.split()[0]})")
     for outcome in outcomes:
         verdict = "ok" if outcome.passed else "FAILED"
-        print(f"{verdict:<6} {outcome.name:<6} {outcome.seconds:7.1f} s  {outcome.note}".rstrip())
+        print(f"{verdict:<6} {outcome.name:<11} {outcome.seconds:7.1f} s  {outcome.note}".rstrip())
     print(f"real data: {'the samples in tests/data' if data_folder() == SAMPLES else data_folder()}")
     if skipped:
         print(f"{skipped.total()} skipped:")

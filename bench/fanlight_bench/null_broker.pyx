@@ -20,7 +20,6 @@ from libc.string cimport memcmp, memcpy
 
 from fanlight_bench.sockets cimport (
     EPOLL_CTL_ADD,
-    EPOLL_CTL_DEL,
     EPOLL_CTL_MOD,
     EPOLLERR,
     EPOLLHUP,

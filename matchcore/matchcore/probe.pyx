@@ -26,7 +26,7 @@ from matchcore.hashing cimport load64
 from matchcore.line_table cimport (
     LINE_ENTRIES, Line, LineTable, first_entry, line_after, line_home, line_tag, line_table_prefetch, entries_of,
 )
-from matchcore.positions cimport POSITION_ANY, POSITION_RIGHT, POSITIONS, count_positions, length_row, lowest_position
+from matchcore.positions cimport POSITION_ANY, POSITION_RIGHT, count_positions, length_row, lowest_position
 from matchcore.sieve cimport sieve_has
 from matchcore.slots cimport slots_expect, slots_expect_text
 from matchcore.table cimport NONE

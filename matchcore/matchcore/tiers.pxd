@@ -50,7 +50,7 @@ cdef enum:
 
 cdef struct Tiers:
     Allocator* allocator
-    const uint64_t* secret # under which topics and their words are hashed
+    const uint64_t* secret  # under which topics and their words are hashed
     Words words
     Classes classes
     Buckets buckets

@@ -301,8 +301,8 @@ cdef class Generator:
         cdef int64_t outstanding
         cdef bint more = False
         cdef Endpoint* endpoint
-        cdef uint32_t k
-        for k in range(self.n_publishers):
+        cdef uint32_t _
+        for _ in range(self.n_publishers):
             outstanding = self.streams.shared.outstanding()
             if outstanding > 0 and outstanding + cost > <int64_t>self.window:
                 self.streams.own.waiting = 1
@@ -354,11 +354,11 @@ cdef class Generator:
         """Append messages to the publisher's output, each on the next of its streams."""
         cdef Stream* stream
         cdef uint8_t* frame
-        cdef uint32_t b, number, size
+        cdef uint32_t _, number, size
         cdef size_t number_at
         if endpoint.stream == NO_STREAM:
             return
-        for b in range(messages):
+        for _ in range(messages):
             number = endpoint.stream
             stream = &self.streams.streams[number]
             endpoint.stream = stream.next_of_publisher

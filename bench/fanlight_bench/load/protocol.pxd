@@ -41,7 +41,7 @@ cdef enum:
     CUT_OFF = 0                 # its end has not come yet
     DAMAGED = -1                # not a frame of this protocol: nothing behind it can be understood
     ANSWER_BYTES_MAX = 32       # that `answer` writes
-    FRAME_BYTES_MAX = 268435460 # of a frame; a longer one is damage, not data
+    FRAME_BYTES_MAX = 268435460  # of a frame; a longer one is damage, not data
 
 
 # The frame that begins at p: WHOLE, CUT_OFF or DAMAGED.

@@ -153,12 +153,12 @@ cdef class RoundTrips:
 
     def start(self):
         """Watch all endpoints, and ask the first questions: after this none may be added."""
-        cdef uint32_t i, k
+        cdef uint32_t i, _
         for i in range(self.n_endpoints):
             self._control(&self.endpoints[i], EPOLL_CTL_ADD)
         for i in range(self.n_endpoints):
             if self.endpoints[i].index != NOBODY:
-                for k in range(self.outstanding):
+                for _ in range(self.outstanding):
                     self._ask(&self.endpoints[i])
                 self._flush(&self.endpoints[i])
 

@@ -1,7 +1,8 @@
 # cython: language_level=3
 """Flushing: one write for each connection that got something in this turn of the loop.
 
-On plain TCP the bytes go straight from the outbox to the socket with sendmsg(2), which saves the transport's bookkeeping
+On plain TCP the bytes go straight from the outbox to the socket with sendmsg(2), which saves the transport's
+bookkeeping
 and a copy; what the socket does not take goes through the transport, which knows how to wait. Without a file
 descriptor of its own (TLS), a connection is flushed through the transport altogether: slower, same order, same bytes.
 """
@@ -73,7 +74,8 @@ cdef class SocketSink(Sink):
         """End the stream when everything is out.
 
         With `linger` only our half of it: whoever closes a socket while there is something to read in it resets the
-        connection, and the peer may lose what was sent to it last. The owner closes when the peer has, or its time is over.
+        connection, and the peer may lose what was sent to it last. The owner closes when the peer has, or its time is
+        over.
         """
         self.closing = True
         self.linger = linger and self.transport.can_write_eof()

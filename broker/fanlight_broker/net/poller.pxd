@@ -1,12 +1,13 @@
-# The compiled way in and out for plain TCP: an epoll instance of its own, which the loop watches as one more descriptor.
+# The compiled way in and out for plain TCP: an epoll instance of its own, which the loop watches as one more
+# descriptor.
 #
 #   loop: epoll_wait --.-- timers, TLS, WebSocket, HTTP: the loop's own transports
 #                      '-- Poller.turn:  epoll_wait(0) -> Watched.attend, each -> flush -.
 #                                            ^-------- while there is something, and time -'
 #
-# What is watched (tcp.pxd) is kept in a list by its descriptor. What was reported and not attended to when the time of a
-# turn is over is attended to first in the next, so that those at the end of the list have their turn, too. Meanwhile a
-# descriptor may be closed and be another socket's: it then looks for something that is not there, and finds nothing.
+# What is watched (tcp.pxd) is kept in a list by its descriptor. What was reported and not attended to when the time of
+# a turn is over is attended to first in the next, so that those at the end of the list have their turn, too. Meanwhile
+# a descriptor may be closed and be another socket's: it then looks for something that is not there, and finds nothing.
 
 from libc.stdint cimport uint32_t
 

@@ -1,11 +1,11 @@
 # cython: language_level=3
 """The poller: reads, processes and writes plain TCP connections, many in one turn of the loop, without entering Python.
 
-asyncio's loop stays the master of time: it waits, and calls `turn` when one of the poller's sockets is ready. A turn goes
-round until nothing is ready any more or its time is over, so that all else that the loop does gets its own.
+asyncio's loop stays the master of time: it waits, and calls `turn` when one of the poller's sockets is ready. A turn
+goes round until nothing is ready any more or its time is over, so that all else that the loop does gets its own.
 
-What was put into outboxes is flushed here and now: nothing waits for a timer, or for a later turn. But under load not all
-of it after each round of reads. A write costs some three reads, and half of it is the subscriber's to pay, so
+What was put into outboxes is flushed here and now: nothing waits for a timer, or for a later turn. But under load not
+all of it after each round of reads. A write costs some three reads, and half of it is the subscriber's to pay, so
 when many sockets bring little each, one outbox is flushed for every eight reads, the one that has waited longest: it
 takes more messages along. When nothing is ready the poller writes a few, and looks again before it writes on.
 """
@@ -40,8 +40,8 @@ cdef enum:
 # wait no longer for it than for any other piece of work in this program, and no message longer in an outbox.
 cdef double TURN_SECONDS = 0.002
 
-# The processor time that a turn begins with may be so old: to ask for it is a system call, which would cost each turn of
-# one message some hundredths. So the longest turn is said to be at most this much longer than it was, never shorter.
+# The processor time that a turn begins with may be so old: to ask for it is a system call, which would cost each turn
+# of one message some hundredths. So the longest turn is said to be at most this much longer than it was, never shorter.
 cdef double CPU_READ_SECONDS = 0.0005
 
 

@@ -21,7 +21,8 @@ cdef class Socket(Watched):
         Inbox inbox
         Lane lane
         Ledger ledger
-        bytes rest                    # written, and not taken by the kernel yet, from `rest_at` on; None if there is none
+        bytes rest                    # written, and not taken by the kernel yet, from `rest_at` on; None if there is
+                                      # none
         Py_ssize_t rest_at
         readonly object address       # the peer's, as text
         readonly int port             # the peer's

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Plain TCP under the poller: a socket with the face of an asyncio transport, and the listening socket that accepts it.
 
-To net.connection a Socket is a transport as any other, with the same calls in the same order; uvloop's is the oracle that
-tests compare it with. What it has more is the short way: what is read goes to the connection's lane, and Python
+To net.connection a Socket is a transport as any other, with the same calls in the same order; uvloop's is the oracle
+that tests compare it with. What it has more is the short way: what is read goes to the connection's lane, and Python
 is asked when the lane says so, which for messages on known routes and acknowledgements is never.
 """
 
@@ -81,7 +81,8 @@ cdef class Socket(Watched):
             self.go_on()
         if events & ~<uint32_t> WRITABLE:
             if self.paused or self.closing:
-                # It is told again when it is read from again: a reset, too, which is noticed here without being asked for.
+                # It is told again when it is read from again: a reset, too, which is noticed here without being asked
+                # for.
                 self.poller.watch(self, WRITABLE if self.full else 0)
             else:
                 self.read(now)
@@ -139,7 +140,9 @@ cdef class Socket(Watched):
         return 0
 
     cdef int listen(self) except -1:
-        """Ask epoll for what there is to wait for. Who reads nothing for a while need not be taken off: see `attend`."""
+        """Ask epoll for what there is to wait for. Who reads nothing for a while need not be taken off: see
+        `attend`.
+        """
         cdef uint32_t events = 0
         if self.gone:
             return 0
@@ -257,8 +260,8 @@ cdef class ListeningSocket(Watched):
         cdef socklen_t size
         cdef char[64] host
         cdef char[8] service
-        cdef int i, fd, on = 1
-        for i in range(ACCEPTED_AT_ONCE):
+        cdef int _, fd, on = 1
+        for _ in range(ACCEPTED_AT_ONCE):
             if self.fd < 0:
                 return 0
             size = sizeof(address)

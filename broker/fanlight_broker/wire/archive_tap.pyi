@@ -1,8 +1,9 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.message import Message
 
+@final
 class Columns:
     rows: int
     rows_max: int
@@ -16,6 +17,7 @@ class Columns:
     def nbytes(self) -> int: ...
     def buffers(self) -> dict[str, tuple[int, int]]: ...
 
+@final
 class ArchiveTap:
     batch: Columns | None
     rows_max: int

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """A batch: bytes of several messages that many outboxes send from one place.
 
-A hundred outboxes with a copy each of what came in one turn are megabytes, more than the second-level cache; one copy that
-all of them send from stays in it. Only whole messages are sent or dropped, as if each had its own frame.
+A hundred outboxes with a copy each of what came in one turn are megabytes, more than the second-level cache; one copy
+that all of them send from stays in it. Only whole messages are sent or dropped, as if each had its own frame.
 """
 
 from libc.stdint cimport uint32_t
@@ -53,7 +53,9 @@ cdef class Batch:
         return self.index(end) - self.index(start)
 
     cdef Py_ssize_t upto(self, Py_ssize_t start, Py_ssize_t octets, bint broken) noexcept:
-        """The bytes of whole messages within the first `octets` behind `start`; `broken`: and of the one that ends behind."""
+        """The bytes of whole messages within the first `octets` behind `start`; `broken`: and of the one that ends
+        behind.
+        """
         cdef Py_ssize_t upto = self.index(start + octets), end = self.ends[upto - 1] if upto else 0
         if broken and end < start + octets:
             end = self.ends[upto]

@@ -5,7 +5,8 @@
 #      |          |          '-- add ---'          '-- flush: each outbox gets a reference to the batch
 #      '-- fan_out, as if there were no batches
 #
-#   OpenBatch    one for the subscribers whose copies have the same bytes: one Variant, and one number if that is in them
+#   OpenBatch    one for the subscribers whose copies have the same bytes: one Variant, and one number if that is in
+#                them
 #     batch        what was joined so far
 #     joined   the targets that are to get it
 #   individual   targets that get each message individually: little room, credit, an end, acknowledgements
@@ -66,7 +67,7 @@ cdef class Batcher(PendingBatches):
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2
     cdef Py_ssize_t publish_alone(self, Route route, Ledger ledger, Outbox publisher, Message message) except -2
     cdef Outbox held_back_by(self)
-    cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
+    cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef int sort_targets(self, Route route, Outbox publisher, Publication* publication) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
     cdef int flush_open_batches(self) except -1

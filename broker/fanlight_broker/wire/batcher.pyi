@@ -1,5 +1,8 @@
+from typing import final
+
 """fanlight_broker.wire.batcher, compiled. The drawing is in batcher.pxd."""
 
+@final
 class Batcher:
     reference_bytes: int
     room_least: int

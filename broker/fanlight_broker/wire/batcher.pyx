@@ -86,7 +86,7 @@ cdef class Batcher(PendingBatches):
             self.last = route
             self.in_a_row = 0
         elif more and self.in_a_row >= IN_A_ROW and message.payload_size < SHARED_BODY and not self.off \
-                and self.begin(route, ledger, publisher, message):
+                and self.start_batches(route, ledger, publisher, message):
             routed = self.add(publisher, message)
             if routed >= 0:
                 return routed
@@ -110,7 +110,7 @@ cdef class Batcher(PendingBatches):
         self.blocker = None
         return blocker
 
-    cdef bint begin(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1:
+    cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1:
         """Find the targets that can take part in a batch of messages like this one. False if there are none."""
         cdef Target target
         cdef QueueGroup group
@@ -163,7 +163,8 @@ cdef class Batcher(PendingBatches):
             outbox = target.box()
             opened = NULL
             room = outbox.limit - outbox.size - outbox.awaiting_credit
-            if outbox.stamp == self.serial and room >= self.room_least and not outbox.pausing and target.joins(self.qos):
+            if outbox.stamp == self.serial and room >= self.room_least and not outbox.pausing \
+                    and target.joins(self.qos):
                 variant = target.variant
                 if variant.stateful:
                     variant = steady_of(variant, publication)

@@ -4,8 +4,8 @@
 #                         '-> Target.deliver: anything special          credit, tags, a full outbox, a large body
 #         --> each QueueGroup
 #
-# An exception while one target is served is that target's fault (`Target.fault`): the publisher does not see it, and all
-# other targets are served.
+# An exception while one target is served is that target's fault (`Target.fault`): the publisher does not see it, and
+# all other targets are served.
 
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message

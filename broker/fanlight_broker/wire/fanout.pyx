@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Fan-out: one message, encoded once, copied into the outbox of each subscription that gets it.
 
-Python decides which targets are on a route, once; this file runs for each message and each copy. Both lanes of a publish,
-the compiled one and the one through Python, end here, so that both have the same order.
+Python decides which targets are on a route, once; this file runs for each message and each copy. Both lanes of a
+publish, the compiled one and the one through Python, end here, so that both have the same order.
 """
 
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE

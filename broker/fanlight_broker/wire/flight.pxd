@@ -1,7 +1,8 @@
 # A flight: one message on its way to one subscriber that acknowledges it.
 #
 #   QUEUED --> SENT --> ENDED          acknowledged once
-#                 '-> TAG_ONLY --> ENDED      in two steps: the message has arrived and is given up, its tag is still in use
+#                 '-> TAG_ONLY --> ENDED      in two steps: the message has arrived and is given up, its tag is still in
+#                                             use
 #
 # What the acknowledgements are called, and which of them a quality of service takes, is the protocol's.
 

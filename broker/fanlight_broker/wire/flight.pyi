@@ -1,9 +1,12 @@
+from typing import final
+
 from fanlight_broker.wire.message import Message, Variant
 
 STATES: tuple[str, ...]
 
 class Source: ...
 
+@final
 class Flight:
     message: Message | None
     variant: Variant

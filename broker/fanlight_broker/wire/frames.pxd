@@ -1,6 +1,7 @@
 # The frames of one outbox, oldest first: where their bytes are.
 #
-#   inline bytes   ....[aaaa][bb][cccccc][d][eeeeeee].....      one growing buffer: small frames, and the heads of large ones
+#   inline bytes   ....[aaaa][bb][cccccc][d][eeeeeee].....      one growing buffer: small frames, and the heads of large
+#                                                               ones
 #                  ^head                            ^tail
 #   frames         {a}{b}{c}{d*}{r*}{e}                         a ring of records, one a frame; * has something shared
 #   bodies         [d's body, a batch]                            each shared by all outboxes it went to
@@ -9,7 +10,8 @@
 # Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are marked
 # dead, and the former move up to the rest as soon as the dead ones take more than they do:
 #
-#   [kept][dead][dead][dead][kept][dead][next ...]   -->   [kept][kept][next ...]       at most one octet moved for a dead one
+#   [kept][dead][dead][dead][kept][dead][next ...]   -->   [kept][kept][next ...]       at most one octet moved for a
+#                                                                                       dead one
 #
 # So what is dead is little, and is counted as long as it is there.
 

@@ -75,8 +75,8 @@ cdef class Frames:
     cdef int reserve_record(self) except -1:
         """The ring is full: twice as large, and its first frame in the first place.
 
-        Each is full at another count, for the reason that `first_bytes` has: 10,000 subscribers with the same 256 frames
-        unsent would all have their rings copied for the same message.
+        Each is full at another count, for the reason that `first_bytes` has: 10,000 subscribers with the same 256
+        frames unsent would all have their rings copied for the same message.
         """
         global phase
         cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)

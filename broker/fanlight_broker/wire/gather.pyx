@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""Gathering: the subscriptions that a topic reaches, put apart by how they are delivered to; what a new route is made of.
+"""Gathering: the subscriptions that a topic reaches, put apart by how they are delivered to; what a new route is made
+of.
 
 There may be a million of them, and this is one step of one turn of the loop: some 20 ns each.
 """

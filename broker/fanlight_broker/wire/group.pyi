@@ -1,6 +1,9 @@
+from typing import final
+
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.target import Members, Target
 
+@final
 class QueueGroup(Members):
     members: list[Target]
     turn: int

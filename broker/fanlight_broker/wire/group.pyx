@@ -8,7 +8,7 @@ from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport Publication, kept
-from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
+from fanlight_broker.wire.queue cimport Consumer, Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
 

@@ -6,8 +6,8 @@
 #   a table takes it in      hide    the collector skips it; what it refers to counts as in use
 #   the table lets it go     show    the collector sees it again, and frees it if it is in a cycle
 #
-# A thing that is in no cycle needs no `show`: its last reference frees it. For instances of classes, lists, tuples, dicts
-# and deques only: CPython frees a method or a function without a look at whether it is tracked, and crashes.
+# A thing that is in no cycle needs no `show`: its last reference frees it. For instances of classes, lists, tuples,
+# dicts and deques only: CPython frees a method or a function without a look at whether it is tracked, and crashes.
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void* thing)

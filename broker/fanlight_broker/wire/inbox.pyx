@@ -116,7 +116,7 @@ cdef class Inbox:
 
     def feed(self, const unsigned char[::1] octets):
         """Take bytes that were read elsewhere (tests, or a transport without buffers)."""
-        cdef Py_ssize_t done = 0, n, size = octets.shape[0]
+        cdef Py_ssize_t size = octets.shape[0]
         if self.part_size + size > self.part_capacity:
             self.grow(self.part_size + size)
         if size:

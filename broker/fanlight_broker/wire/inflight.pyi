@@ -1,3 +1,5 @@
+from typing import final
+
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.ledger import Pot
 
@@ -14,7 +16,9 @@ class Inflight:
     def discard(self, flight: Flight) -> None: ...
     def in_order(self) -> list[Flight]: ...
 
+@final
 class ReusedTags(Inflight): ...
 
+@final
 class CountingTags(Inflight):
     def all_up_to(self, tag: int) -> list[Flight]: ...

@@ -56,7 +56,9 @@ cdef class Inflight:
         raise NotImplementedError("tags that are not given")
 
     cdef int put(self, Flight flight, uint64_t tag) except -1:
-        """Put in a flight that has its tag from before a restart. ValueError if there is no such tag, or it is in use."""
+        """Put in a flight that has its tag from before a restart. ValueError if there is no such tag, or it is in
+        use.
+        """
         raise NotImplementedError("tags that are not given")
 
     cdef Flight find(self, uint64_t tag):

@@ -22,7 +22,8 @@ cpdef enum:
     NEED_MORE = 0     # the rest is an incomplete frame, or nothing
     FRAME = 1         # a frame for Python: `frame` has it
     PUBLISH = 2       # a PUBLISH for Python: `message` points at it; answer with `forward` or `done`
-    BLOCKED = 3       # an outbox holds this client back: `blocker`; None: no queue has room; the frame is still to be done
+    BLOCKED = 3       # an outbox holds this client back: `blocker`; None: no queue has room; the frame is still to be
+                      # done
     FAULT = 4         # malformed: `fault`; nothing more can be read
     TOO_LARGE = 5     # a frame of `frame_size` bytes, above the limit; nothing more can be read
     NO_ROOM = 6       # the rest is an incomplete frame, and all inboxes together hold too much: it is given up
@@ -48,7 +49,8 @@ cdef class Lane(Receiver):
         readonly str fault                # what is wrong, after FAULT
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly double last_activity     # when the peer last sent something that counts, in seconds of `Ledger.awake`
-        bint active                       # it has sent such since then (the protocol decides what counts for keep-alive)
+        bint active                       # it has sent such since then (the protocol decides what counts for
+                                          # keep-alive)
         public bint ready                 # nothing but bytes is waited for: what comes may be taken at once
         # The frame at hand.
         readonly Py_ssize_t frame_size    # in bytes, as the protocol counts them

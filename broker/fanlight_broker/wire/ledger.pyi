@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.outbox import Outbox
@@ -23,10 +23,12 @@ class Meter:
     bytes_in: int
     bytes_out: int
 
+@final
 class PotShare(Pot):
     whole: Pot
     def __init__(self, whole: Pot) -> None: ...
 
+@final
 class Account:
     stored: int
     refused: int

@@ -129,7 +129,9 @@ cdef class Ledger:
         return self.is_over()
 
     def awake(self, double now):
-        """The time of a clock that stands still while the loop does: for what a peer must do before its time is over."""
+        """The time of a clock that stands still while the loop does: for what a peer must do before its time is
+        over.
+        """
         return now - self.standstill
 
     @property
@@ -162,7 +164,9 @@ cdef class Ledger:
         return ended
 
     def pop_faults(self):
-        """The outboxes that a delivery failed for since the last call, each once in its life; `Outbox.fault` says why."""
+        """The outboxes that a delivery failed for since the last call, each once in its life; `Outbox.fault` says
+        why.
+        """
         cdef list faults = self.faults
         self.faults = []
         return faults

@@ -7,8 +7,8 @@
 #   Variant   head [ ... | hole | ... ]  + body          a template: each copy gets its number, or its tag,
 #                                                        into the hole; the body is the same for all
 #
-# A protocol subclasses Format. Formats of one family read each other's `fields`; between families a message goes through
-# what Format.read makes of it.
+# A protocol subclasses Format. Formats of one family read each other's `fields`; between families a message goes
+# through what Format.read makes of it.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -80,7 +80,8 @@ cdef class Variant:
         uint64_t serial
         readonly bint stateful            # its format's
         public bint firm                  # this copy must not be dropped once it is in the outbox: later ones need it
-        bint plain                        # nothing special about the copies: no hole or one of 4 bytes, and the body inline
+        bint plain                        # nothing special about the copies: no hole or one of 4 bytes, and the body
+                                          # inline
         bint written                      # False: the message has no form here
         char* head
         Py_ssize_t head_size, capacity

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.ledger import Account, Ledger
 
@@ -21,6 +21,7 @@ class Format:
     def read(self, message: Message) -> Any: ...
     def write(self, content: Any) -> Message | None: ...
 
+@final
 class Message:
     format: Format
     syntax: int
@@ -56,6 +57,7 @@ class Message:
     def add_holder(self, ledger: Ledger, account: Account | None) -> int: ...
     def drop_holder(self, ledger: Ledger, account: Account | None) -> int: ...
 
+@final
 class Variant:
     format: Format
     qos: int

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -34,7 +34,8 @@ cdef class Format:
     family  formats of one family read each other's `fields`
 
     A format may belong to one connection and remember what it wrote (a topic that now has an alias). Such a one is
-    `stateful`: it marks a copy that later ones build upon as `variant.firm`, and believes that it went when `went` says so.
+    `stateful`: it marks a copy that later ones build upon as `variant.firm`, and believes that it went when `went` says
+    so.
     """
 
     def __init__(self, str name not None, family=None, *, bint stateful=False):
@@ -89,7 +90,9 @@ cdef class Format:
         raise NotImplementedError(f"format {self.name} neither encodes nor has a template")
 
     def tag_frame(self, tag):
-        """The frame that is sent again for a message that has arrived and is given up, and whose tag is still in use."""
+        """The frame that is sent again for a message that has arrived and is given up, and whose tag is still in
+        use.
+        """
         raise NotImplementedError(f"format {self.name} acknowledges in one step")
 
     def read(self, Message message):

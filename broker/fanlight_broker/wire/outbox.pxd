@@ -37,7 +37,7 @@ cdef class Outbox(Frames):
         public Py_ssize_t frame_max        # bytes of the largest message its client takes
         Policy policy_code
         readonly Py_ssize_t size           # unsent bytes, shared bodies included, dead ones not (the ledger has those)
-        readonly Py_ssize_t awaiting_credit # bytes of messages that wait for credit (kept by the targets)
+        readonly Py_ssize_t awaiting_credit  # bytes of messages that wait for credit (kept by the targets)
         readonly Py_ssize_t control_size   # those of `size` that are no messages: answers, errors
         readonly Py_ssize_t messages       # unsent messages: what a close would lose
         Py_ssize_t firm                    # those of `messages` that a session keeps until they are acknowledged

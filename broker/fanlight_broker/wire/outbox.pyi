@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.ledger import Ledger, Meter
 
@@ -9,6 +9,7 @@ PAUSES: int
 class Sink:
     def flush_now(self) -> None: ...
 
+@final
 class Outbox:
     meter: Meter
     limit: int

@@ -120,7 +120,8 @@ cdef class Outbox:
             # for all subscriptions of a connection, and from publishers that are not held back any more. That is
             # bounded, see `lets_in`.
             self.begin_pause()
-            if self.size + self.awaiting_credit + size <= max(2 * self.limit, COPIES_LET_IN * size) and self.lets_in(size):
+            if self.size + self.awaiting_credit + size <= max(2 * self.limit, COPIES_LET_IN * size) \
+                    and self.lets_in(size):
                 return True
         if self.policy_code == DROP_OLDEST and self.control_size + self.awaiting_credit + size <= self.limit:
             while self.scanned < self.count:
@@ -355,7 +356,7 @@ cdef class Outbox:
 
         The plain way out, for transports without a socket of their own (TLS) and for tests.
         """
-        cdef Py_ssize_t i, n = 0, taken = 0, mask
+        cdef Py_ssize_t i, taken = 0, mask
         cdef bytes result
         cdef list parts = []
         if self.dead:

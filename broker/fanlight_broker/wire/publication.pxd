@@ -6,7 +6,8 @@
 #     copy         for_format   the message in another family of formats, converted once
 #   published    finish         drops all of that
 #
-# The message is borrowed: the caller of `begin` has a reference until `finish`. A function that can raise between the two
+# The message is borrowed: the caller of `begin` has a reference until `finish`. A function that can raise between the
+# two
 # calls `finish` in a `finally`. A kept Message has no part of this, and one publication may be begun during another.
 
 from libc.stdint cimport uint64_t

@@ -1,3 +1,5 @@
+from typing import final
+
 from fanlight_broker.wire.flight import Source
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.ledger import Account, Ledger
@@ -6,6 +8,7 @@ from fanlight_broker.wire.message import Message, Variant
 class Consumers:
     def feed(self, now: float) -> None: ...
 
+@final
 class Queue:
     messages_max: int
     bytes_max: int
@@ -28,6 +31,7 @@ class Queue:
     def expire(self, now: float) -> int: ...
     def clear(self) -> int: ...
 
+@final
 class Consumer(Source):
     queue: Queue
     variant: Variant

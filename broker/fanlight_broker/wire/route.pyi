@@ -1,9 +1,12 @@
+from typing import final
+
 from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.target import Target
 
+@final
 class Route:
     key: bytes
     targets: list[Target]

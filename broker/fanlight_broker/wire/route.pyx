@@ -30,7 +30,8 @@ cdef class Route:
         self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))
         for target in targets:
             if target.extras is not None and target.extras.parts is not None:
-                self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts) + PyBytes_GET_SIZE(target.variant.identifiers)
+                self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts)
+                self.nbytes += PyBytes_GET_SIZE(target.variant.identifiers)
         self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     def __len__(self):

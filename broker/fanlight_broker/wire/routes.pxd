@@ -4,7 +4,8 @@
 #                                               |
 #                                               Route.key = syntax octet + topic octets, compared in full
 #
-# The hash is CPython's for bytes (SipHash-1-3, keyed at random per process), so hostile topics cannot be made to collide.
+# The hash is CPython's for bytes (SipHash-1-3, keyed at random per process), so hostile topics cannot be made to
+# collide.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint64_t

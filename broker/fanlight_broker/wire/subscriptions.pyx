@@ -7,7 +7,6 @@ are mixed with a secret for the same reason.
 
 import secrets
 
-cimport cython
 from cpython.object cimport PyObject_Hash
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t

@@ -1,6 +1,7 @@
 # Tags of 16 bits that a client has used and not released: 65,535 bits, in pages that are made when they are needed.
 #
-#   pages  [ p | . | . | ... | . ]      PAGES of them; a page of 256 bytes has 2,048 identifiers, in_page how many are set
+#   pages  [ p | . | . | ... | . ]      PAGES of them; a page of 256 bytes has 2,048 identifiers, in_page how many are
+#                                       set
 #
 # Clients count upwards, so a session needs a page or two. The worst one has all of them: 8 KiB.
 

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.message import Message, Variant
@@ -11,6 +11,7 @@ UNLIMITED: int
 class Members(Consumers):
     name: str
 
+@final
 class Target:
     variant: Variant
     window: Window | None

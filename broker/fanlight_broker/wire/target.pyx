@@ -19,7 +19,8 @@ from fanlight_broker.wire.queue cimport Consumers
 from fanlight_broker.wire.window cimport Window
 
 cdef enum:
-    WAITING_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the deque
+    WAITING_OBJECT = 56      # bytes of a frame that waits for credit beside its own: the object, and its place in the
+                             # deque
 
 UNLIMITED = UNLIMITED_CREDIT
 

@@ -5,7 +5,8 @@
 #               '-- no --> queue  {Flight, Flight, ...}           no tag yet; bounded
 #
 #   after a reconnect: again      {Flight, ...}                   have a tag, are to be sent once more, first
-#   of queue groups:   consumers  [Consumer(queue, variant), ...] by which it takes unsent messages that any member may take
+#   of queue groups:   consumers  [Consumer(queue, variant), ...] by which it takes unsent messages that any member may
+#                                 take
 
 cimport cython
 from libc.stdint cimport uint64_t

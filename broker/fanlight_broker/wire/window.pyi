@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.inflight import Inflight
@@ -7,6 +7,7 @@ from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.queue import Consumer, Consumers, Queue
 
+@final
 class Window:
     owner: Any
     queue: Queue

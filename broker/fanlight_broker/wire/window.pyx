@@ -9,8 +9,6 @@ Which acknowledgements there are is the protocol's. It finds a flight by its tag
 ends), `give_up_message` (the message has arrived, its tag stays in use until `acknowledged`) or `refused`.
 """
 
-cimport cython
-
 from collections import deque
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -18,8 +16,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.inflight cimport CountingTags, Inflight, ReusedTags
-from fanlight_broker.wire.ledger cimport CONVERSION, Ledger, Pot
+from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags
+from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, absent
 from fanlight_broker.wire.publication cimport Publication, begin, converted, encode, finish, kept, prepare
@@ -322,7 +320,8 @@ cdef class Window:
         self.pump(now)
 
     def leave(self):
-        """The connection is gone. What may arrive twice (QoS 1) and is of a queue group goes back to the group, as long as
+        """The connection is gone. What may arrive twice (QoS 1) and is of a queue group goes back to the group, as long
+        as
         that has members, also after the subscription has ended. Returns the groups that have something to `feed` now.
         """
         cdef Flight flight, returned

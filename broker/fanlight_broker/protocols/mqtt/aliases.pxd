@@ -16,7 +16,8 @@ cdef class AliasFormat(PublishFormat):
         Pot pot                           # that counts what `known` takes; None: nobody does
         readonly Py_ssize_t octets              # entered there
         bytes proposed
-        dict steadies                     # topic -> variant of a KnownAlias, for the batches: as many as `known` at most
+        dict steadies                     # topic -> variant of a KnownAlias, for the batches: as many as `known` at
+                                          # most
         bytes last                        # topic, and its alias: many messages on one follow each other
         int last_alias
 

@@ -36,7 +36,7 @@ cdef class MqttLane(Lane):
         Pot alias_pot
         Py_ssize_t alias_bytes_max        # that they may take
         list aliases
-        readonly Py_ssize_t aliases_bytes # entered in `alias_pot`
+        readonly Py_ssize_t aliases_bytes  # entered in `alias_pot`
         # The packet at hand.
         readonly unsigned char first_byte
         # If it is a PUBLISH.

@@ -1,7 +1,10 @@
+from typing import final
+
 from fanlight_broker.protocols.mqtt.format import PublishFormat
 from fanlight_broker.wire.lane import Lane
 from fanlight_broker.wire.window import Window
 
+@final
 class MqttLane(Lane):
     check_text: bool
     user_properties_max: int

@@ -53,7 +53,9 @@ for octet in range(256):
 # It counts bytes in a pot until it is freed, and the collector must not take the pot from it before.
 @cython.no_gc_clear
 cdef class MqttLane(Lane):
-    """The packets of one connection. Their sizes include the fixed header, as a Maximum Packet Size does (3.1.2.11.4)."""
+    """The packets of one connection. Their sizes include the fixed header, as a Maximum Packet Size does
+    (3.1.2.11.4).
+    """
 
     def __cinit__(self):
         self.alias_pot = self.ledger.inboxes
@@ -231,7 +233,9 @@ cdef class MqttLane(Lane):
         if route is None or (qos and self.confirms_later(route) and not self.receipts.takes(route.tap)):
             return PUBLISH
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
-        return PASSED if self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route) else BLOCKED
+        if self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route):
+            return PASSED
+        return BLOCKED
 
     cdef bint is_text_indeed(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -247,7 +251,8 @@ cdef class MqttLane(Lane):
             return False
         if self.aliases is None:
             self.aliases = [None] * (self.alias_max + 1)
-            self.aliases_bytes = 8 * (self.alias_max + 1)    # its own size is the operator's choice; only the topics are bounded
+            self.aliases_bytes = 8 * (self.alias_max + 1)    # its own size is the operator's choice; only the topics
+                                                             # are bounded
             self.alias_bytes_max += self.aliases_bytes
             self.alias_pot.force(self.aliases_bytes)
         topic = self.aliases[alias]
@@ -301,7 +306,9 @@ cdef class MqttLane(Lane):
         return 0
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """False with `blocker` None: no queue has room. PUBREC is the caller's; `unkept` says that it is to be an error."""
+        """False with `blocker` None: no queue has room. PUBREC is the caller's; `unkept` says that it is to be an
+        error.
+        """
         cdef int reason = 0
         if routed < 0:
             self.wait()

@@ -78,8 +78,8 @@ cdef bint parse_body(const unsigned char* at, Py_ssize_t size, int qos, bint has
                      PublishBody* body) noexcept:
     """False if anything is wrong with it.
 
-    last  a route of this protocol's syntax, or of another, or None: its topic need not be checked a second time, but for
-          UTF-8, which other protocols that publish in this syntax do not ask for
+    last  a route of this protocol's syntax, or of another, or None: its topic need not be checked a second time, but
+          for UTF-8, which other protocols that publish in this syntax do not ask for
     body  of the packet before, if its bytes are still there (else with properties_size 0): properties that are the same
           again need not be, either
     """

@@ -20,7 +20,9 @@ cdef class MessageFormat(Format):
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
         # `reserve`, but for the call: its buffer is never shorter than this head.
-        cdef unsigned char* octets = <unsigned char*> (variant.head if variant.head is not NULL else variant.reserve(HEAD))
+        cdef unsigned char* octets = <unsigned char*> (
+            variant.head if variant.head is not NULL else variant.reserve(HEAD)
+        )
         cdef Py_ssize_t size = HEAD - 4 + message.fields_size
         octets[0] = (size >> 24) & 0xFF
         octets[1] = (size >> 16) & 0xFF

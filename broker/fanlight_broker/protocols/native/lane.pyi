@@ -1,5 +1,8 @@
+from typing import final
+
 from fanlight_broker.wire.lane import Lane
 
+@final
 class NativeLane(Lane):
     fault_request: int | None
     @property

@@ -17,7 +17,7 @@ from fanlight_broker.wire.lane cimport (
 )
 from fanlight_broker.wire.message cimport Message, borrowed
 from fanlight_broker.wire.msgpack cimport (
-    BAD_UTF8, EXTENSION, NO_FAULT, TOO_DEEP, TRUNCATED, WRONG_TYPE, Cursor, Fault,
+    NO_FAULT, TOO_DEEP, WRONG_TYPE, Cursor, Fault,
 )
 
 from fanlight_broker.protocols.native.format import FORMAT
@@ -228,7 +228,7 @@ cdef class NativeLane(Lane):
     cdef Fault parse_publish(self, Cursor* cursor) noexcept:
         """Take a PUBLISH apart. Everything that is forwarded has been checked, so that subscribers can decode it."""
         cdef Publish* publish = &self.publish
-        cdef uint32_t fields = 0, i
+        cdef uint32_t fields = 0, _
         cdef uint64_t number = 0
         cdef bint is_str
         cdef Fault fault
@@ -285,7 +285,7 @@ cdef class NativeLane(Lane):
                 return fault
             publish.special = True
         publish.at = 8
-        for i in range(8, fields):
+        for _ in range(8, fields):
             fault = msgpack.skip(cursor, DEPTH - 1)
             if fault:
                 return fault
@@ -326,14 +326,14 @@ cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept
 
 cdef Fault check_headers(Cursor* cursor) noexcept nogil:
     """A map of str keys to scalars, or to arrays of scalars."""
-    cdef uint32_t count = 0, i
+    cdef uint32_t count = 0, _
     cdef const unsigned char* start
     cdef Py_ssize_t size
     cdef bint is_str
     cdef Fault fault = msgpack.map_header(cursor, &count)
     if fault:
         return fault
-    for i in range(count):
+    for _ in range(count):
         fault = msgpack.octets(cursor, True, False, &start, &size, &is_str)
         if fault:
             return fault

@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""The plain forms of SUBSCRIBE and UNSUBSCRIBE, in C; the tests compare with frames.parse. Drawn in plain_request.pxd."""
+"""The plain forms of SUBSCRIBE and UNSUBSCRIBE, in C; the tests compare with frames.parse. Drawn in
+plain_request.pxd.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
