@@ -28,7 +28,7 @@ SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test demo bench bench-matchers bench-peers fuzz test-sanitize test-research lint format dist spark image clean distclean
+.PHONY: help setup archive run test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -46,7 +46,8 @@ help:
 	@echo '  make bench-matchers the topic matcher beside the committed results: what became faster or slower, a report'
 	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
-	@echo '  make test-sanitize  the matcher and the buffers under bounds checks, AddressSanitizer and UBSan'
+	@echo '  make test-sanitize  matcher and broker under AddressSanitizer, UBSan and debug assertions; then rubbish for a broker'
+	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
 	@echo '  make spark          what docs/pipeline.md needs: PySpark into $(VENV), 500 MB, two minutes; it needs a Java 17'
@@ -178,6 +179,10 @@ fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
 
 test-sanitize: same-python $(STAMPS)/built $(STAMPS)/dev
 	@PYTHON=$(BIN)/python sh tests/sanitize.sh $(ARGS)
+
+# Built anew with line tracing, in build/coverage; half an hour. Published, not a gate: docs/coverage.md.
+coverage: same-python $(STAMPS)/built $(STAMPS)/dev
+	@sh scripts/coverage.sh $(BIN)/python $(ARGS)
 
 # --- shipping it ----------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 #!/bin/sh
 # The compiled modules under AddressSanitizer, UndefinedBehaviorSanitizer and Cython's own checks.
 #
-#     tests/sanitize.sh [pytest arguments]        default: tests/matchcore, and what drives the compiled broker without sockets
+#     tests/sanitize.sh [pytest arguments]        default: tests/matchcore, what drives the compiled broker without sockets,
+#                                                 tests/debug, and two minutes of rubbish for a running broker
 #
 # A copy of the checkout is built in a temporary folder, never in place: every .pyx of matchcore and
 # of the broker with -fsanitize=address,undefined -O1 and with bounds, wrap-around and None checks
-# compiled in. The tests then run from the copy. PYTHON names the interpreter (default .venv/bin/python);
+# compiled in. It is a debug build, too: wire/debug.pxd. bench and research are left out. The tests then run from the copy,
+# and tests/fuzz/running.py sends a running broker changed packets for FUZZ_SECONDS (120; its seed is printed, FUZZ_SEED
+# repeats one). PYTHON names the interpreter (default .venv/bin/python);
 # it needs the development dependencies. KEEP=folder builds there and keeps it, for a quicker next run.
 #
 # Python's own allocator is bypassed, so that every object is a block the sanitizer knows. Leaks are not
@@ -31,7 +34,8 @@ fi
     --exclude='.*_cache' --exclude=.hypothesis --exclude=build --exclude=dist --exclude='*.egg-info' .) | (cd "$tree" && tar xf -)
 
 cd "$tree"
-CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g" \
+CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
+-DFANLIGHT_DEBUG -DCYTHON_USE_FREELISTS=0" \
 LDFLAGS="-fsanitize=address,undefined" "$python" - <<'PYTHON'
 import contextlib
 import io
@@ -88,11 +92,14 @@ import pathlib, matchcore.filters, fanlight_broker.wire.fanout
 for module in (matchcore.filters, fanlight_broker.wire.fanout):
     assert pathlib.Path(module.__file__).is_relative_to('$tree'), module.__file__
 "
+fuzz=
 if [ $# -eq 0 ]; then
-    set -- tests/matchcore
+    fuzz=yes
+    set -- tests/matchcore tests/debug
     for folder in tests/broker/wire tests/broker/core tests/broker/net tests/broker/protocols; do
         if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
     done
 fi
 # What a sanitizer says goes to the descriptor, and ends the process: pytest must not keep it.
 "$python" -m pytest -p no:cacheprovider --capture=sys "$@"
+[ -z "$fuzz" ] || "$python" -m tests.fuzz.running "${FUZZ_SECONDS:-120}" ${FUZZ_SEED:-}

@@ -6,9 +6,9 @@ handed over counts against `bytes_max` until it is freed. What does not fit is d
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
+from fanlight_broker.wire.allocator cimport allocate, allocate_zeros, deallocate, reallocate
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
@@ -28,7 +28,7 @@ cdef int more(Octets* octets, const char* at, Py_ssize_t size, Py_ssize_t row) e
     octets.size = octets.ends[row]
     if octets.size + size > octets.capacity:
         capacity = max(octets.size + size, max(2 * octets.capacity, <Py_ssize_t> FIRST_OCTETS))
-        data = <char*> realloc(octets.data, capacity)
+        data = <char*> reallocate(octets.data, capacity)
         if data is NULL:
             raise MemoryError()
         octets.data = data
@@ -49,27 +49,27 @@ cdef class Columns:
         self.owners = []
         self.extras = {}
         self.numbers = {}
-        self.times = <int64_t*> malloc(rows_max * sizeof(int64_t))
-        self.publishers = <int32_t*> malloc(rows_max * sizeof(int32_t))
-        self.qos = <int8_t*> malloc(rows_max)
-        self.retain = <int8_t*> malloc(rows_max)
-        self.syntax = <int8_t*> malloc(rows_max)
-        self.topics.ends = <int32_t*> calloc(rows_max + 1, sizeof(int32_t))
-        self.values.ends = <int32_t*> calloc(rows_max + 1, sizeof(int32_t))
+        self.times = <int64_t*> allocate(rows_max * sizeof(int64_t))
+        self.publishers = <int32_t*> allocate(rows_max * sizeof(int32_t))
+        self.qos = <int8_t*> allocate(rows_max)
+        self.retain = <int8_t*> allocate(rows_max)
+        self.syntax = <int8_t*> allocate(rows_max)
+        self.topics.ends = <int32_t*> allocate_zeros(rows_max + 1, sizeof(int32_t))
+        self.values.ends = <int32_t*> allocate_zeros(rows_max + 1, sizeof(int32_t))
         if NULL in (<void*> self.times, <void*> self.publishers, <void*> self.qos, <void*> self.retain,
                     <void*> self.syntax, <void*> self.topics.ends, <void*> self.values.ends):
             raise MemoryError()
 
     def __dealloc__(self):
-        free(self.times)
-        free(self.publishers)
-        free(self.qos)
-        free(self.retain)
-        free(self.syntax)
-        free(self.topics.data)
-        free(self.topics.ends)
-        free(self.values.data)
-        free(self.values.ends)
+        deallocate(self.times)
+        deallocate(self.publishers)
+        deallocate(self.qos)
+        deallocate(self.retain)
+        deallocate(self.syntax)
+        deallocate(self.topics.data)
+        deallocate(self.topics.ends)
+        deallocate(self.values.data)
+        deallocate(self.values.ends)
 
     @property
     def end(self):

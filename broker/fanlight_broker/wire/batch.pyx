@@ -6,31 +6,32 @@ that all of them send from stays in it. Only whole messages are sent or dropped,
 """
 
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, malloc, realloc
+
+from fanlight_broker.wire.allocator cimport allocate, deallocate, reallocate
 
 
 cdef class Batch:
     """At most BATCH_BYTES bytes and BATCH_MESSAGES messages."""
 
     def __cinit__(self):
-        self.data = <char*> malloc(BATCH_BYTES)
-        self.ends = <uint32_t*> malloc(BATCH_MESSAGES * sizeof(uint32_t))
+        self.data = <char*> allocate(BATCH_BYTES)
+        self.ends = <uint32_t*> allocate(BATCH_MESSAGES * sizeof(uint32_t))
         if self.data is NULL or self.ends is NULL:
             raise MemoryError()
 
     def __dealloc__(self):
-        free(self.data)
-        free(self.ends)
+        deallocate(self.data)
+        deallocate(self.ends)
 
     cdef int trim(self) noexcept:
         """It is complete: give back what it did not need, for a slow consumer may keep it for long."""
         cdef void* smaller
         if self.size < BATCH_BYTES // 2:
-            smaller = realloc(self.data, self.size)
+            smaller = reallocate(self.data, self.size)
             if smaller is not NULL:
                 self.data = <char*> smaller
         if self.messages < BATCH_MESSAGES // 2:
-            smaller = realloc(self.ends, self.messages * sizeof(uint32_t))
+            smaller = reallocate(self.ends, self.messages * sizeof(uint32_t))
             if smaller is not NULL:
                 self.ends = <uint32_t*> smaller
         return 0

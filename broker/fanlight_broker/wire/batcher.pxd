@@ -68,6 +68,7 @@ cdef class Batcher(PendingBatches):
     cdef Py_ssize_t publish_alone(self, Route route, Ledger ledger, Outbox publisher, Message message) except -2
     cdef Outbox held_back_by(self)
     cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
+    cdef int make_batches(self) except -1
     cdef int sort_targets(self, Route route, Outbox publisher, Publication* publication) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
     cdef int flush_open_batches(self) except -1

@@ -9,8 +9,8 @@ with little room, or with a decision to make for each message, take no part in i
 
 from cpython.list cimport PyList_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport free, realloc
 
+from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.frames cimport MESSAGE
 from fanlight_broker.wire.fanout cimport Give, deliver_to, fan_out
 from fanlight_broker.wire.group cimport QueueGroup
@@ -68,7 +68,7 @@ cdef class Batcher(PendingBatches):
         for i in range(OPEN_BATCHES):
             if self.open[i].batch is not NULL:
                 Py_DECREF(<object> self.open[i].batch)
-        free(self.links)
+        deallocate(self.links)
 
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2:
         """Send a message on a route of the cache. Returns the count of its subscriptions; -1: `blocker` holds it back.
@@ -116,7 +116,6 @@ cdef class Batcher(PendingBatches):
         cdef QueueGroup group
         cdef Outbox outbox
         cdef Publication publication
-        cdef int i
         if self.adding:
             return False
         self.serial += 2
@@ -136,19 +135,27 @@ cdef class Batcher(PendingBatches):
         begin(&publication, message)
         try:
             self.sort_targets(route, publisher, &publication)
+            self.make_batches()
+        except MemoryError:
+            self.n_open = 0    # a batch saves time only: without the memory for it, each message is sent individually
         finally:
             finish(&publication)
         if self.n_open == 0:
             self.in_a_row = -WAIT
             return False
+        self.route = route
+        ledger.pending = self
+        return True
+
+    cdef int make_batches(self) except -1:
+        """An empty batch for each that is open."""
+        cdef int i
         for i in range(self.n_open):
             if self.open[i].batch is NULL:
                 batch = Batch()
                 Py_INCREF(batch)
                 self.open[i].batch = <void*> batch
-        self.route = route
-        ledger.pending = self
-        return True
+        return 0
 
     cdef int sort_targets(self, Route route, Outbox publisher, Publication* publication) except -1:
         """Link each target to an open batch, or to those that are served individually."""
@@ -203,7 +210,7 @@ cdef class Batcher(PendingBatches):
         cdef void* links
         if self.n_links == self.links_capacity:
             capacity = max(2 * self.links_capacity, <Py_ssize_t> 64)
-            links = realloc(self.links, capacity * sizeof(Link))
+            links = reallocate(self.links, capacity * sizeof(Link))
             if links is NULL:
                 raise MemoryError()
             self.links = <Link*> links

@@ -8,6 +8,7 @@ publish, the compiled one and the one through Python, end here, so that both hav
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.wire.debug cimport check, enter_fan_out, leave_fan_out
 from fanlight_broker.wire.frames cimport MESSAGE
 from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
@@ -34,6 +35,7 @@ cdef inline bint pass_on(Target target, Publication* publication) except -1:
         return False
     if variant.hole_size == 4:
         uint32_into(variant.head + variant.hole, target.number)
+    check(variant.serial == publication.serial, b"a template of another publication is copied")
     outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, target.number, MESSAGE)
     if target.remaining > 0:
         target.count()
@@ -64,6 +66,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     count_published(ledger, publisher)
     ledger.payload_in += message.payload_size
     cdef uint64_t turned_away = ledger.turned_away
+    enter_fan_out()
     begin(&publication, message)
     try:
         if route.tap is not None:
@@ -85,6 +88,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
             ledger.copies += CONVERSION
     finally:
         finish(&publication)
+        leave_fan_out()
     ledger.unkept = ledger.turned_away - turned_away == <uint64_t> routed and routed > 0 and route.tap is None
     if routed == 0:
         ledger.unroutable += 1

@@ -9,9 +9,9 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
+from fanlight_broker.wire.allocator cimport allocate, deallocate
 from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
@@ -44,8 +44,8 @@ cdef class Frames:
         self.bodies = NOTHING
 
     def __dealloc__(self):
-        free(self.data)
-        free(self.frames)
+        deallocate(self.data)
+        deallocate(self.frames)
 
     cdef int reserve(self, Py_ssize_t inline_size) except -1:
         cdef Py_ssize_t capacity
@@ -60,12 +60,12 @@ cdef class Frames:
             capacity = self.capacity if self.capacity else first_bytes()
             while 4 * (self.tail - self.head + inline_size) > 3 * capacity:
                 capacity += capacity if capacity < DOUBLES_UPTO else capacity // 2
-            data = <char*> malloc(capacity)
+            data = <char*> allocate(capacity)
             if data is NULL:
                 raise MemoryError()
             if self.tail > self.head:
                 memcpy(data, self.data + self.head, self.tail - self.head)
-            free(self.data)
+            deallocate(self.data)
             self.data = data
             self.capacity = capacity
         self.tail -= self.head
@@ -80,12 +80,12 @@ cdef class Frames:
         """
         global phase
         cdef Py_ssize_t i, capacity = max(2 * self.frames_capacity, FIRST_FRAMES)
-        cdef Frame* frames = <Frame*> malloc(capacity * sizeof(Frame))
+        cdef Frame* frames = <Frame*> allocate(capacity * sizeof(Frame))
         if frames is NULL:
             raise MemoryError()
         for i in range(self.count):
             frames[i] = self.frames[(self.first + i) & (self.frames_capacity - 1)]
-        free(self.frames)
+        deallocate(self.frames)
         self.frames = frames
         self.frames_capacity = capacity
         phase += <uint32_t> 2654435769
@@ -186,10 +186,10 @@ cdef class Frames:
     cdef int free_buffers(self) except -1:
         """Give the buffers back, if there is nothing in them."""
         if self.count == 0 and (self.capacity or self.frames_capacity):
-            free(self.data)
+            deallocate(self.data)
             self.data = NULL
             self.capacity = self.head = self.tail = 0
-            free(self.frames)
+            deallocate(self.frames)
             self.frames = NULL
             self.frames_capacity = self.frames_max = self.first = 0
             self.bodies = NOTHING

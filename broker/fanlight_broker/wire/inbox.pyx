@@ -7,9 +7,9 @@ parser moves `pos` over data[pos:end], and `keep_rest` puts the rest aside until
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
+from fanlight_broker.wire.allocator cimport allocate, deallocate, reallocate
 from fanlight_broker.wire.ledger cimport Ledger, Pot
 
 cdef enum:
@@ -23,7 +23,7 @@ cdef class ReceiveBuffer:
     def __cinit__(self, Py_ssize_t capacity=256 * 1024):
         if capacity < 2 * SMALL_REST:
             raise ValueError(f"a receive buffer of {capacity} bytes; it takes at least {2 * SMALL_REST}")
-        self.data = <char*> malloc(capacity)
+        self.data = <char*> allocate(capacity)
         if self.data is NULL:
             raise MemoryError()
         self.capacity = capacity
@@ -31,7 +31,7 @@ cdef class ReceiveBuffer:
         self.view_size = capacity
 
     def __dealloc__(self):
-        free(self.data)
+        deallocate(self.data)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.view, self.view_size, 0, flags)
@@ -51,7 +51,7 @@ cdef class Inbox:
         self.meter = ledger.meter
 
     def __dealloc__(self):
-        free(self.part)
+        deallocate(self.part)
         if self.pot is not None:
             self.pot.force(-self.counted)
         if self.handshakes is not None:
@@ -145,12 +145,12 @@ cdef class Inbox:
         """Put data[pos:end] aside until the next read. The parser calls it when it stops, for whatever reason."""
         cdef Py_ssize_t rest = self.end - self.pos
         if rest == 0:
-            free(self.part)
+            deallocate(self.part)
             self.part = NULL
             self.part_size = self.part_capacity = 0
         elif self.in_shared:
             if self.part_capacity < rest or self.part_capacity > 4 * rest + 64:
-                free(self.part)
+                deallocate(self.part)
                 self.part = NULL
                 self.part_size = self.part_capacity = 0
                 self.grow(rest)
@@ -168,7 +168,7 @@ cdef class Inbox:
         return 0
 
     cdef int grow(self, Py_ssize_t capacity) except -1:
-        cdef char* part = <char*> realloc(self.part, capacity)
+        cdef char* part = <char*> reallocate(self.part, capacity)
         if part is NULL:
             raise MemoryError()
         self.part = part

@@ -12,9 +12,9 @@ from weakref import WeakValueDictionary
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.ledger cimport Account, Ledger
 
 cdef enum:
@@ -267,7 +267,7 @@ cdef class Variant:
         self.identifiers = identifiers
 
     def __dealloc__(self):
-        free(self.head)
+        deallocate(self.head)
 
     cdef char* reserve(self, Py_ssize_t size) except NULL:
         """Room for a head of `size` bytes."""
@@ -275,7 +275,7 @@ cdef class Variant:
         cdef char* head
         if size > capacity or (capacity > KEPT_HEAD and size <= KEPT_HEAD):
             capacity = max(size, 64)
-            head = <char*> realloc(self.head, capacity)
+            head = <char*> reallocate(self.head, capacity)
             if head is NULL:
                 raise MemoryError()
             self.head = head

@@ -106,11 +106,17 @@ cdef class Outbox:
             self.ledger.pending.flush_batch()    # before anything is sent, and before callbacks of that run
         # Much can be read in one turn, and a quick consumer is not slow because its flush comes at the end of it.
         self.sink.flush_now()
-        return self.admits(size)
+        return not self.closed and self.admits(size)
 
     cdef bint make_room(self, Py_ssize_t size) except -1:
         """A message does not fit: apply the policy. True if it may be appended now."""
-        if self.has_room(size) or self.fits_without_dead(size):
+        if self.has_room(size):
+            return True
+        if self.closed:    # the flush has found that its peer has gone
+            self.dropped += 1
+            self.ledger.dropped_disconnect += 1
+            return False
+        if self.fits_without_dead(size):
             return True
         self.overflows += 1
         self.notice()

@@ -3,8 +3,8 @@
 
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
+from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
 from fanlight_broker.wire.archive_tap cimport ArchiveTap
 
 cdef enum:
@@ -27,7 +27,7 @@ cdef class Receipts:
     def __cinit__(self, Py_ssize_t most, begun):
         self.most = most
         self.begun = begun
-        self.entries = <Entry*> calloc(FIRST_ENTRIES, sizeof(Entry))
+        self.entries = <Entry*> allocate_zeros(FIRST_ENTRIES, sizeof(Entry))
         if self.entries is NULL:
             raise MemoryError()
         self.mask = FIRST_ENTRIES - 1
@@ -39,7 +39,7 @@ cdef class Receipts:
             Py_XDECREF(<PyObject*> entry.receiver)
             Py_XDECREF(<PyObject*> entry.then)
             self.head += 1
-        free(self.entries)
+        deallocate(self.entries)
 
     def __len__(self):
         return self.count
@@ -123,12 +123,12 @@ cdef class Receipts:
 
     cdef int grow(self) except -1:
         cdef uint64_t mask = 2 * self.mask + 1, at
-        cdef Entry* entries = <Entry*> calloc(mask + 1, sizeof(Entry))
+        cdef Entry* entries = <Entry*> allocate_zeros(mask + 1, sizeof(Entry))
         if entries is NULL:
             raise MemoryError()
         for at in range(self.head, self.tail):
             entries[at & mask] = self.entries[at & self.mask]
-        free(self.entries)
+        deallocate(self.entries)
         self.entries = entries
         self.mask = mask
         return 0

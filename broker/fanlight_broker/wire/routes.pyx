@@ -8,9 +8,9 @@ oldest routes are forgotten and counted; the next message on such a topic works 
 from collections import OrderedDict
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
+from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
 from fanlight_broker.wire.batcher cimport Batcher
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.hidden cimport unseen
@@ -48,7 +48,7 @@ cdef class RouteCache:
         self.rebuild(FIRST_SLOTS)
 
     def __dealloc__(self):
-        free(self.slots)
+        deallocate(self.slots)
 
     def __len__(self):
         return len(self.kept)
@@ -149,11 +149,11 @@ cdef class RouteCache:
         return 0
 
     cdef int rebuild(self, Py_ssize_t capacity) except -1:
-        cdef Slot* slots = <Slot*> calloc(capacity, sizeof(Slot))
+        cdef Slot* slots = <Slot*> allocate_zeros(capacity, sizeof(Slot))
         cdef Route route
         if slots is NULL:
             raise MemoryError()
-        free(self.slots)
+        deallocate(self.slots)
         self.slots = slots
         self.mask = capacity - 1
         for route in self.kept.values():

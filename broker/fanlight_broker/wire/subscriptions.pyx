@@ -10,8 +10,8 @@ import secrets
 from cpython.object cimport PyObject_Hash
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
+from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
 from fanlight_broker.wire.target cimport Target
 
 cdef enum:
@@ -50,8 +50,8 @@ cdef class Subscriptions:
         for at in range(self.mask + 1):
             if self.slots[at] is not NULL:
                 Py_DECREF(<object> self.slots[at])
-        free(self.slots)
-        free(self.hashes)
+        deallocate(self.slots)
+        deallocate(self.hashes)
 
     def __len__(self):
         return self.count
@@ -166,12 +166,12 @@ cdef class Subscriptions:
     cdef int resize(self, Py_ssize_t capacity) except -1:
         cdef void** slots = self.slots
         cdef uint32_t* hashes = self.hashes
-        cdef void** new_slots = <void**> calloc(capacity, sizeof(void*))
-        cdef uint32_t* new_hashes = <uint32_t*> calloc(capacity, sizeof(uint32_t))
+        cdef void** new_slots = <void**> allocate_zeros(capacity, sizeof(void*))
+        cdef uint32_t* new_hashes = <uint32_t*> allocate_zeros(capacity, sizeof(uint32_t))
         cdef Py_ssize_t at, before = self.mask + 1
         if new_slots is NULL or new_hashes is NULL:
-            free(new_slots)
-            free(new_hashes)
+            deallocate(new_slots)
+            deallocate(new_hashes)
             raise MemoryError()
         self.slots = new_slots
         self.hashes = new_hashes
@@ -179,6 +179,6 @@ cdef class Subscriptions:
         for at in range(before):
             if slots[at] is not NULL:
                 self.put(slots[at], hashes[at])
-        free(slots)
-        free(hashes)
+        deallocate(slots)
+        deallocate(hashes)
         return 0

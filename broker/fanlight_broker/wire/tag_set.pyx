@@ -2,8 +2,8 @@
 """A set of 16-bit tags, 1 to 65,535, in at most 9 KiB; it counts what it takes in a pot. Drawn in tag_set.pxd."""
 
 from libc.stdint cimport uint16_t
-from libc.stdlib cimport calloc, free
 
+from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
 from fanlight_broker.wire.ledger cimport Pot
 
 
@@ -68,10 +68,10 @@ cdef class TagSet:
             return False
         self.nbytes += more
         if first:
-            self.pages = <unsigned char**> calloc(PAGES, sizeof(unsigned char*))
-            self.in_page = <uint16_t*> calloc(PAGES, sizeof(uint16_t))
+            self.pages = <unsigned char**> allocate_zeros(PAGES, sizeof(unsigned char*))
+            self.in_page = <uint16_t*> allocate_zeros(PAGES, sizeof(uint16_t))
         if self.pages is not NULL and self.in_page is not NULL:
-            self.pages[page] = <unsigned char*> calloc(PAGE_BYTES, 1)
+            self.pages[page] = <unsigned char*> allocate_zeros(PAGE_BYTES, 1)
         if self.pages is NULL or self.in_page is NULL or self.pages[page] is NULL:
             if first:
                 self.close()
@@ -82,7 +82,7 @@ cdef class TagSet:
         return True
 
     cdef void close_page(self, int page) noexcept:
-        free(self.pages[page])
+        deallocate(self.pages[page])
         self.pages[page] = NULL
         self.pot.force(-PAGE_BYTES)
         self.nbytes -= PAGE_BYTES
@@ -91,9 +91,9 @@ cdef class TagSet:
         cdef int page
         if self.pages is not NULL:
             for page in range(PAGES):
-                free(self.pages[page])
-        free(self.pages)
-        free(self.in_page)
+                deallocate(self.pages[page])
+        deallocate(self.pages)
+        deallocate(self.in_page)
         self.pages = NULL
         self.in_page = NULL
         self.pot.force(-self.nbytes)

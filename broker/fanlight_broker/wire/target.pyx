@@ -8,6 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
@@ -175,6 +176,7 @@ cdef class Target:
             if variant.shared is NULL and variant.body_size >= LATE_BODY:
                 # A consumer that is this late has many messages waiting, and so have others: they share one copy.
                 share_body(publication, variant, for_format(publication, variant.format))
+        check(variant.serial == publication.serial, b"a template of another publication is copied")
         flags = MESSAGE | FIRM if variant.firm else MESSAGE
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, self.number, flags)

@@ -13,6 +13,7 @@ from collections import deque
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
@@ -79,6 +80,7 @@ cdef class Window:
             return self.enqueue(publication, variant, consumer)
         flight = new_flight(kept(publication), variant, self.queue)
         flight.source = consumer
+        check(variant.serial == publication.serial, b"a template of another publication is copied")
         self.assign(flight, None)
         return self.launch(flight)
 
@@ -279,6 +281,7 @@ cdef class Window:
                 self.queue.put_back(flight)
             return False
         elif again:
+            check(variant.serial == publication.serial, b"a template of another publication is copied")
             self.ledger.redelivered += 1
             self.launch(flight)
         else:
@@ -286,6 +289,7 @@ cdef class Window:
                 consumer.taken += 1
                 message.add_holder(self.ledger, self.queue.account)
                 message.drop_holder(self.ledger, consumer.queue.account)
+            check(variant.serial == publication.serial, b"a template of another publication is copied")
             self.assign(flight, self.queue if consumer is None else consumer.queue)
             self.launch(flight)
         return True

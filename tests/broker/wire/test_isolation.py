@@ -11,7 +11,7 @@ from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
-from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.outbox import Outbox, Sink
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
@@ -223,3 +223,57 @@ def test_a_retained_message_that_cannot_be_written_is_the_fault_of_who_was_to_ge
     target.send(Message(LineFormat("source"), b"t", 0, b"1", retain=True), target.variant, 0.0)
     assert floor.ledger.pop_faults() == [floor.outboxes[0]]
     assert (target.delivered, target.dropped, floor.ledger.dropped_fault) == (1, 1, 1)
+
+
+class ClosingSink(Sink):
+    """Finds at its first flush that the peer has gone, as a socket does."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.flushed = 0
+
+    def flush_now(self) -> None:
+        self.flushed += 1
+        self.outbox.discard()
+
+
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "disconnect", "pause"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_sink_that_closes_in_the_middle_of_a_fan_out_costs_the_others_nothing(policy: str, place: int) -> None:
+    ledger = Ledger(1 << 30, lambda: None)
+    publishing = Publisher(ledger)
+    outboxes = [Outbox(ledger, 300 if at == place else 1 << 20, policy) for at in range(5)]
+    closing = outboxes[place]
+    sink = ClosingSink(closing)
+    closing.sink = sink
+    targets = [native_target(outbox, 1) for outbox in outboxes]
+    publishing.route(b"t", targets)
+    payloads = [b"%d" % number * 100 for number in range(6)]
+    assert all(publishing.publish(b"t", payload) for payload in payloads)
+    assert sink.flushed == 1
+    assert (closing.closed, closing.size, closing.messages) == (True, 0, 0)
+    for target, outbox in zip(targets, outboxes, strict=True):
+        if outbox is not closing:
+            assert target.delivered == outbox.messages == 6
+            assert outbox.read(1 << 20).count(b"\x94\x04\xce") == 6
+    assert ledger.pop_faults() == []
+    assert closing.dropped == closing.lost + 1  # what was unsent, and the message at hand; later ones are not for it
+    assert ledger.used == 0
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_session_whose_sink_closes_in_the_middle_keeps_the_message_in_its_queue(qos: int) -> None:
+    ledger = Ledger(1 << 30, lambda: None)
+    outbox = Outbox(ledger, 300, "pause")
+    outbox.sink = ClosingSink(outbox)
+    window = Window(outbox, Queue(ledger, 100, 1 << 20))
+    window.attach(outbox, 100)
+    window.resume(0.0)
+    lines = LineFormat("lines")
+    target = Target(window, Variants().of(lines, qos), 1)
+    other = native_target(Outbox(ledger, 1 << 20, "pause"), 2)
+    for _ in range(4):
+        publish(Route(b"\0t", [target, other], []), ledger, None, Message(lines, b"t", 0, b"x" * 100, qos=qos))
+    assert outbox.closed
+    assert (len(window.flights()) + len(window.queue), other.delivered + other.dropped) == (4, 4)
+    assert ledger.used == other.outbox.size

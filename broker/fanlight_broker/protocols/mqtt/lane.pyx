@@ -10,9 +10,9 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.inbox cimport Inbox
 from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PASSED, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
@@ -63,7 +63,7 @@ cdef class MqttLane(Lane):
         self.user_properties_max = 1 << 30
 
     def __dealloc__(self):
-        free(self.spliced)
+        deallocate(self.spliced)
         self.alias_pot.force(-self.aliases_bytes)
 
     def begin(self, Format format not None, Window window not None, *, int alias_max,
@@ -296,7 +296,7 @@ cdef class MqttLane(Lane):
         if at == 0:
             message.fields_at += 3
         elif rest:
-            spliced = <char*> realloc(self.spliced, at + rest)
+            spliced = <char*> reallocate(self.spliced, at + rest)
             if spliced is NULL:
                 raise MemoryError()
             self.spliced = spliced    # no larger than the packet, and given back with it
@@ -371,6 +371,6 @@ cdef class MqttLane(Lane):
         self.inbox.pos += self.frame_size
         self.active = True    # half a packet is none (3.1.2.10)
         if self.spliced is not NULL:
-            free(self.spliced)
+            deallocate(self.spliced)
             self.spliced = NULL
         return 0

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Line coverage of Python and Cython: `make coverage`. Prints it by folder, and the files below 80 % with their reasons.
+#
+#     coverage.sh PYTHON [pytest arguments]     default: tests of matchcore, broker, archive, conformance and system
+#
+# A copy of the checkout is built in build/coverage with line tracing (slow: several times the time of `make test`), never in
+# place. Brokers that the tests start are measured, too. Nothing fails for a number; docs/coverage.md has the reasons.
+set -eu
+
+python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+tree=$root/build/coverage
+mkdir -p "$tree"
+(cd "$root" && tar cf - --exclude=.git --exclude='.venv*' --exclude='*.so' --exclude='*.c' --exclude=__pycache__ \
+    --exclude='.*_cache' --exclude=.hypothesis --exclude=build --exclude=dist --exclude='*.egg-info' .) | (cd "$tree" && tar xf -)
+cd "$tree"
+CFLAGS="-O0 -g0 -DCYTHON_TRACE=1 -DCYTHON_USE_SYS_MONITORING=0" "$python" - <<'PYTHON'
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Distribution, Extension
+
+tree = Path.cwd()
+for folder, package in (("matchcore", "matchcore"), ("broker", "fanlight_broker")):
+    os.chdir(tree / folder)
+    modules = [
+        Extension(".".join(path.with_suffix("").parts), [str(path)]) for path in sorted(Path(package).rglob("*.pyx"))
+    ]
+    distribution = Distribution({"ext_modules": cythonize(modules, compiler_directives={"linetrace": True}, quiet=True)})
+    command = distribution.get_command_obj("build_ext")
+    command.inplace = True
+    command.parallel = os.cpu_count()
+    command.ensure_finalized()
+    command.run()
+PYTHON
+
+cat > "$tree/.coveragerc" <<RC
+[run]
+plugins = Cython.Coverage
+core = ctrace
+parallel = true
+patch = subprocess
+sigterm = true
+data_file = $tree/.coverage
+source = $tree/matchcore/matchcore
+    $tree/broker/fanlight_broker
+    $tree/archive/fanlight_archive
+RC
+rm -f "$tree"/.coverage*[0-9A-Za-z].* 2>/dev/null || true
+export PYTHONPATH="$tree:$tree/matchcore:$tree/broker:$tree/archive:$tree/pipeline:$tree/bench:$tree/clients/python/src"
+export COVERAGE_RCFILE="$tree/.coveragerc"
+[ $# -gt 0 ] || set -- tests/matchcore tests/broker tests/archive tests/conformance tests/system
+# A test that fails because everything is slow says so, and does not keep the figures from being printed.
+"$python" -m coverage run --rcfile="$tree/.coveragerc" -m pytest -q -p no:cacheprovider "$@" || echo "coverage: some tests failed"
+"$python" -m coverage combine --rcfile="$tree/.coveragerc" --quiet
+"$python" -m coverage json --rcfile="$tree/.coveragerc" --quiet -o "$root/build/coverage.json" --ignore-errors
+"$python" "$root/scripts/coverage_report.py" "$root/build/coverage.json" "$tree"

@@ -1,0 +1,154 @@
+"""A real broker, several connections, and packets that were valid before they were changed: `make test-sanitize`.
+
+    python -m tests.fuzz.running SECONDS [SEED]
+
+It starts a broker, sends native frames and MQTT packets (those of the documents and of the tests) from several
+connections, as they are and with bytes changed, cut, doubled or joined, and ends. In between an honest client of each
+protocol must get its answer. At the end SIGTERM must end the broker with status 0, and a sanitizer must have found
+nothing. The seed is printed: with it the same bytes are sent again.
+"""
+
+import json
+import os
+import random
+import select
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from fanlight_bench.launch import Broker, Patience
+from tests.broker.protocols.mqtt.corpus import CORPUS
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+HELLO = bytes.fromhex("0000000493010180")
+PING = bytes.fromhex("00000003920b01")
+CONNECT = bytes.fromhex("100c00044d5154540402003c0000")
+PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
+CONNECTIONS = 8
+ANSWER_SECONDS = 60.0  # a sanitized broker on a busy machine
+HONEST_EVERY = 200     # rounds
+REPORTS = ("AddressSanitizer", "runtime error:", "LeakSanitizer", "fanlight debug:", "Traceback")
+
+
+def native_frames() -> list[bytes]:
+    """Every frame of the protocol's vectors, valid and not."""
+    vectors = json.loads((DOCS / "native-protocol-vectors.json").read_text(encoding="utf-8"))
+    return [bytes.fromhex(vector["bytes"]) for part in ("frames", "invalid") for vector in vectors[part]]
+
+
+def changed(dice: random.Random, octets: bytes, others: Sequence[bytes]) -> bytes:
+    """The same with a few changes of the kinds that parsers get wrong."""
+    found = bytearray(octets)
+    for _ in range(dice.choice((0, 0, 1, 1, 2, 5))):
+        kind, at = dice.randrange(6), dice.randrange(len(found) + 1)
+        if kind == 0 and found:
+            found[at % len(found)] ^= 1 << dice.randrange(8)
+        elif kind == 1 and found:
+            found[at % len(found)] = dice.choice((0, 1, 0x7F, 0x80, 0xFF))
+        elif kind == 2:
+            del found[at:]
+        elif kind == 3:
+            found[at:at] = found[:at]
+        elif kind == 4:
+            found += dice.choice(others)
+        else:
+            found[at:at] = dice.randbytes(dice.choice((1, 4, 100, 5_000)))
+    return bytes(found)
+
+
+class Stranger:
+    """One connection that sends what it likes, reads what comes, and connects again when it is closed."""
+
+    def __init__(
+        self, dice: random.Random, address: tuple[str, int], greetings: Sequence[bytes], said: list[bytes]
+    ) -> None:
+        self.dice, self.address, self.greetings, self.said = dice, address, greetings, said
+        self.socket: socket.socket | None = None
+        self.connects = 0
+
+    def round(self) -> None:
+        try:
+            if self.socket is None:
+                self.socket = socket.create_connection(self.address, ANSWER_SECONDS)
+                self.socket.setblocking(False)
+                self.connects += 1
+                self.socket.send(self.dice.choice(self.greetings))
+            self.socket.send(changed(self.dice, self.dice.choice(self.said), self.said))
+            while select.select([self.socket], [], [], 0)[0]:
+                if not self.socket.recv(1 << 16):
+                    self.close()
+                    return
+            if self.dice.random() < 0.01:
+                self.close()
+        except BlockingIOError:
+            pass  # the broker reads no more from it until it reads its answers: it does, in the next round
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
+
+
+def answer(address: tuple[str, int], sent: bytes, expected: bytes) -> None:
+    """An honest client sends this, and what is expected is in what it gets."""
+    got = b""
+    with socket.create_connection(address, ANSWER_SECONDS) as honest:
+        honest.settimeout(ANSWER_SECONDS)
+        honest.sendall(sent)
+        while expected not in got:
+            more = honest.recv(1 << 16)
+            assert more, f"the broker closed an honest connection after {got!r}"
+            got += more
+
+
+def fuzz(seconds: float, seed: int) -> None:
+    """Raises AssertionError if anything that must hold does not."""
+    dice = random.Random(seed)
+    Patience.seconds = 300.0
+    # It may be slow, and those who send rubbish are many: neither is to be refused here.
+    broker = Broker(handshake_seconds_max=60)
+    try:
+        native, mqtt = broker.addresses["native"], broker.addresses["mqtt"]
+        packets = [entry.octets for entry in CORPUS]
+        frames = native_frames()
+        connects = [octets for octets in packets if octets[0] == 0x10]
+        strangers = [Stranger(dice, native, [HELLO, HELLO, b""], frames) for _ in range(CONNECTIONS)]
+        strangers += [Stranger(dice, mqtt, [CONNECT, *connects], packets) for _ in range(CONNECTIONS)]
+        rounds, ends = 0, time.monotonic() + seconds
+        while time.monotonic() < ends and broker.process.poll() is None:
+            dice.choice(strangers).round()
+            rounds += 1
+            if rounds % HONEST_EVERY == 0:
+                answer(native, HELLO + PING, bytes.fromhex("920c01"))
+                answer(mqtt, CONNECT + PINGREQ, PINGRESP)
+        assert broker.process.poll() is None, "the broker has ended"
+        answer(native, HELLO + PING, bytes.fromhex("920c01"))
+        answer(mqtt, CONNECT + PINGREQ, PINGRESP)
+        for stranger in strangers:
+            stranger.close()
+        broker.process.terminate()
+        code = broker.wait(300.0)
+        assert code == 0, f"the broker exited with {code}"
+        connected = sum(stranger.connects for stranger in strangers)
+        print(f"{rounds} packets on {connected} connections; the broker answered, and exited with 0")
+    finally:
+        broker.kill()
+        reports = [line for line in broker.lines if any(report in line for report in REPORTS)]
+        if reports:
+            print("\n".join(broker.lines))
+    assert not reports, f"seed {seed}: {reports[0]}"
+
+
+def main() -> None:
+    """Take the time and the seed from the command line."""
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int.from_bytes(os.urandom(4), "big")
+    print(f"fuzzing a running broker for {sys.argv[1]} s, seed {seed}", flush=True)
+    fuzz(float(sys.argv[1]), seed)
+
+
+if __name__ == "__main__":
+    main()
