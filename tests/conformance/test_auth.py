@@ -82,7 +82,7 @@ def test_a_client_is_let_in_at_the_end_of_the_exchange() -> None:
     assert answer.properties.authentication_data == b"hello"
     assert peer.credentials == []
     (session,) = world.broker.sessions
-    assert session.user == "ann"
+    assert session.subscriber.user == "ann"
 
 
 @pytest.mark.mqtt("MQTT-4.12.0-1", version=5)

@@ -91,7 +91,7 @@ def test_a_slow_reader_has_the_same_limits_as_by_plain_tcp(loop: Loop, policy: s
             await client.connect(port) as publisher,
         ):
             await slow.subscribe(1, "flood")
-            (behind,) = [each.outbox for each in broker.clients if each.subscriptions]
+            (behind,) = [each.outbox for each in broker.clients if each.subscriber.subscriptions]
             flood = [publish("flood", each) for each in numbered(range(count), size)]
             sending = asyncio.create_task(publisher.send(*flood))
             await soon(lambda: behind.pausing if policy == "pause" else behind.dropped > 0)

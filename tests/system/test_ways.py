@@ -51,7 +51,8 @@ class Recorder(Listener):
 
     def closed(self, connection: Connection) -> None:
         client = connection.protocol.client
-        self.ends.append((client.name if client else "", connection.close_reason, connection.protocol.failed))
+        name = client.subscriber.name if client else ""
+        self.ends.append((name, connection.close_reason, connection.protocol.failed))
         super().closed(connection)
 
 

@@ -365,7 +365,7 @@ def test_a_slow_reader_has_the_same_limits_as_by_plain_tcp(loop: Loop, policy: s
         ):
             await slow.send(masked(2, hello(slow_policy=policy)), masked(2, subscribe(1, 1, "flood")))
             await soon(lambda: len(broker.router) == 1)
-            (behind,) = [each.outbox for each in broker.clients if each.subscriptions]
+            (behind,) = [each.outbox for each in broker.clients if each.subscriber.subscriptions]
             flood = b"".join(publish("flood", each) for each in numbered(range(count), size))
             sending = asyncio.create_task(publisher.send(flood))
             await soon(lambda: behind.pausing if policy == "pause" else behind.dropped > 0)
@@ -465,7 +465,7 @@ async def test_passwords_and_certificates_are_asked_for_as_without_it(certificat
         listener(Tls(files), Credentials(password="s3cret")) as (port, broker, _), await Alice.connect(port) as alice
     ):
         await alice.settle()
-        assert [client.user for client in broker.clients] == ["alice"]
+        assert [client.subscriber.user for client in broker.clients] == ["alice"]
 
 
 async def test_readers_that_are_reset_while_they_are_written_to_harm_nobody() -> None:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import structlog
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.clients import Clients
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
-from fanlight_broker.core.ports import Journal
+from fanlight_broker.core.permissions import Unrestricted
+from fanlight_broker.core.ports import Journal, Permissions
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
@@ -27,7 +27,7 @@ from fanlight_broker.core.router import Router
 from fanlight_broker.core.sessions import Sessions
 from fanlight_broker.core.shares import Shares
 from fanlight_broker.core.standstill import Standstills
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.system_topics import SystemTopics
 from fanlight_broker.core.teardown import Teardown
@@ -46,11 +46,13 @@ class Broker:
     schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
     next_turn  called with what is to be called when everybody else has had a turn: a loop's `call_soon`; never at once
     later      called with seconds, and with what is to be called after them, with the time; without it, sweeps do that
+    permissions  of publishers and subscribers alike; without them everybody may do everything
     """
 
     def __init__(
         self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
         later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
@@ -63,8 +65,10 @@ class Broker:
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
         self.retained = Retained(self.ledger, limits, self.shares)
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
-        self.publishing = Publishing(self.router, self.retained, self.marks, self.ledger)
-        self.subscribing = Subscribing(limits, self.router, self.shares)
+        if permissions is None:
+            permissions = Unrestricted()
+        self.publishing = Publishing(self.router, self.retained, self.marks, self.ledger, permissions)
+        self.subscribing = Subscribing(limits, self.router, self.shares, permissions)
         self.teardown = Teardown(self.subscribing, self.turns)
         self.clients = Clients(limits, self.shares, self.flow, self.teardown)
         self.sessions = Sessions(
@@ -129,7 +133,7 @@ class Broker:
                 if client is None or outbox.closed:
                     continue
                 log.error(
-                    "delivery_failed", connection=client.number, client=client.name, address=client.address,
+                    "delivery_failed", connection=client.number, client=client.subscriber.name, address=client.address,
                     exc_info=outbox.fault,
                 )
                 client.connection.say_goodbye("internal_error", "a message could not be written for this client")

@@ -6,13 +6,11 @@ from typing import Final
 
 import structlog
 
-from fanlight_broker.core.client import CLOSED_CONNECTION, Client
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.ports import ClientConnection
 from fanlight_broker.core.shares import Shares, principal_of
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import INBOX_ROOT
 from fanlight_broker.wire.hidden import hide, show
@@ -68,7 +66,7 @@ class Clients:
         hide(client, outbox, self._by_number)
         self.maximum = max(self.maximum, len(self))
         log.info(
-            "client_connected", connection=number, client=client.name, address=address, port=port, agent=agent,
+            "client_connected", connection=number, client=subscriber.name, address=address, port=port, agent=agent,
             user=user,
             **({"unverified_user": label} if label else {}),
         )
@@ -81,16 +79,16 @@ class Clients:
         """
         if self._by_number.pop(client.number, None) is None:
             return []
-        if client.session is None:
-            self._teardown.end(client.subscriptions)
-        self._shares.leave(client.share)
+        if client.subscriber.session is None:
+            self._teardown.end(client.subscriber.subscriptions)
+        self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION
         if client.subscriber.client is client:
             client.subscriber.client = None
         show(client, client.outbox)
         log.info(
-            "client_disconnected", connection=client.number, client=client.name, address=client.address,
+            "client_disconnected", connection=client.number, client=client.subscriber.name, address=client.address,
             port=client.port, reason=reason, lost=client.outbox.lost,
         )
         return self._flow.forget(client, now)

@@ -16,16 +16,14 @@ event that needs Python. Time is an argument.
 
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
-from fanlight_broker.core.ports import ClientConnection, Transport
+from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.subscriber import Client, ClientConnection
 from fanlight_broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.broker import Broker
-    from fanlight_broker.core.client import Client
 
 FIRST_BYTES: Final = 24  # of a connection: they tell its protocol, and the version
 ENOUGH_BYTES: Final = 8  # to tell the protocol; the first frame of each protocol here is at least as long
@@ -53,7 +51,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     log: Any  # the protocol's logger
 
-    def __init__(self, broker: "Broker", transport: Transport, now: float, lane: Lane) -> None:
+    def __init__(self, broker: Broker, transport: Transport, now: float, lane: Lane) -> None:
         self.broker = broker
         self.transport = transport
         self.lane = lane
@@ -294,7 +292,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.end()
         self.transport.close(reason)
 
-    def lost(self, reason: str) -> list["Client"]:
+    def lost(self, reason: str) -> list[Client]:
         """The transport is gone. Returns the publishers that need not wait for this client any more."""
         self.state = ConnectionState.CLOSED
         self.lane.forget_receipts()
@@ -307,7 +305,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.broker.finish()
         return released
 
-    # -- what the core asks (ports.ClientConnection) ----------------------------------------------------------------
+    # -- what the core asks (subscriber.ClientConnection) -----------------------------------------------------------
 
     def say_goodbye(self, reason: str, text: str) -> None:
         if self.closed:

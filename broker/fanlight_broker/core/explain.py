@@ -2,18 +2,15 @@
 client's others are not among them.
 """
 
-from typing import TYPE_CHECKING
 
 import matchcore
+from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
 
-if TYPE_CHECKING:
-    from fanlight_broker.core.broker import Broker
 
-
-def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, limit: int) -> View:
+def explain(broker: Broker, topic: bytes, syntax: str, client: str | None, limit: int) -> View:
     """Explain a topic. `client` is a client's name or connection number. Raises ValueError for invalid input."""
     if syntax not in SYNTAXES:
         raise ValueError(f"syntax {syntax!r}; it is one of {', '.join(SYNTAXES)}")
@@ -39,15 +36,15 @@ def explain(broker: "Broker", topic: bytes, syntax: str, client: str | None, lim
 
 
 def explain_client(
-    broker: "Broker", topic: bytes, syntax: str, client: str, matching: set[int], limit: int
+    broker: Broker, topic: bytes, syntax: str, client: str, matching: set[int], limit: int
 ) -> View:
     """Why the subscriptions of the clients of this name or number are not reached."""
-    found = [c for c in broker.clients if client in (c.name, str(c.number))]
-    others = [s for c in found for s in c.subscriptions if s.id not in matching]
+    found = [c for c in broker.clients if client in (c.subscriber.name, str(c.number))]
+    others = [s for c in found for s in c.subscriber.subscriptions if s.id not in matching]
     return {
         "name": client,
         "connected": len(found),
-        "matching": sum(s.id in matching for c in found for s in c.subscriptions),
+        "matching": sum(s.id in matching for c in found for s in c.subscriber.subscriptions),
         "why_not": [
             {"filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "reason": why_not(s, topic, syntax)}
             for s in others[:limit]

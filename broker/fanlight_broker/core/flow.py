@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import BURST, PAUSES, Outbox
 
@@ -109,7 +109,7 @@ class Flow:
                 client.slow = True
                 self.slow_consumers += 1
                 log.warning(
-                    "slow_consumer", connection=client.number, client=client.name, address=client.address,
+                    "slow_consumer", connection=client.number, client=client.subscriber.name, address=client.address,
                     policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
                 )
             if outbox.doomed:
@@ -118,7 +118,7 @@ class Flow:
     def _cut_off(self, client: Client, text: str) -> None:
         self.slow_consumers_disconnected += 1
         log.warning(
-            "slow_consumer_disconnected", connection=client.number, client=client.name, reason=text,
+            "slow_consumer_disconnected", connection=client.number, client=client.subscriber.name, reason=text,
             lost=client.outbox.losable,
         )
         client.connection.cut_off("slow_consumer", text)
@@ -140,20 +140,20 @@ class Flow:
         kind = kind_of(blocker) if consumer is not None else STORE
         self._holds[publisher] = Hold(blocker, kind)
         budget = self._budget(kind)
-        own = publisher.account(kind)
+        own = publisher.hold_time(kind)
         own.begin(awake, budget.window)
         self._running += 1
         self._began += awake
         publisher.connection.notify_held(True, 0.0)
         if consumer is None:
             return
-        account = consumer.account(CONSUMER)
-        account.begin(awake, budget.window)
+        time_held = consumer.hold_time(CONSUMER)
+        time_held.begin(awake, budget.window)
         left = own.left(awake, budget.seconds)
         self._publishers_due.set(publisher, awake + left)
         if blocker not in self._consumers_due:
-            self._consumers_due.set(blocker, awake + account.left(awake, budget.seconds))
-        self._set_timer(min(left, account.left(awake, budget.seconds)), now)
+            self._consumers_due.set(blocker, awake + time_held.left(awake, budget.seconds))
+        self._set_timer(min(left, time_held.left(awake, budget.seconds)), now)
 
     def use(self, limits: Limits) -> None:
         """Apply new limits. What is due is reckoned again, in one step: budgets change when an operator wants it."""
@@ -161,8 +161,8 @@ class Flow:
         for publisher, (blocker, kind) in self._holds.items():
             if kind in (BURST, PAUSES):
                 seconds = self._budget(kind).seconds
-                self._publishers_due.set(publisher, publisher.account(kind).left(0.0, seconds))
-                self._consumers_due.set(blocker, blocker.owner.account(CONSUMER).left(0.0, seconds))
+                self._publishers_due.set(publisher, publisher.hold_time(kind).left(0.0, seconds))
+                self._consumers_due.set(blocker, blocker.owner.hold_time(CONSUMER).left(0.0, seconds))
 
     def drained(self, outbox: Outbox, now: float) -> list[Client]:
         """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
@@ -216,11 +216,11 @@ class Flow:
         if not waiting:
             del self._waiting[blocker]
         if blocker.owner is not None and (not waiting or (len(waiting) == 1 and blocker in self._choked)):
-            blocker.owner.account(CONSUMER).end(now)
+            blocker.owner.hold_time(CONSUMER).end(now)
             self._consumers_due.discard(blocker)
         if kind != ANSWERS:
             self._publishers_due.discard(publisher)
-            own = publisher.account(kind)
+            own = publisher.hold_time(kind)
             self._running -= 1
             self._began = self._began - (own.since or 0.0) if self._running else 0.0
             lasted = own.end(now)
@@ -285,7 +285,7 @@ class Flow:
         consumer: Client = outbox.owner
         outbox.lose_patience()
         self._used_up[consumer] = None
-        spent = consumer.account(CONSUMER).total(now) - consumer.account(CONSUMER).before
+        spent = consumer.hold_time(CONSUMER).total(now) - consumer.hold_time(CONSUMER).before
         released = self._free_some(outbox, now)
         if outbox.policy == SlowPolicy.PAUSE:
             window = self._budget(PAUSES).window
@@ -299,10 +299,10 @@ class Flow:
         if outbox.closed:
             return True
         for kind in (BURST, PAUSES):
-            if outbox.exempt & kind and client.account(kind).restored(now, self._budget(kind).window):
+            if outbox.exempt & kind and client.hold_time(kind).restored(now, self._budget(kind).window):
                 outbox.exempt &= ~kind
         budget = self._budget(kind_of(outbox))
-        if not outbox.patient and budget.seconds > 0 and client.account(CONSUMER).restored(now, budget.window):
+        if not outbox.patient and budget.seconds > 0 and client.hold_time(CONSUMER).restored(now, budget.window):
             outbox.patient = has_caught_up(client)
         return not outbox.exempt and (outbox.patient or budget.seconds <= 0)
 
@@ -333,5 +333,5 @@ def kind_of(outbox: Outbox) -> int:
 
 def has_caught_up(client: Client) -> bool:
     """Is so little unread that holding publishers smooths a burst? Those who read nothing must not get new time."""
-    outbox = client.outbox
-    return 2 * outbox.size <= outbox.limit and (client.session is None or not client.session.window.queue.filled(2))
+    outbox, session = client.outbox, client.subscriber.session
+    return 2 * outbox.size <= outbox.limit and (session is None or not session.window.queue.filled(2))

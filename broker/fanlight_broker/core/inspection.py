@@ -10,14 +10,13 @@ from math import inf
 from typing import Final
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
 from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.ports import Recorded, View
 from fanlight_broker.core.rates import Readings, reading
-from fanlight_broker.core.session import Session
 from fanlight_broker.core.shares import Share, SharedPot, Shares
+from fanlight_broker.core.subscriber import Client, Session
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, masked
 from fanlight_broker.wire.routes import RouteCache
@@ -258,7 +257,7 @@ class BrokerInspection:
             pot.value: {"used": shares.total(pot), "limit": shares.limit(pot), "refused": shares.refusals(pot)}
             for pot in SharedPot
         }
-        principals = [share_view(shares, share) for share in shares.largest(limit)]
+        principals = [share_view(shares, each, self._broker.sessions.away_of(each)) for each in shares.largest(limit)]
         return {"pots": pots, "principals": principals, "total": len(shares)}
 
     def hot_topics(self, *, limit: int, by_rate: bool = False) -> Sequence[View]:
@@ -287,7 +286,7 @@ class BrokerInspection:
             if reason is not None:
                 views.append(
                     {
-                        "connection": client.number, "client": client.name, "address": client.address,
+                        "connection": client.number, "client": client.subscriber.name, "address": client.address,
                         "policy": client.outbox.policy,
                         "outbox_bytes": client.outbox.size + client.outbox.awaiting_credit,
                         "limit": client.outbox.limit, "dropped": dropped_of(client), "reason": reason,
@@ -314,28 +313,29 @@ def slowness(client: Client) -> str | None:
 
 def dropped_of(client: Client) -> int:
     """Messages dropped because it was slow: out of its outbox, and by its session's queue."""
-    session = client.session if client.slow else None  # else it was away when its queue was full
+    session = client.subscriber.session if client.slow else None  # else it was away when its queue was full
     return client.outbox.dropped + (session.window.queue.dropped if session is not None else 0)
 
 
 def seconds_held(client: Client, kind: int, now: float) -> float:
     """How long publishers were held on one of a client's accounts."""
-    return round(client.accounts[kind].total(now), 3) if kind in client.accounts else 0.0
+    return round(client.hold_times[kind].total(now), 3) if kind in client.hold_times else 0.0
 
 
 def connection_view(client: Client, now: float, awake: float, *, held: bool) -> View:
-    outbox = client.outbox
+    outbox, subscriber = client.outbox, client.subscriber
     return {
-        "connection": client.number, "client": client.name, "user": client.user, "verified": client.verified,
-        "unverified_user": client.label, "agent": client.agent, "address": client.address, "port": client.port,
-        "protocol": client.protocol,
+        "connection": client.number, "client": subscriber.name, "user": subscriber.user,
+        "verified": subscriber.verified, "unverified_user": subscriber.label, "agent": client.agent,
+        "address": client.address, "port": client.port,
+        "protocol": subscriber.protocol,
         "connected_seconds": round(now - client.connected_at, 3),
-        "subscriptions": len(client.subscriptions), "policy": outbox.policy,
+        "subscriptions": len(subscriber.subscriptions), "policy": outbox.policy,
         "outbox_bytes": outbox.size + outbox.awaiting_credit,
         "outbox_limit": outbox.limit, "messages_sent": outbox.sent, "messages_dropped": outbox.dropped,
         "blocking": outbox.pausing, "held": held,
         "held_seconds": round(
-            sum(seconds_held(client, kind, awake) for kind in client.accounts if kind != CONSUMER), 3
+            sum(seconds_held(client, kind, awake) for kind in client.hold_times if kind != CONSUMER), 3
         ),
     }
 
@@ -343,7 +343,7 @@ def connection_view(client: Client, now: float, awake: float, *, held: bool) -> 
 def session_view(session: Session) -> View:
     window, queue = session.window, session.window.queue
     return {
-        "client": session.name, "user": session.user, "connected": session.connected,
+        "client": session.name, "user": session.subscriber.user, "connected": session.connected,
         "connection": session.client.number if session.client is not None else None,
         "protocol": session.subscriber.protocol, "expiry_seconds": None if session.expiry == inf else session.expiry,
         "subscriptions": len(session.subscriptions), "in_flight": window.in_flight, "receive_max": window.inflight_max,
@@ -352,12 +352,12 @@ def session_view(session: Session) -> View:
     }
 
 
-def share_view(shares: Shares, share: Share) -> View:
+def share_view(shares: Shares, share: Share, away: int) -> View:
     pots = {
         pot.value: {"held": share.used(pot), "most": shares.most(share, pot), "refused": share.refusals(pot)}
         for pot in SharedPot
     }
-    return {"principal": share.principal, "clients": share.clients, "away": len(share.away), "pots": pots}
+    return {"principal": share.principal, "clients": share.clients, "away": away, "pots": pots}
 
 
 def subscription_view(subscription: Subscription) -> View:

@@ -1,29 +1,23 @@
 """The journal of a broker that keeps nothing over a restart (`ports.Journal`)."""
 
-from typing import TYPE_CHECKING
-
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.message import Message
 
-if TYPE_CHECKING:
-    from fanlight_broker.core.session import Session
-    from fanlight_broker.core.subscription import Subscription
-
 
 class NoJournal:
-    def session_begun(self, session: "Session") -> QueueJournal | None:
+    def session_begun(self, session: object) -> QueueJournal | None:
         return None
 
-    def session_changed(self, session: "Session") -> None:
+    def session_changed(self, session: object) -> None:
         pass
 
-    def session_ended(self, session: "Session") -> None:
+    def session_ended(self, session: object) -> None:
         pass
 
-    def received(self, session: "Session", identifier: int) -> None:
+    def received(self, session: object, identifier: int) -> None:
         pass
 
-    def released(self, session: "Session", identifier: int) -> None:
+    def released(self, session: object, identifier: int) -> None:
         pass
 
     def group_begun(self, name: str, filter: bytes, syntax: str) -> QueueJournal | None:
@@ -32,10 +26,10 @@ class NoJournal:
     def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
         pass
 
-    def subscribed(self, subscription: "Subscription") -> None:
+    def subscribed(self, subscription: object) -> None:
         pass
 
-    def unsubscribed(self, subscription: "Subscription") -> None:
+    def unsubscribed(self, subscription: object) -> None:
         pass
 
     def retained(self, message: Message) -> None:

@@ -15,10 +15,10 @@ forgotten, and what it publishes again is taken again. Keeping marks with the me
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.shares import Share, SharedPot, Shares, principal_of
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.hidden import hide
 
 
@@ -66,7 +66,7 @@ class Marks:
         if not self._connected(found.connection):
             return
         user = f"the producer {mark.producer!r} is in use by connection {found.connection} of {found.share.principal}"
-        if found.share is not client.share:
+        if found.share is not client.subscriber.share:
             self.refused += 1
             raise NotPermitted(f"{user}; choose another name, or wait until that connection is closed")
         batch, sequence = found.place
@@ -88,7 +88,7 @@ class Marks:
 
     def advance(self, mark: Mark, client: Client) -> None:
         """The message of this mark, which a client has published, is taken."""
-        self._move_up(mark, client.share, client.number)
+        self._move_up(mark, client.subscriber.share, client.number)
 
     def restore(self, marks: Iterable[Mark]) -> None:
         """Those that a store has kept, in their order. Their users' they are, until somebody moves them up."""

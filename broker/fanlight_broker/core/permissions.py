@@ -1,16 +1,14 @@
 """Permissions: who may publish and subscribe where (`ports.Permissions`). This one lets everybody."""
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Subscriber
 
 
 class Unrestricted:
     unrestricted = True
 
-    def check_publish(self, publisher: "Subscriber", topic: bytes, syntax: str) -> None:
+    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
         pass
 
-    def check_subscribe(self, subscriber: "Subscriber", filter: bytes, syntax: str) -> None:
+    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
         pass

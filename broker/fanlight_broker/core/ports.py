@@ -4,21 +4,18 @@ Calls go up only through these protocols, so that the core imports neither a soc
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.subscriber import Session, Subscriber
+from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.publication import Publication
-    from fanlight_broker.core.session import Session
-    from fanlight_broker.core.subscriber import Subscriber
-    from fanlight_broker.core.subscription import Subscription
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
 
@@ -50,30 +47,6 @@ class WrongProtocol(NamedTuple):
 
 # Takes the name of the listener and the first bytes of a connection. None: it may be the listener's protocol.
 ProtocolCheck = Callable[[str, bytes], WrongProtocol | None]
-
-
-class ClientConnection(Protocol):
-    """The connection of a client, as the core addresses it (connection.ProtocolConnection is one)."""
-
-    def subscription_ended(self, subscription: "Subscription", reason: str) -> None:
-        """Tell the client that a subscription has ended by itself."""
-        ...
-
-    def say_goodbye(self, reason: str, text: str) -> None:
-        """Tell the client why, then close its connection once everything is out."""
-        ...
-
-    def cut_off(self, reason: str, text: str) -> None:
-        """Close its connection without waiting for it to read; what is unsent is lost and counted."""
-        ...
-
-    def unblocked(self) -> None:
-        """An outbox that held this client's messages back has drained, or its own has that was to be refilled."""
-        ...
-
-    def notify_held(self, held: bool, seconds: float) -> None:
-        """Tell the client that its messages wait for a slow consumer, or for how long they did; if there is a way."""
-        ...
 
 
 class Transport(Protocol):
@@ -129,11 +102,11 @@ class Permissions(Protocol):
         """True: everybody may do everything, and need not be checked."""
         ...
 
-    def check_publish(self, publisher: "Subscriber", topic: bytes, syntax: str) -> None:
+    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
         """Raises NotPermitted."""
         ...
 
-    def check_subscribe(self, subscriber: "Subscriber", filter: bytes, syntax: str) -> None:
+    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
         """Raises NotPermitted."""
         ...
 
@@ -146,7 +119,7 @@ class Rules(Protocol):
         """True: there are none."""
         ...
 
-    def check(self, publication: "Publication", route: Route) -> None:
+    def check(self, publication: Publication, route: Route) -> None:
         """Raises NotPermitted for a message that a rule refuses."""
         ...
 
@@ -158,23 +131,23 @@ class Journal(Protocol):
     by `Broker.journal_to` before the first session.
     """
 
-    def session_begun(self, session: "Session") -> QueueJournal | None:
+    def session_begun(self, session: Session) -> QueueJournal | None:
         """A session is there. Returns the journal of its queue and window; None: what is in them is not kept."""
         ...
 
-    def session_changed(self, session: "Session") -> None:
+    def session_changed(self, session: Session) -> None:
         """Its client, will or expiry is another, or its client is away now."""
         ...
 
-    def session_ended(self, session: "Session") -> None:
+    def session_ended(self, session: Session) -> None:
         """It is over, and so are its subscriptions."""
         ...
 
-    def received(self, session: "Session", identifier: int) -> None:
+    def received(self, session: Session, identifier: int) -> None:
         """A message of QoS 2 has come with this identifier, and is not released."""
         ...
 
-    def released(self, session: "Session", identifier: int) -> None:
+    def released(self, session: Session, identifier: int) -> None:
         """The identifier may be used for another message."""
         ...
 
@@ -186,11 +159,11 @@ class Journal(Protocol):
         """It has no member any more."""
         ...
 
-    def subscribed(self, subscription: "Subscription") -> None:
+    def subscribed(self, subscription: Subscription) -> None:
         """A subscription is in force, or its options have changed."""
         ...
 
-    def unsubscribed(self, subscription: "Subscription") -> None:
+    def unsubscribed(self, subscription: Subscription) -> None:
         """It is not in force any more. For a session that has ended these follow later."""
         ...
 

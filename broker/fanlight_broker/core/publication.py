@@ -1,17 +1,14 @@
 """A publication: a message, and who publishes it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.wire.message import Message
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.subscriber import Subscriber
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
     message: Message  # may point into an inbox: what is to last is a copy
-    publisher: "Subscriber | None" = None  # None: the broker itself
+    publisher: Subscriber | None = None  # None: the broker itself
     mark: Mark | None = None  # for deduplication, if its publisher numbers its messages

@@ -15,26 +15,23 @@ A message is retained behind the fan-out and not before it: the fan-out has the 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.permissions import Unrestricted
+from fanlight_broker.core.ports import Permissions, Recorder, Rules
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.rules import NoRules
+from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.route import Route
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.ports import Permissions, Recorder, Rules
-    from fanlight_broker.core.subscriber import Subscriber
-    from fanlight_broker.wire.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class Direct:
 
     unkept = False
 
-    def __init__(self, ledger: "Ledger", message: Message, publisher: Outbox | None) -> None:
+    def __init__(self, ledger: Ledger, message: Message, publisher: Outbox | None) -> None:
         self.routed = 0
         self._ledger = ledger
         self._message = message
@@ -118,14 +115,16 @@ class Direct:
 
 
 class Publishing:
-    """permissions, rules and recorder may be replaced before the first message."""
+    """Rules and recorder may be replaced before the first message; permissions are shared with `Subscribing`."""
 
-    def __init__(self, router: Router, retained: Retained, marks: Marks, ledger: "Ledger") -> None:
+    def __init__(
+        self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions
+    ) -> None:
         self.router = router
         self.retained = retained
         self.marks = marks
         self.ledger = ledger
-        self.permissions: Permissions = Unrestricted()
+        self.permissions = permissions
         self.rules: Rules = NoRules()
         self.recorder: Recorder = NoRecorder()
 
@@ -134,7 +133,7 @@ class Publishing:
         """May a lane publish again on a route that was looked up for another message? Else it asks for each one."""
         return self.permissions.unrestricted and self.rules.empty
 
-    def route(self, publisher: "Subscriber | None", topic: bytes, syntax: str) -> Route:
+    def route(self, publisher: Subscriber | None, topic: bytes, syntax: str) -> Route:
         """The route of a topic, for its publisher (None: the broker itself). Raises InvalidTopic, NotPermitted."""
         if publisher is None:
             return self.router.own_route(topic, syntax)
@@ -175,7 +174,7 @@ class Publishing:
         if mark is not None and client is not None:
             self.marks.advance(mark, client)
         if kept is not None and not sender.unkept:
-            self.retained.put(kept, now, own=publisher is None, publisher=publisher)
+            self._retain(kept, publisher, now)
         outcome = Accepted(sender.routed, not sender.unkept)
         self._acknowledge(outcome, sender, route, receipt)
         return outcome
@@ -192,6 +191,13 @@ class Publishing:
             if not sent:
                 self.recorder.undo_note()
         return sent
+
+    def _retain(self, message: Message, publisher: Subscriber | None, now: float) -> None:
+        if publisher is None:
+            self.retained.put(message, now, own=True)
+        else:
+            origin = publisher.name if publisher.session is not None else None
+            self.retained.put(message, now, share=publisher.share, origin=origin)
 
     def _acknowledge(
         self, outcome: Accepted | Repeated, sender: Sender, route: Route, receipt: Receipt | None

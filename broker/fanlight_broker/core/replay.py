@@ -15,17 +15,15 @@ is kept too. Who reads is on the other side of `ReplaySource`; how a message is 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.client import Client
 
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
 
@@ -117,7 +115,7 @@ class Replay:
     """One replay of one client, under a number of its own. Raises InvalidFilter, LimitExceeded."""
 
     def __init__(
-        self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: "Client", listener: ReplayObserver,
+        self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: Client, listener: ReplayObserver,
         number: int, wanted: ReplayRequest, encode: Encode,
     ) -> None:
         subscribing.check(client.subscriber, wanted.filter, wanted.syntax)

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.shares import Share, SharedPot, Shares
-from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import (
     SYNTAXES,
@@ -38,9 +37,6 @@ from fanlight_broker.core.topics import (
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.ports import Journal
 
 AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
 PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
@@ -74,12 +70,19 @@ def nbytes_of(message: Message) -> int:
     return message.nbytes + HOLDER_BYTES + place_bytes(message.topic)
 
 
+class RetainedJournal(Protocol):
+    """The part of `ports.Journal` that retained messages need."""
+
+    def retained(self, message: Message) -> None: ...
+    def cleared(self, topic: bytes, syntax: str) -> None: ...
+
+
 class Retained:
     def __init__(self, ledger: Ledger, limits: Limits, shares: Shares) -> None:
         self.ledger = ledger
         self.shares = shares
         self.limits = limits
-        self.journal: Journal = NO_JOURNAL
+        self.journal: RetainedJournal = NO_JOURNAL
         self.nbytes = 0
         self.revision = 0  # counts the changes
         self.refused = self.expired = 0
@@ -99,11 +102,14 @@ class Retained:
         """Memory of the index of topics."""
         return sum(index.nbytes for index in self._indexes)
 
-    def put(self, message: Message, now: float, *, own: bool = False, publisher: Subscriber | None = None) -> bool:
+    def put(
+        self, message: Message, now: float, *, own: bool = False, share: Share | None = None, origin: str | None = None
+    ) -> bool:
         """Set the value of a topic; clear it if the payload is empty (MQTT 5, 3.3.1.3). False if a limit refuses it.
 
-        own        it is the broker's, on a topic that only the broker publishes: no limit of clients applies
-        publisher  who published it: the share that it is counted in, and the session that may not want it back
+        own     it is the broker's, on a topic that only the broker publishes: no limit of clients applies
+        share   its publisher's, in which it is counted
+        origin  name of its publisher's session, which may not want it back
         """
         key = canonical(message.topic, message.syntax)
         id = self._ids.get(key)
@@ -115,15 +121,13 @@ class Retained:
             return True
         kept = message.keep()
         old = None if id is None else self._entries[id]
-        share = publisher.share if publisher is not None else None
         if not own and not self._has_room(kept, old, share):
             self.refused += 1
             if id is not None:
                 self._remove(id)
             return False
         self.revision += 1
-        session = publisher.session if publisher is not None else None
-        entry = Entry(kept, key, self.revision, own, session.name if session is not None else None, share)
+        entry = Entry(kept, key, self.revision, own, origin, share)
         if id is None:
             id = self._free.pop() if self._free else len(self._entries)
             if id == len(self._entries):

@@ -1,6 +1,6 @@
 """Room for a new session: which sessions of its principal must end for it.
 
-    share.away, the client longest away first --.--> enough: these end, and the new session begins
+    sessions away, the longest away first ------.--> enough: these end, and the new session begins
                                                 '--> all of them are not enough: it is refused, and none ends
 
 What is ended for one CONNECT is bounded. A share can be overdrawn by far, for it is a part of what the others leave
@@ -8,14 +8,15 @@ and they may have come later. Then it shrinks a little with each CONNECT: the ne
 for it gave back at least as much as it takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import structlog
 
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.session import ConnectRequest, Session
+from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.shares import Share, SharedPot, Shares
+from fanlight_broker.core.subscriber import Session
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
@@ -23,12 +24,13 @@ ENDED_AT_ONCE: Final = 32  # sessions, at some 50 µs each: a turn's time
 
 
 def room_for(
-    shares: Shares, share: Share, wanted: ConnectRequest, old: Session | None, present: int
+    shares: Shares, share: Share, wanted: ConnectRequest, old: Session | None, present: int, away: Iterable[Session]
 ) -> Sequence[Session]:
     """The sessions that must end before a share has room for a new one. Raises LimitExceeded if there is none.
 
     old      the session of the same client identifier, which will end in any case
     present  sessions that there are
+    away     those of this principal whose client is not connected, the one longest away first
     """
     nbytes = wanted.nbytes
     count = freed = others = others_bytes = 0  # given back by those that end: of this share, and of others
@@ -37,7 +39,7 @@ def room_for(
     elif old is not None:
         others, others_bytes = 1, old.charged
     ending: list[Session] = []
-    away = iter(share.away)
+    candidates = (session for session in away if session is not old)
     while True:
         full = present - count - others >= shares.limits.sessions_max
         many = full or not shares.fits(share, SharedPot.SESSIONS, 1 - count, others)
@@ -47,7 +49,7 @@ def room_for(
             break
         if not full and len(ending) >= ENDED_AT_ONCE and freed >= nbytes:
             break
-        next_one = next((session for session in away if session is not old), None)
+        next_one = next(candidates, None)
         if next_one is None:
             raise _refusal(shares, share, nbytes, full=full, many=many)
         ending.append(next_one)

@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import matchcore
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
+from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.queues import new_queue
 from fanlight_broker.core.rates import Counts
 from fanlight_broker.core.subscription import Subscription, nbytes_held
@@ -43,9 +44,6 @@ from fanlight_broker.wire.message import Variant, Variants
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Target
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.ports import Journal
 
 REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
 MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one

@@ -10,33 +10,31 @@ without effect.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from math import inf
 from typing import Final
 
 import structlog
 
-from fanlight_broker.core.client import Client
+from fanlight_broker.core.away import AwaySessions
 from fanlight_broker.core.clients import Clients, new_inbox
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.ports import ClientConnection, Journal
+from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Direct, Publishing, Refused
 from fanlight_broker.core.queues import new_queue
+from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
-from fanlight_broker.core.session import ConnectRequest, Session, SessionOptions
-from fanlight_broker.core.shares import SharedPot, principal_of
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.shares import Share, SharedPot, principal_of
+from fanlight_broker.core.subscriber import Client, ClientConnection, Session, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.turns import Turns
-from fanlight_broker.core.will import Wills
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from fanlight_broker.wire.outbox import Outbox
@@ -66,13 +64,13 @@ class Sessions:
         self._router = subscribing.router
         self._shares = subscribing.shares
         self._ledger = publishing.ledger
-        self.wills = Wills()
+        self.wills: Deadlines[Session] = Deadlines()  # those that wait for their delay
         self.journal: Journal = NO_JOURNAL
         self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
         self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
         self._by_name: dict[str, Session] = {}
-        self._away: Deadlines[Session] = Deadlines()
+        self._away = AwaySessions()
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -88,6 +86,10 @@ class Sessions:
         """Sessions whose client is not connected."""
         return len(self._by_name) - self._connected
 
+    def away_of(self, share: Share) -> int:
+        """Those of one principal."""
+        return len(self._away.of(share))
+
     # -- a connection's life ----------------------------------------------------------------------------------------
 
     def connect(
@@ -98,10 +100,10 @@ class Sessions:
         Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
         """
         found = self._by_name.get(wanted.client_id)
-        if found is not None and found.user != wanted.user:
+        if found is not None and found.subscriber.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
-        overdue = found is not None and self._away.passed(found, now)  # the sweep has not come to it yet
+        overdue = found is not None and self._away.overdue(found, now)
         ending: Sequence[Session] = ()
         # With expiry 0 a session ends with its connection, which is taken over here.
         goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
@@ -110,7 +112,7 @@ class Sessions:
             check_growth(self._shares, found, wanted)
         else:
             share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
-            ending = room_for(self._shares, share, wanted, found, len(self))
+            ending = room_for(self._shares, share, wanted, found, len(self), self._away.of(share))
         # Nothing is refused from here on.
         if found is not None and found.client is not None:
             self.taken_over += 1
@@ -170,8 +172,7 @@ class Sessions:
         session.charge()
         session.expiry = self._bounded(wanted.expiry)
         self._away.discard(session)
-        session.share.away.pop(session, None)
-        self.wills.cancel(session)
+        self.wills.discard(session)
         self.journal.session_changed(session)
         return client
 
@@ -207,7 +208,7 @@ class Sessions:
         will    publish its will, after the delay it may have; False forgets it
         expiry  seconds that the session goes on, in place of what CONNECT said
         """
-        session = client.session
+        session = client.subscriber.session
         if session is None or session.client is not client or not session.connected:
             return
         if not will:
@@ -227,7 +228,7 @@ class Sessions:
             group.feed(now)
         if session.will is not None:
             if session.will.delay > 0 and session.expiry > 0:
-                self.wills.schedule(session, now + min(session.will.delay, session.expiry))
+                self.wills.set(session, now + min(session.will.delay, session.expiry))
             else:
                 self._publish_will(session, now)
         if session.expiry > 0:
@@ -236,10 +237,7 @@ class Sessions:
 
     def _wait(self, session: Session, now: float) -> None:
         """Its client is away, and may come back until it expires."""
-        session.share.away[session] = None
-        hide(session.share.away)
-        if session.expiry < inf:
-            self._away.set(session, now + session.expiry)
+        self._away.add(session, now + session.expiry)
 
     def end(self, session: Session, now: float) -> None:
         """A session is over: its will is published if it waited, what it held is given back."""
@@ -248,14 +246,13 @@ class Sessions:
         session.ended = True
         if session.will is not None and not session.connected:
             self._publish_will(session, now)
-        self.wills.cancel(session)
+        self.wills.discard(session)
         self._away.discard(session)
         self._teardown.end(session.subscriptions)
         session.clear_cursors()
         session.unreleased.clear()
         session.charge()
         lost = session.window.end()
-        session.share.away.pop(session, None)
         if self._by_name.get(session.name) is session:
             del self._by_name[session.name]
         show(*session.things)
@@ -271,7 +268,7 @@ class Sessions:
         will, session.will = session.will, None
         session.charge()
         self.journal.session_changed(session)
-        self.wills.cancel(session)
+        self.wills.discard(session)
         assert will is not None
         message = will.published(now)
         sender = Direct(self._ledger, message, session.window.stand_in())
@@ -390,7 +387,7 @@ class Sessions:
                 break
         if not session.cursors or not session.connected:
             return False
-        outbox = session.outbox
+        outbox = session.window.outbox
         if outbox is not None and (left <= 0 or outbox.size):
             # Nobody else would call again for the rest of a slice in which nothing was to be sent.
             self._flow.refill(outbox)

@@ -24,7 +24,7 @@ from enum import StrEnum
 from heapq import nlargest
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
@@ -32,9 +32,6 @@ from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.ledger import Account, Ledger, PotShare
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.session import Session
 
 log: Final = structlog.stdlib.get_logger("shares")
 
@@ -87,7 +84,7 @@ def percent_of(limits: Limits, pot: SharedPot) -> int:
 class Share:
     """What one principal holds."""
 
-    __slots__ = ("account", "away", "clients", "held", "principal", "producers", "refused", "sessions")
+    __slots__ = ("account", "clients", "held", "principal", "producers", "refused", "sessions")
 
     def __init__(self, principal: str, ledger: Ledger) -> None:
         self.principal = principal
@@ -96,7 +93,6 @@ class Share:
         self.clients = 0  # connected
         self.held = dict.fromkeys(SharedPot, 0)  # stored bytes are the account's, bytes of sessions the part's
         self.refused = dict.fromkeys(SharedPot, 0)
-        self.away: dict[Session, None] = {}  # sessions whose client is away, for the longest time first
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
 
     def used(self, pot: SharedPot) -> int:
@@ -234,7 +230,7 @@ class Shares:
     def _forget_if_empty(self, share: Share) -> None:
         if share.empty:
             self._known.pop(share.principal, None)
-            show(share, share.away)
+            show(share)
 
     def sweep(self) -> None:
         """Log the principals whose stored bytes reached their share since the last call."""

@@ -8,43 +8,39 @@
 Limits are checked for the client that asks. What a subscription takes is counted for its share.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.permissions import Unrestricted
+from fanlight_broker.core.ports import Journal, Permissions
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.shares import SharedPot, Shares
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions, group_name_of, nbytes_of, share_bytes
 from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
-
-if TYPE_CHECKING:
-    from fanlight_broker.core.client import Client
-    from fanlight_broker.core.ports import Journal, Permissions
 
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a million a second take 292,000 years
 
 
 class Subscribing:
-    def __init__(self, limits: Limits, router: Router, shares: Shares) -> None:
+    def __init__(self, limits: Limits, router: Router, shares: Shares, permissions: Permissions) -> None:
         self.limits = limits
         self.router = router
         self.shares = shares
-        self.permissions: Permissions = Unrestricted()
+        self.permissions = permissions
         self.journal: Journal = NO_JOURNAL
         self.begun = 0
         self.ended = 0
 
     def subscribe(
-        self, client: "Client", number: int, text: bytes, syntax: str, options: SubscriptionOptions
+        self, client: Client, number: int, text: bytes, syntax: str, options: SubscriptionOptions
     ) -> Subscription:
         """Put a subscription of a client without a session in force.
 
         Raises InvalidFilter, NotPermitted, SubscriptionInUse, LimitExceeded.
         """
-        if client.subscriptions.numbered(number) is not None:
+        if client.subscriber.subscriptions.numbered(number) is not None:
             raise SubscriptionInUse(number)
         self.check(client.subscriber, text, syntax, options.group)
         waiting = self.limits.pending_messages_max
@@ -57,7 +53,7 @@ class Subscribing:
         self.begin(client.subscriber, subscription, options.group)
         return subscription
 
-    def unsubscribe(self, client: "Client", number: int) -> Subscription:
+    def unsubscribe(self, client: Client, number: int) -> Subscription:
         """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
         subscription = self.find(client, number)
         self.end(subscription)
@@ -65,9 +61,9 @@ class Subscribing:
             client.outbox.pin()
         return subscription
 
-    def find(self, client: "Client", number: int) -> Subscription:
+    def find(self, client: Client, number: int) -> Subscription:
         """A client's subscription by its number. Raises NoSuchSubscription."""
-        found = client.subscriptions.numbered(number)
+        found = client.subscriber.subscriptions.numbered(number)
         if found is None:
             raise NoSuchSubscription(number)
         return found

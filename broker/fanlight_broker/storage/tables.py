@@ -9,6 +9,7 @@ from typing import Any, Final
 from fanlight_archive.arrow import pa
 from fanlight_archive.schema import MESSAGE
 from fanlight_broker.core.content import Content
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.archive_tap import Columns
 
@@ -32,8 +33,10 @@ def batch_of(columns: Columns) -> Any:
         return pa.Array.from_buffers(kind, rows, [None, buffer(ends), buffer(data)])
 
     publishers = fixed(pa.int32(), "publishers")
-    names = [None if owner is None else owner.name for owner in columns.owners]
-    protocols = [OWN if owner is None else owner.protocol for owner in columns.owners]
+    # A will has no client any more: its outbox is owned by the subscriber itself.
+    senders = [owner.subscriber if isinstance(owner, Client) else owner for owner in columns.owners]
+    names = [None if sender is None else sender.name for sender in senders]
+    protocols = [OWN if sender is None else sender.protocol for sender in senders]
     made = {
         "timestamp": fixed(TYPES["timestamp"], "times"),
         "topic": octets(pa.string(), "topic_ends", "topics"),

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.ports import Permissions
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
 
 
 class Listener:
-    """The protocol side of a client (`ports.ClientConnection`): what the core tells it, in order."""
+    """The protocol side of a client (`ClientConnection`): what the core tells it, in order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
@@ -37,10 +38,10 @@ def at_once(work: Callable[[], Any]) -> None:
     work()
 
 
-def broker_with(**limits: Any) -> Broker:
+def broker_with(permissions: Permissions | None = None, **limits: Any) -> Broker:
     """Unless a test is about them: full outboxes act at once, and clients may choose any policy."""
     limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
-    return Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
+    return Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once, permissions=permissions)
 
 
 def connect(broker: Broker, policy: str | None = None) -> tuple[Client, Listener]:

@@ -8,7 +8,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Accepted, Direct, Refused
-from fanlight_broker.core.session import ConnectRequest, SessionOptions
+from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will

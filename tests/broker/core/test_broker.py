@@ -33,7 +33,7 @@ def test_a_refused_subscription_leaves_nothing_behind() -> None:
     with pytest.raises(LimitExceeded, match="at most 3 \\(subscriptions_max\\)"):
         subscribe(broker, other, 2, b"a")
     assert len(broker.router) == broker.subscribing.begun == 3
-    assert {s.number for s in client.subscriptions} == {1, 2}
+    assert {s.number for s in client.subscriber.subscriptions} == {1, 2}
     with pytest.raises(NoSuchSubscription):
         broker.subscribing.unsubscribe(other, 2)
     assert broker.subscribing.ended == 0
@@ -65,7 +65,7 @@ def test_a_client_is_told_once_that_a_subscription_ended() -> None:
     broker.finish()
     broker.finish()
     assert connection.told == [("ended", 7, "after", 0, 0)]
-    assert len(client.subscriptions) == 0
+    assert len(client.subscriber.subscriptions) == 0
 
 
 def test_an_ending_is_overtaken_by_an_unsubscribe_or_the_end_of_the_client() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.budget import HoldTime
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.limits import Limits, SlowPolicy
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.outbox import Outbox
 from tests.broker.core.parts import Listener, at_once, broker_with, connect, subscribe
 from tests.broker.wire.publisher import Publisher
@@ -281,7 +281,7 @@ def test_a_call_back_that_comes_behind_a_standstill_lets_nobody_go_too_early_and
 
 
 class Counting(dict[int, HoldTime]):
-    """The accounts of one client: it counts who looks at them."""
+    """The hold times of one client: it counts who looks at them."""
 
     looks = 0
 
@@ -295,7 +295,7 @@ def test_the_clock_s_look_at_the_holds_costs_nothing_for_those_that_are_not_due(
     slow, _ = connect(broker, "drop_newest")
     publishers = [connect(broker)[0] for _ in range(100)]
     for n, publisher in enumerate(publishers):
-        publisher.accounts = Counting()
+        publisher.hold_times = Counting()
         blocker = connect(broker, "drop_newest")[0].outbox if n % 2 else slow.outbox
         broker.flow.hold_back(publisher, blocker, 1.0 + n / 10)
     Counting.looks = 0

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.message import Message
 from tests.broker.core.sessions import SYNTAX, World
 
@@ -25,10 +25,10 @@ class Name(str):
 
 
 def retained(world: World) -> None:
-    publisher = world.connect("publisher")
+    share = world.connect("publisher").client.subscriber.share
     for n in range(MANY):
         message = Message(world.format, b"kept/%d" % n, SYNTAX, b"x", retain=True, expires_at=1e9)
-        assert world.broker.retained.put(message, world.now, publisher=publisher.client.subscriber)
+        assert world.broker.retained.put(message, world.now, share=share, origin="publisher")
 
 
 def sessions(world: World) -> None:
@@ -119,7 +119,7 @@ def test_a_connection_that_ends_with_a_traceback_that_refers_to_it_is_freed() ->
         try:
             raise RuntimeError(client)
         except RuntimeError as error:
-            client.accounts[0] = error  # type: ignore[assignment]  # whose frame refers to the client
+            client.hold_times[0] = error  # type: ignore[assignment]  # whose frame refers to the client
 
     fail(peer.client)
     peer.leave()

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanlight_broker.core.session import Session
+from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.message import Message

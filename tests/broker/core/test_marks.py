@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Mark, Marks
 from fanlight_broker.core.shares import SharedPot
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.protocols.native.format import FORMAT
 from tests.broker.core.parts import Listener, at_once
 
@@ -72,7 +72,7 @@ def test_invented_producers_push_out_only_those_of_who_invented_them() -> None:
     for number in range(1000):
         broker.marks.advance(Mark("", f"made-up-{number}", 0, 0), attacker)
     assert broker.marks.repeats(mine)
-    assert (attacker.share.used(SharedPot.MARKS), broker.marks.forgotten) == (75, 925)
+    assert (attacker.subscriber.share.used(SharedPot.MARKS), broker.marks.forgotten) == (75, 925)
     for number in range(18):  # of what is left there is some for the victim
         broker.marks.advance(Mark("", f"mine-{number}", 0, 0), victim)
     assert broker.marks.repeats(mine)
@@ -91,7 +91,8 @@ def test_who_moves_a_producer_up_pays_for_it() -> None:
     broker.marks.restore([Mark("", "p", 0, 0)])
     client = client_of(broker)
     broker.marks.advance(Mark("", "p", 0, 1), client)
-    assert {share.principal: share.used(SharedPot.MARKS) for share in broker.shares} == {client.share.principal: 1}
+    used = {share.principal: share.used(SharedPot.MARKS) for share in broker.shares}
+    assert used == {client.subscriber.share.principal: 1}
 
 
 def test_a_producer_that_a_connected_client_uses_is_not_for_another_address() -> None:

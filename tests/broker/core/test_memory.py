@@ -7,7 +7,7 @@ import pytest
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.session import SESSION_BYTES, ConnectRequest
+from fanlight_broker.core.requests import SESSION_BYTES, ConnectRequest
 from fanlight_broker.core.subscription import nbytes_of
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Message

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
@@ -95,10 +94,10 @@ class Gate:
 
 
 class World:
-    def __init__(self, **limits: Any) -> None:
-        self.broker = broker_with(**limits)
-        self.client, _ = connect(self.broker)
+    def __init__(self, *, restricted: bool = False, **limits: Any) -> None:
         self.events: list[str] = []
+        self.broker = broker_with(Gate(self.events, "permission", b"no") if restricted else None, **limits)
+        self.client, _ = connect(self.broker)
         self.receipts: list[Outcome] = []
         self.room = True
         self.unkept = False
@@ -114,9 +113,9 @@ class World:
 
 
 def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
-    world = World()
+    world = World(restricted=True)
     subscribe(world.broker, world.client, 1, b"a.#")
-    world.broker.publishing.permissions = Gate(world.events, "permission", b"no")
+    world.events.clear()
     world.broker.publishing.rules = Gate(world.events, "rule", b"never")
     assert world.accept(b"a.b", 1) == Accepted(1)
     assert world.events == ["permission", "rule", "note", "forward", "commit"]
@@ -131,8 +130,7 @@ def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
      (b"$SYS.a", NotPermitted, []), (b"a." * 200, InvalidTopic, ["permission"])],
 )  # fmt: skip
 def test_what_is_refused_leaves_no_trace(topic: bytes, error: type[Exception], events: list[str]) -> None:
-    world = World()
-    world.broker.publishing.permissions = Gate(world.events, "permission", b"no")
+    world = World(restricted=True)
     world.broker.publishing.rules = Gate(world.events, "rule", b"never")
     outcome = world.accept(topic, 1, retain=True)
     assert isinstance(outcome, Refused)
@@ -178,16 +176,15 @@ def test_a_message_that_every_queue_turned_away_is_not_retained() -> None:
 
 
 def test_a_lane_asks_for_each_message_where_permissions_or_rules_decide() -> None:
-    world = World()
-    publishing = world.broker.publishing
+    publishing = World().broker.publishing
     assert publishing.cacheable
-    publishing.permissions = Gate([], "permission", b"no")
+    publishing.rules = Gate([], "rule", b"no")
     assert not publishing.cacheable
+    assert not World(restricted=True).broker.publishing.cacheable
 
 
-def test_permissions_are_asked_before_a_subscription_is_in_force() -> None:
-    world = World()
-    world.broker.subscribing.permissions = Gate([], "permission", b"no")
+def test_the_same_permissions_are_asked_before_a_subscription_is_in_force() -> None:
+    world = World(restricted=True)
     with pytest.raises(NotPermitted):
         subscribe(world.broker, world.client, 1, b"no.#")
     assert len(world.broker.router) == 0

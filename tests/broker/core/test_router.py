@@ -178,7 +178,7 @@ def test_a_refused_filter_leaves_nothing_behind(filter: bytes) -> None:
     assert [s.id for s in broker.router.subscriptions()] == [kept.id]
     assert len(broker.router._filters) == 1
     assert broker.router._groups == {}
-    assert [s.number for s in client.subscriptions] == [1]
+    assert [s.number for s in client.subscriber.subscriptions] == [1]
     assert subscribe(broker, client, 2, b"b").id != kept.id
 
 
@@ -190,7 +190,7 @@ def test_a_full_cache_forgets_the_oldest_topic() -> None:
     client, _ = connect(broker)
     subscribe(broker, client, 1, b"t0")
     assert broker.router.invalidated == 0  # it was not there any more
-    assert broker.router.route(b"t0", "amqp").targets == list(client.subscriptions)
+    assert broker.router.route(b"t0", "amqp").targets == list(client.subscriber.subscriptions)
 
 
 def test_cached_topics_are_bounded_in_bytes() -> None:

@@ -7,10 +7,10 @@ from math import inf
 import pytest
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.errors import InvalidFilter, LimitExceeded, NoSuchSubscription, NotPermitted
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.sessions import ENDED_PER_SWEEP
+from fanlight_broker.core.subscriber import Client
 from tests.broker.core.parts import connect, subscribe
 from tests.broker.core.sessions import Peer, World
 from tests.broker.wire.formats import LineFormat
@@ -39,7 +39,7 @@ def test_a_session_is_there_again_with_what_came_meanwhile() -> None:
     assert again.present
     assert again.session is peer.session
     assert again.got() == ["a/b 0 1", "a/b 1 1", "a/b 2 1"]
-    assert next(iter(again.client.subscriptions)).owner.client is again.client
+    assert next(iter(again.client.subscriber.subscriptions)).owner.client is again.client
 
 
 def test_a_session_ends_when_its_time_is_over_and_not_before() -> None:
@@ -112,7 +112,7 @@ def test_clean_start_discards_the_session() -> None:
     fresh = world.connect("c", expiry=60)
     assert not fresh.present
     assert fresh.got() == []
-    assert len(fresh.client.subscriptions) == 0
+    assert len(fresh.client.subscriber.subscriptions) == 0
     assert world.broker.ledger.stored_messages == 0
     assert world.broker.ledger.dropped_session == 1
 

@@ -71,8 +71,8 @@ def test_a_user_name_that_nothing_proves_is_no_principal_of_its_own() -> None:
     connected = [world.connect(name, user=name) for name in names[:6]]
     with pytest.raises(LimitExceeded):
         world.connect(names[6], user=names[6])
-    assert len({peer.client.share for peer in connected}) == 1
-    assert world.connect("v", user="ann", verified=True).client.share.principal == "user ann"
+    assert len({peer.client.subscriber.share for peer in connected}) == 1
+    assert world.connect("v", user="ann", verified=True).client.subscriber.share.principal == "user ann"
 
 
 # -- sessions --------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_filters_with_several_hashes_are_shared() -> None:
     (*attackers, victim) = [connect(broker)[0] for _ in range(6)]
     for attacker in attackers:
         attacker.subscriber.share = broker.shares.of(f"address {ATTACKER['address']}")
-        broker.shares.join(attacker.share)
+        broker.shares.join(attacker.subscriber.share)
     for number in range(75):
         subscribe(broker, attackers[number % 5], number, b"#.%d.#" % number)
     with pytest.raises(LimitExceeded) as raised:
@@ -349,7 +349,7 @@ def held(world: World) -> dict[str, Counter[str]]:
         found.setdefault(session.share.principal, Counter())["sessions"] += 1
         found[session.share.principal]["sessions_bytes"] += session.nbytes
     for client in broker.clients:
-        found.setdefault(client.share.principal, Counter())["clients"] += 1
+        found.setdefault(client.subscriber.share.principal, Counter())["clients"] += 1
     for subscription in broker.router.subscriptions():
         count = found.setdefault(subscription.owner.share.principal, Counter())
         count["subscriptions"] += 1

@@ -1,8 +1,8 @@
 """A snapshot of the subscriptions: each that stays is told once, with all that decides what it gets."""
 
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.router import Router
+from fanlight_broker.core.subscriber import Client
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import World
 
@@ -17,8 +17,8 @@ def test_a_row_says_who_wants_what_and_how() -> None:
         [
             {"id": 0, "client": "ann's", "user": "ann", "filter": "a", "syntax": "mqtt", "group": "g", "qos": 1,
              "no_echo": False, "session": True},
-            {"id": 1, "client": client.name, "user": "", "filter": "b.\udcff", "syntax": "amqp", "group": None,
-             "qos": 0, "no_echo": True, "session": False},
+            {"id": 1, "client": client.subscriber.name, "user": "", "filter": "b.\udcff", "syntax": "amqp",
+             "group": None, "qos": 0, "no_echo": True, "session": False},
         ],
         None,
     )  # fmt: skip
@@ -36,7 +36,8 @@ def test_slices_by_place_find_what_stays_once_whatever_comes_and_goes() -> None:
     router, client = filled(100)
     found, following = router.from_place(0, 30)
     assert ([each.id for each in found], following) == (list(range(30)), 30)
-    numbered = {number: each for number in range(100) if (each := client.subscriptions.numbered(number)) is not None}
+    subscriptions = client.subscriber.subscriptions
+    numbered = {number: each for number in range(100) if (each := subscriptions.numbered(number)) is not None}
     for number in (3, 40, 41):  # behind, and ahead
         router.remove(numbered[number])
     found, following = router.from_place(30, 30)
@@ -47,7 +48,7 @@ def test_slices_by_place_find_what_stays_once_whatever_comes_and_goes() -> None:
 
 def test_a_slice_is_so_many_places_also_where_nothing_is_left_of_them() -> None:
     router, client = filled(100)
-    for subscription in list(client.subscriptions):
+    for subscription in list(client.subscriber.subscriptions):
         router.remove(subscription)
     assert router.from_place(0, 30) == ([], 30)
     assert router.from_place(90, 30) == ([], None)

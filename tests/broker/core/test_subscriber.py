@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fanlight_broker.core.inspection import session_view, subscription_view
-from fanlight_broker.core.session import Session, SessionOptions
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.requests import SessionOptions
+from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import number_of
 from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.wire.subscriptions import Subscriptions
@@ -31,7 +31,8 @@ def test_a_session_is_whole_before_anybody_connects_and_then_one_does() -> None:
     session.window.restore(world.message("a/1", "acked", 2), variant, tag=7, tag_only=True)
     session.window.restore(world.message("a/1", "sent", 1), variant, tag=300)
     session.window.restore(world.message("a/1", "queued", 1), variant)
-    assert (session.client, session.outbox, subscription.outbox, number_of(subscription)) == (None, None, None, None)
+    assert (session.client, session.window.outbox, subscription.outbox) == (None, None, None)
+    assert number_of(subscription) is None
     assert (world.broker.sessions.away, session.window.in_flight, len(session.window.queue)) == (1, 2, 1)
     assert session_view(session)["connection"] is None
     assert subscription_view(subscription)["client"] == "c"
@@ -41,7 +42,7 @@ def test_a_session_is_whole_before_anybody_connects_and_then_one_does() -> None:
     assert world.broker.ledger.dropped_absent == 1
 
     peer = world.connect("c", clean_start=False, expiry=60)
-    assert (peer.present, peer.session, peer.client.inbox) == (True, session, "$inbox.1")
+    assert (peer.present, peer.session, peer.client.subscriber.inbox) == (True, session, "$inbox.1")
     assert subscription.owner.client is peer.client
     assert peer.got() == ["REL 7", "a/1 sent 1 dup", "a/1 queued 1", "a/2 live 1"]
     assert qos2.complete(session.window, 7, world.now)
@@ -72,7 +73,7 @@ def test_its_will_is_its_own_message() -> None:
     session.will = world.will("a", qos=1)
     subscription, _ = world.broker.sessions.subscribe(session, b"a", "mqtt", SessionOptions(qos=1, no_local=True))
     world.broker.sessions.end(session, world.now)
-    assert (subscription.delivered, session.outbox) == (0, None)
+    assert (subscription.delivered, session.window.outbox) == (0, None)
     assert world.connect("other", clean_start=False).got() == ["a will 1"]
 
 

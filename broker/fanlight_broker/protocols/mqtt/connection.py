@@ -11,12 +11,10 @@ import structlog
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Transport
-from fanlight_broker.core.session import Session
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Client, Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
@@ -90,8 +88,8 @@ class MqttConnection(ProtocolConnection):
     def session(self) -> Session:
         """Of a client that is connected."""
         assert self.client is not None
-        assert self.client.session is not None
-        return self.client.session
+        assert self.client.subscriber.session is not None
+        return self.client.subscriber.session
 
     @property
     def subscriber(self) -> Subscriber:
@@ -284,7 +282,7 @@ class MqttConnection(ProtocolConnection):
         elif self.state is ConnectionState.AUTHENTICATING:
             self.auth.last_data = answer
             self.welcome(Identity(user, verified=True), now)
-        elif self.client is not None and user != self.client.user:
+        elif self.client is not None and user != self.client.subscriber.user:
             raise ProtocolError("AUTH: re-authentication as another user", ReasonCode.NOT_AUTHORIZED)
         else:
             self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
@@ -300,7 +298,7 @@ class MqttConnection(ProtocolConnection):
         self.state = ConnectionState.CONNECTED
         self.lane.note_activity(now)
         self.keep_alive = accepted.keep_alive
-        inbox = on_connect.inbox_of(client.inbox)
+        inbox = on_connect.inbox_of(client.subscriber.inbox)
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
         if self.auth is not None:
             connack = self.auth.completed(connack)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from fanlight_broker.core import errors, session
+from fanlight_broker.core import errors
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Transport
+from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
 from fanlight_broker.core.will import Will
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
@@ -45,7 +46,7 @@ class AcceptedConnect:
 
     def wanted(
         self, identity: Identity, transport: Transport, options: MqttOptions, aliases: Pot
-    ) -> session.ConnectRequest:
+    ) -> ConnectRequest:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
         if packet.protocol_version is V3:
@@ -53,7 +54,7 @@ class AcceptedConnect:
         else:
             seconds = properties.session_expiry_interval or 0
             expiry = seconds_of(seconds)
-        return session.ConnectRequest(
+        return ConnectRequest(
             client_id=self.client_id, format=self.format(options, aliases),
             protocol="mqtt 5.0" if packet.protocol_version is V5 else "mqtt 3.1.1",
             address=transport.address, port=transport.port,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.session import SessionOptions
+from fanlight_broker.core.requests import SessionOptions
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.mqtt.data_types import encode_variable
 from fanlight_broker.protocols.mqtt.encoding import options_byte

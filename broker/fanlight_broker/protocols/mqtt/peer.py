@@ -4,8 +4,7 @@ from typing import Protocol
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError
-from fanlight_broker.core.session import Session
-from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import Packet

@@ -11,13 +11,13 @@ import structlog
 from fanlight_broker import __version__
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import PLAIN, Subscription, SubscriptionOptions
 from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of
 from fanlight_broker.protocols.native import frames, lane
@@ -88,7 +88,7 @@ class NativeConnection(ProtocolConnection):
             syntax = syntax_of(lane.syntax)
             if lane.reply is not None:
                 words_of(lane.reply, syntax, self.broker.limits)
-            mark = Mark(client.user, *number) if number is not None else None
+            mark = Mark(client.subscriber.user, *number) if number is not None else None
             outcome = publishing.accept(Publication(lane.message, client.subscriber, mark), lane, now, receipt)
         except errors.FanlightError as error:
             outcome = Refused(error)
@@ -253,8 +253,8 @@ class NativeConnection(ProtocolConnection):
                 {
                     "server": f"fanlight/{__version__}",
                     "connection": self.client.number,
-                    "client": self.client.name,
-                    "inbox": self.client.inbox,
+                    "client": self.client.subscriber.name,
+                    "inbox": self.client.subscriber.inbox,
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
                     "features": ["replay", "marks"] if self.broker.replay_source is not None else ["marks"],

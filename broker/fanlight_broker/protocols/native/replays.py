@@ -5,9 +5,9 @@ A number belongs to its replay until that has gone live, and to an ordinary subs
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.client import Client
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.replay import Replay, ReplayPart, ReplayRequest
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.protocols.native import convert, frames
 from fanlight_broker.protocols.native.error_codes import CODES
@@ -38,7 +38,7 @@ class ConnectionReplays:
         assert client is not None
         assert broker.replay_source is not None
         self.check_number(number)
-        if client.subscriptions.numbered(number) is not None:
+        if client.subscriber.subscriptions.numbered(number) is not None:
             raise errors.SubscriptionInUse(number)
         wanted = ReplayRequest(
             frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,

@@ -50,7 +50,7 @@ def test_credentials_are_handed_on_and_not_kept() -> None:
     assert peer.credentials == [("anna", "s3cret")]
     assert peer.protocol._hello is None
     assert peer.protocol.client is not None
-    assert peer.protocol.client.user == "anna"
+    assert peer.protocol.client.subscriber.user == "anna"
 
 
 def test_wrong_credentials_end_it() -> None:

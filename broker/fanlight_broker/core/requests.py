@@ -1,0 +1,50 @@
+"""What a client asks for when it connects, and for each subscription of its session."""
+
+from dataclasses import dataclass
+from sys import getsizeof
+from typing import Final
+
+from fanlight_broker.core.will import Will
+from fanlight_broker.wire.message import Format
+
+SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """What a client says of itself and of its session."""
+
+    client_id: str
+    format: Format
+    protocol: str
+    address: str
+    user: str = ""
+    verified: bool = False
+    label: str = ""
+    agent: str = ""
+    port: int = 0  # the peer's
+    clean_start: bool = True
+    expiry: float = 0.0  # seconds the session outlives its connection; inf: it never expires
+    receive_max: int = 65_535
+    frame_max: int | None = None  # bytes of the largest packet the client accepts
+    will: Will | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What a session takes that begins with this."""
+        return session_bytes(self.client_id, self.user, self.label, self.will)
+
+
+def session_bytes(name: str, user: str, label: str, will: Will | None) -> int:
+    return SESSION_BYTES + sum(map(getsizeof, (name, user, label))) + (will.message.nbytes if will is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session's client wants the messages of one subscription."""
+
+    qos: int = 0
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: bytes = b""  # the subscription identifier, as the client's format encodes it
+    group: str | None = None
