@@ -16,10 +16,11 @@ from functools import partial
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
 from fanlight_broker.protocols.mqtt import qos2
 from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
+from fanlight_broker.protocols.mqtt.lane import MqttLane
 from fanlight_broker.protocols.mqtt.on_connect import check_text
 from fanlight_broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from fanlight_broker.protocols.mqtt.peer import Peer
@@ -29,27 +30,34 @@ from fanlight_broker.protocols.mqtt.version import V3, V5
 
 
 def publish(peer: Peer, now: float) -> bool:
-    """The PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
+    """Publish the PUBLISH at hand in the lane. False if an outbox holds it back: it is still at hand then."""
     lane, qos, packet_id = peer.lane, peer.lane.message.qos, peer.lane.packet_id
     if not _expected(peer, qos, packet_id):
         return True
     receipt = None if packet_id is None else partial(_confirm, peer, packet_id)
-    try:
-        if lane.check_text and lane.is_text:
-            check_text(lane.message.payload, "PUBLISH: the payload")
-        outcome = peer.broker.publishing.accept(Publication(lane.message, peer.subscriber), lane, now, receipt)
-    except ProtocolError as error:
-        if qos == 0:
-            raise  # there is no other way to say it (3.3.2.3.2)
-        outcome = Refused(error)
+    publication = Publication(lane.message, peer.subscriber)
+    outcome = _wrong_text(lane) or peer.broker.publishing.accept(publication, lane, now, receipt)
     match outcome:
         case Accepted(kept=True) if qos == 2 and packet_id is not None:
             peer.session.receive(packet_id)  # its PUBREL is still to come
         case Refused(error=refusal):
-            lane.done()
-            peer.note_error(refusal)
             _refuse(peer, qos, packet_id, refusal)
-    return not isinstance(outcome, Held)
+    return outcome is not HELD
+
+
+def _wrong_text(lane: MqttLane) -> Refused | None:
+    """Is the payload said to be UTF-8, and is not? Raises ProtocolError with QoS 0, which has no other answer
+    (3.3.2.3.2).
+    """
+    if not (lane.check_text and lane.is_text):
+        return None
+    try:
+        check_text(lane.message.payload, "PUBLISH: the payload")
+    except ProtocolError as error:
+        if lane.message.qos == 0:
+            raise
+        return Refused(error)
+    return None
 
 
 def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
@@ -88,9 +96,10 @@ def _confirm(peer: Peer, packet_id: int, outcome: Accepted | Repeated) -> None:
     peer.send(PubRec(packet_id, reason))
 
 
-def _refuse(
-    peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError
-) -> None:
+def _refuse(peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError) -> None:
+    """Drop the PUBLISH at hand, and say why if it expects an answer."""
+    peer.lane.done()
+    peer.note_error(error)
     if qos == 0 or packet_id is None:
         return
     reason, properties = reason_of(error), explaining(error)

@@ -16,7 +16,7 @@ from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.publishing import Accepted, Held, Refused, Repeated
+from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import PLAIN, Subscription, SubscriptionOptions
 from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of
@@ -77,32 +77,38 @@ class NativeConnection(ProtocolConnection):
         self._handle(self.lane.frame(), now)
 
     def publish(self, now: float) -> bool:
-        """The PUBLISH at hand took the Python lane. False if an outbox holds it back."""
-        lane, client, publishing = self.lane, self.client, self.broker.publishing
-        assert client is not None
-        number, request = lane.mark, lane.request
+        """Publish the PUBLISH at hand, which the lane left to Python. False if an outbox holds it back."""
+        lane, request = self.lane, self.lane.request
         receipt = None if request is None else partial(self._give_receipt, request)
         try:
-            if number is not None:
-                self.refusals.check(number)
-            syntax = syntax_of(lane.syntax)
-            if lane.reply is not None:
-                words_of(lane.reply, syntax, self.broker.limits)
-            mark = Mark(client.subscriber.user, *number) if number is not None else None
-            outcome = publishing.accept(Publication(lane.message, client.subscriber, mark), lane, now, receipt)
+            outcome = self.broker.publishing.accept(self._publication(), lane, now, receipt)
         except errors.FanlightError as error:
             outcome = Refused(error)
         match outcome:
-            case Held():
-                return False
             case Repeated():
                 lane.done()
             case Refused(error=refusal):
-                lane.done()
-                if number is not None:
-                    self.refusals.add(number, refusal)
-                self._answer(request, refusal)
-        return True
+                self._refuse_publish(request, refusal)
+        return outcome is not HELD
+
+    def _publication(self) -> Publication:
+        """The PUBLISH at hand. Raises Unsupported, InvalidTopic, and the error of one before it in its batch."""
+        lane, number = self.lane, self.lane.mark
+        if number is not None:
+            self.refusals.check(number)
+        syntax = syntax_of(lane.syntax)
+        if lane.reply is not None:
+            words_of(lane.reply, syntax, self.broker.limits)
+        assert self.client is not None
+        publisher = self.client.subscriber
+        return Publication(lane.message, publisher, Mark(publisher.user, *number) if number is not None else None)
+
+    def _refuse_publish(self, request: int | None, error: errors.FanlightError) -> None:
+        number = self.lane.mark
+        self.lane.done()
+        if number is not None:
+            self.refusals.add(number, error)
+        self._answer(request, error)
 
     def _give_receipt(self, request: int, outcome: Accepted | Repeated) -> None:
         if self.state is ConnectionState.CONNECTED:
