@@ -120,7 +120,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 def test_a_bound_is_told_with_its_reason() -> None:
     text = problems(flags={"handshake_seconds_max": "10h"})
-    assert "must be at most 300s: time to complete the handshake; a slow-loris" in text
+    assert "must be at most 300s: time to complete the handshake; bounds how long a slow-loris" in text
     assert "must be at least 0.1s" in problems(flags={"handshake_seconds_max": "0"})
 
 

@@ -1,11 +1,11 @@
-"""The broker: the parts of the core, put together. No socket, no protocol, no clock.
+"""The broker: the wiring of the core's parts. No socket, no protocol, no clock.
 
-    clients      connections that are through their handshake      sessions     what outlives them
-    subscribing  what is to be received                            publishing   what is sent
-    router       from a topic to those who get it                  flow         who waits for whom
+    clients      connections that completed their handshake        sessions     what outlives them
+    subscribing  subscriptions begin and end                       publishing   messages are accepted
+    router       from a topic to its subscriptions                 flow         back-pressure
 
-Protocols call these parts with what their peers ask; the answers are return values and errors. Messages do not pass
-here one by one: a lane asks once for a topic's route, and the compiled half uses that until a subscription changes it.
+Protocols call these parts with the requests of their peers; the answers are return values and errors. Messages do not
+pass here one by one: a lane asks once for a topic's route, and the compiled half uses it until a subscription changes.
 """
 
 from collections.abc import Callable
@@ -43,10 +43,11 @@ log: Final = structlog.stdlib.get_logger("core")
 class Broker:
     """One broker.
 
-    schedule   called when something waits to be flushed; must see to it that a flush follows in this turn
-    next_turn  called with what is to be called when everybody else has had a turn: a loop's `call_soon`; never at once
-    later      called with seconds, and with what is to be called after them, with the time; without it, sweeps do that
-    permissions  of publishers and subscribers alike; without them everybody may do everything
+    schedule   called when something waits to be flushed; must make sure that a flush follows in this turn
+    next_turn  called with a function to call after the turns of all others: a loop's `call_soon`; never at once
+    later      called with a number of seconds, and a function to call after them, with the time; without it, sweeps
+               do what is due
+    permissions  of publishers and subscribers; None: everything is permitted
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Broker:
             limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
         )
         self.replay_source: ReplaySource | None = None  # of messages by offset
-        self.system_topics: SystemTopics | None = None  # put in by the application, which has all counters
+        self.system_topics: SystemTopics | None = None  # set by the application, which has all counters
         self._bound(limits)
 
     def journal_to(self, journal: Journal) -> None:
@@ -104,15 +105,15 @@ class Broker:
         ledger.subscriptions.limit = limits.subscriptions_bytes_max
 
     def new_outbox(self, policy: str | None = None) -> Outbox:
-        """An outbox for a connection, with the policy that is wanted if it is allowed. Raises ValueError if unknown."""
+        """An outbox for a connection, with the requested policy if it is allowed. Raises ValueError if unknown."""
         outbox = Outbox(self.ledger, self.limits.outbox_bytes_max, self.limits.slow_policy.value)
         self.flow.admit(outbox, policy)
         return outbox
 
-    # -- what a turn leaves behind ----------------------------------------------------------------------------------
+    # -- the end of a turn -----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End the subscriptions that have had their last message, and attend to what overflowed or failed."""
+        """End the subscriptions that got their last message; handle overflows and failed deliveries."""
         for subscription in self.ledger.pop_ended():
             owner: Subscriber = subscription.owner
             client = owner.client
@@ -126,8 +127,8 @@ class Broker:
         self._close_faulty()
 
     def _close_faulty(self) -> None:
-        """Close the connections that a message could not be written for, each with one line in the log."""
-        while self.ledger.faults:  # publishing the will of a closed connection may fail for another one
+        """Close the connections to which a delivery failed, each with one line in the log."""
+        while self.ledger.faults:  # publishing the will of a closed connection may fail for another connection
             for outbox in self.ledger.pop_faults():
                 client: Client | None = outbox.owner
                 if client is None or outbox.closed:
@@ -138,10 +139,10 @@ class Broker:
                 )
                 client.connection.say_goodbye("internal_error", "a message could not be written for this client")
 
-    # -- now and then -----------------------------------------------------------------------------------------------
+    # -- by the clock -----------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
-        """Let publishers go on that were held for long enough, end what is over."""
+        """Resume publishers that were held back for long enough; end what has expired."""
         try:
             self.flow.sweep(now)
             self.shares.sweep()
@@ -153,7 +154,7 @@ class Broker:
             if self.system_topics is not None:
                 self.system_topics.sweep(now)
         finally:
-            self.finish()  # wills and $SYS may have been somebody's last message, or one too many
+            self.finish()  # wills and $SYS may have been a subscription's last message, or have filled an outbox
 
     def _sweep_on(self, now: float) -> None:
         if self.sessions.sweep(now):

@@ -1,11 +1,11 @@
-"""A budget of time: how long publishers may be held, in total, on one account.
+"""A budget of time: how long publishers may be held back, in total, for one consumer or as one publisher.
 
     held        =====    ===                ====
     spent    0  .....5   ...8               ....4
                             |<-- window -->| it is 0 again
 
-What was spent is forgotten only when nobody was held for a whole window. So in any span of time as long as the window,
-no more than the budget is spent, however the holds are spread over it: an acknowledgement does not renew it.
+What was spent is forgotten only after a whole window without a hold. So in any span as long as the window no more than
+the budget is spent, however the holds are distributed: an acknowledgement does not renew it.
 
 No clock: `now` is an argument.
 """
@@ -16,15 +16,15 @@ from math import inf
 
 @dataclass(slots=True)
 class HoldTime:
-    """Seconds in which publishers were held on account of one consumer, or in which one publisher was held."""
+    """Seconds in which publishers were held back for one consumer, or in which one publisher was held back."""
 
-    spent: float = 0.0  # since it was last forgotten; without the hold that goes on
-    since: float | None = None  # the hold that goes on has begun then
-    until: float = -inf  # the last hold has ended then
+    spent: float = 0.0  # since it was last forgotten, without the hold in progress
+    since: float | None = None  # when the hold in progress began
+    until: float = -inf  # when the last hold ended
     before: float = 0.0  # seconds in all, without `spent`
 
     def begin(self, now: float, window: float) -> None:
-        """Somebody is held from now on; without effect if somebody is already."""
+        """A hold begins; without effect if one is in progress."""
         if self.since is not None:
             return
         if now - self.until >= window:
@@ -33,7 +33,7 @@ class HoldTime:
         self.since = now
 
     def end(self, now: float) -> float:
-        """Nobody is held any more. Returns how long this hold has lasted."""
+        """The hold ends. Returns how long it lasted."""
         if self.since is None:
             return 0.0
         lasted = max(now - self.since, 0.0)
@@ -50,5 +50,5 @@ class HoldTime:
         return self.before + self.spent + (now - self.since if self.since is not None else 0.0)
 
     def restored(self, now: float, window: float) -> bool:
-        """Was nobody held for a whole window?"""
+        """Has a whole window passed without a hold?"""
         return self.since is None and now - self.until >= window

@@ -1,4 +1,4 @@
-"""Clients: the connections that are through their handshake, from `connect` to `disconnect`."""
+"""Clients: the connections that completed their handshake, from `connect` to `disconnect`."""
 
 import secrets
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Clients:
 
     def __init__(self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown) -> None:
         self.limits = limits
-        self.maximum = 0  # connected at one time, so far
+        self.maximum = 0  # most that were connected at the same time
         self.connects = 0
         self._shares = shares
         self._flow = flow
@@ -47,9 +47,9 @@ class Clients:
         name: str | None, user: str, agent: str, address: str, protocol: str,
         format: Format, port: int = 0, verified: bool = False, label: str = "", subscriber: Subscriber | None = None,
     ) -> Client:
-        """A connection is through its handshake.
+        """A connection has completed its handshake.
 
-        subscriber  of its session, if it has one
+        subscriber  its session's; None without a session
         """
         self.connects += 1
         number = self.connects
@@ -73,9 +73,9 @@ class Clients:
         return client
 
     def disconnect(self, client: Client, reason: str, now: float) -> list[Client]:
-        """A client's connection is closed. Returns the publishers that need not wait for it any more.
+        """A client's connection is closed. Returns the publishers that were held back for it.
 
-        One with a session has left that before (`Sessions.leave`), or has it not any more.
+        If it had a session, it has left that before (`Sessions.leave`), or lost it to another connection.
         """
         if self._by_number.pop(client.number, None) is None:
             return []
@@ -94,7 +94,7 @@ class Clients:
         return self._flow.forget(client, now)
 
     def check_names(self, name: str | None, user: str | None) -> None:
-        """May a client be called so? Raises LimitExceeded."""
+        """Raises LimitExceeded if a name is too long."""
         most = self.limits.name_bytes_max
         for what, text in (("client identifier", name), ("user name", user)):
             size = len((text or "").encode(errors="surrogatepass"))
@@ -103,5 +103,5 @@ class Clients:
 
 
 def new_inbox() -> str:
-    """A prefix for reply topics that nobody else has, in `.` spelling."""
+    """A unique prefix for reply topics, in `.` spelling."""
     return f"{INBOX_ROOT.decode()}.{secrets.token_hex(16)}"

@@ -1,4 +1,4 @@
-"""A connection, whatever its protocol: what comes is read in its order, no more in a turn than is fair; and its life.
+"""The base of every protocol's connection: frames are processed in order, a fair share in each turn; its life cycle.
 
     receive() --> lane.advance() --.-- NEED_MORE -> wait for the next read
          ^                         |-- FRAME     -> handle: decode, check against the state, act, answer --.
@@ -9,9 +9,9 @@
     AWAITING --verify--> VERIFYING --authenticated--> CONNECTED --leave, lost--> CLOSED
         '--an exchange with a method--> AUTHENTICATING --^
 
-The base of each protocol's connection, which says what a frame means and how to say goodbye. The other side is a
-`ports.Transport`. One that is compiled advances the lane itself as long as the lane is `ready`, and comes here with the
-event that needs Python. Time is an argument.
+A protocol decides what a frame means and what its last frame is. The other side is a `ports.Transport`. A compiled
+transport advances the lane itself as long as the lane is `ready`, and calls `process` with the event that needs Python.
+Time is an argument.
 """
 
 from abc import ABC, abstractmethod
@@ -25,28 +25,28 @@ from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.subscriber import Client, ClientConnection
 from fanlight_broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
 
-FIRST_BYTES: Final = 24  # of a connection: they tell its protocol, and the version
-ENOUGH_BYTES: Final = 8  # to tell the protocol; the first frame of each protocol here is at least as long
+FIRST_BYTES: Final = 24  # of a connection: enough to recognise the protocol and its version
+ENOUGH_BYTES: Final = 8  # to recognise the protocol; the first frame of each protocol here is at least as long
 
 
 class ConnectionState(Enum):
-    """Which frames are legal in each is the protocol's (protocols/*/state.py)."""
+    """Each protocol decides which frames are legal in each state (protocols/*/state.py)."""
 
     AWAITING = auto()  # the client's first frame
-    VERIFYING = auto()  # its credentials are being checked: nothing is read until that is done
+    VERIFYING = auto()  # its credentials are being checked: nothing is read meanwhile
     AUTHENTICATING = auto()  # an exchange with a method is under way
     CONNECTED = auto()
-    CLOSED = auto()  # the last frame has been sent or received: nothing more is processed
+    CLOSED = auto()  # the last frame was sent or received: nothing more is processed
 
 
 class ProtocolConnection(ClientConnection, ABC):
     """The protocol side of one connection.
 
-    receive(now)       after bytes have been put into `inbox`
+    receive(now)       after bytes were put into `inbox`
     process(event, now)  the same, when the transport has advanced the lane up to this event
-    authenticated(..)  when the credentials it passed to `verify` were right; `refuse` if not
-    idle(now)          now and then
-    lost(reason)       when the transport is gone
+    authenticated(..)  when the credentials passed to `verify` are valid; `refuse` if not
+    idle(now)          periodically
+    lost(reason)       when the transport is closed
     """
 
     log: Any  # the protocol's logger
@@ -60,16 +60,16 @@ class ProtocolConnection(ClientConnection, ABC):
         self.state = ConnectionState.AWAITING
         self.client: Client | None = None
         self.blocked = False
-        self.turn_over = False  # the rest of the inbox is for the next turn
+        self.turn_over = False  # the rest of the inbox waits for the next turn
         self.first_checked = False  # the first bytes have been checked
-        self.failed: str | None = None  # the reason it was closed for, if it broke the protocol
+        self.failed: str | None = None  # why it was closed, if it broke the protocol
         lane.note_activity(now)
         self._refused = 0
         self._complained = False
 
     @property
     def things(self) -> tuple[object, ...]:
-        """What it is made of and lasts as long, of what the garbage collector looks at (wire/hidden.pxd)."""
+        """The objects that live as long as it does, of those that the garbage collector looks at (wire/hidden.pxd)."""
         return self, self.lane, self.inbox
 
     @property
@@ -77,68 +77,68 @@ class ProtocolConnection(ClientConnection, ABC):
         """Requests answered with an error."""
         return self._refused
 
-    # -- the protocol's ---------------------------------------------------------------------------------------------
+    # -- for the protocol -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def handle(self, now: float) -> None:
-        """Do what the frame at hand asks. Raises FanlightError, which closes the connection."""
+        """Act on the frame at hand. Raises FanlightError, which closes the connection."""
 
     @abstractmethod
     def publish(self, now: float) -> bool:
-        """Do the PUBLISH at hand. False if an outbox holds it back. Raises as `handle` does."""
+        """Publish the PUBLISH at hand. False if an outbox holds it back. Raises as `handle` does."""
 
     @abstractmethod
     def reject(self, event: int) -> None:
-        """The lane can read nothing more: FAULT or TOO_LARGE. Raises the error, or calls `fail` with it."""
+        """The lane stopped with FAULT or TOO_LARGE. Raises the error, or calls `fail` with it."""
 
     @abstractmethod
     def fail(self, error: FanlightError) -> None:
-        """Tell the peer what was wrong, and close."""
+        """Send the peer the error, and close."""
 
     @abstractmethod
     def farewell(self, reason: str, text: str) -> bytes | None:
-        """The last frame. None if the protocol has no word for it."""
+        """The last frame. None if the protocol has no such frame."""
 
     @abstractmethod
     def welcome(self, identity: Identity, now: float) -> None:
-        """The client is who it says it is: make it a client of the broker and answer. Raises FanlightError."""
+        """The client is authenticated: make it a client of the broker and answer. Raises FanlightError."""
 
     @abstractmethod
     def check_silence(self, silence: float, now: float) -> None:
-        """Nothing has been heard of the peer for so many seconds."""
+        """The peer has been silent for this many seconds."""
 
     def end(self) -> None:
-        """It is over, by `leave` or `lost`: give up what is kept for the handshake and for this client."""
+        """The connection has ended, by `leave` or `lost`: drop what is kept for the handshake and the client."""
 
     def refill(self, now: float) -> None:
-        """The outbox has drained: put in what waited for that."""
+        """The outbox has drained: send what waited for that."""
 
     def continue_work(self) -> bool:
-        """Do a turn's share of a frame that takes more than one. True if there is more of it to do."""
+        """Process a frame that takes several turns, for one turn. True if more of it is left."""
         return False
 
     def wait_for_room(self, now: float) -> None:
-        """The PUBLISH at hand waits, and nothing is read, until a queue has room for it."""
+        """Read nothing until a queue has room for the PUBLISH at hand."""
         raise NotImplementedError(f"{type(self).__name__} does not let its publishers wait for a queue")
 
     def end_of_input(self, now: float) -> bool:
-        """All that came has been looked at. False if Python is to be asked again at the next read, whatever comes."""
+        """All input is processed. False if the next read must enter Python whatever it brings."""
         return True
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     def receive(self, now: float) -> None:
-        """Process what is in the inbox, as far as it goes."""
+        """Process the frames in the inbox that are complete."""
         if not self.first_checked:
             self._check_first_bytes()
         if not self.closed and (self.blocked or self.turn_over or self.waiting):
-            # Reading is paused, but a transport may have had something in hand: it waits behind what came before.
+            # Reading is paused, but a transport may have had bytes at hand: they wait behind earlier ones.
             self.inbox.pause()
         else:
             self.process(None, now)
 
     def _check_first_bytes(self) -> None:
-        """Check that the client speaks this protocol at all: an error about its first frame would not say so."""
+        """Check that the client speaks this protocol at all. An error about its first frame would not explain that."""
         first = self.inbox.first(FIRST_BYTES)
         self.first_checked = len(first) >= ENOUGH_BYTES
         answer = self.transport.wrong_protocol(first)
@@ -150,8 +150,8 @@ class ProtocolConnection(ClientConnection, ABC):
             self.leave("closed by the broker: wrong_protocol")
 
     def process(self, event: int | None, now: float) -> None:
-        """Go on from an event of the lane's; None: from where it stands."""
-        begun, dry = False, False  # one decision is made, however late it is: there is an end to everything
+        """Continue from an event of the lane, or with None from the lane's present position."""
+        begun, dry = False, False  # at least one decision per turn, so that everything ends
         try:
             while not (self.closed or self.waiting):
                 if event is None:
@@ -189,7 +189,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.broker.finish()
 
     def _defer(self) -> None:
-        """The rest is for a later turn."""
+        """Leave the rest to a later turn."""
         self.turn_over = True
         self.inbox.pause()
         self.transport.next_turn(self._next_turn)
@@ -198,23 +198,23 @@ class ProtocolConnection(ClientConnection, ABC):
         self.turn_over = False
         if not (self.closed or self.waiting):
             now = self.transport.now()
-            self.lane.note_activity(now)  # the silence so far was ours: we did not read
+            self.lane.note_activity(now)  # the broker did not read: the silence so far does not count
             self.resume(now)
 
     def resume(self, now: float) -> None:
-        """Go on with what is in the inbox."""
+        """Continue with what is in the inbox."""
         self.inbox.resume()
         self.process(None, now)
 
     def unblock(self, now: float) -> None:
-        """The outbox that held it back has drained."""
+        """The outbox that held this publisher back has drained."""
         self.blocked = False
-        self.lane.note_activity(now)  # the silence so far was ours: we did not read
+        self.lane.note_activity(now)  # the broker did not read: the silence so far does not count
         self.transport.resume_reading()
         self.resume(now)
 
     def no_room(self) -> LimitExceeded:
-        """All connections together have received more than may be kept, and this one wants more."""
+        """The error when the inboxes of all connections are full, and this connection needs more."""
         pots, limits = self.broker.ledger, self.broker.limits
         if self.inbox.stranger_max >= 0:
             return LimitExceeded(
@@ -236,27 +236,27 @@ class ProtocolConnection(ClientConnection, ABC):
             return
         self.broker.flow.hold_back(self.client, blocker, now)
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- life cycle -------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Is it over? What still comes is thrown away."""
+        """Further input is discarded."""
         return self.state is ConnectionState.CLOSED
 
     @property
     def waiting(self) -> bool:
-        """Are its credentials being checked? What comes meanwhile is kept."""
+        """Its credentials are being checked; input waits meanwhile."""
         return self.state is ConnectionState.VERIFYING
 
     def verify(self, user: str | None, password: str | None) -> None:
-        """Have the client's credentials checked. Nothing is read until that is done."""
+        """Check the client's credentials. Nothing is read meanwhile."""
         self.state = ConnectionState.VERIFYING
         self.inbox.pause()
         self.transport.pause_reading()
         self.transport.authenticate(user, password)
 
     def authenticated(self, identity: Identity, now: float) -> None:
-        """The credentials were right."""
+        """The credentials are valid."""
         if not self.waiting:
             return
         try:
@@ -268,12 +268,12 @@ class ProtocolConnection(ClientConnection, ABC):
         self.resume(now)
 
     def refuse(self, error: FanlightError) -> None:
-        """The credentials were wrong, or could not be checked."""
+        """The credentials are invalid, or could not be checked."""
         if self.waiting:
             self.fail(error)
 
     def admit(self) -> None:
-        """The limits of a stranger are for this connection no more, and the lane may do without Python what it can."""
+        """Lift the limits of an unauthenticated connection, and let the lane work without Python where it can."""
         publishing = self.broker.publishing
         self.lane.receipts = publishing.recorder.receipts
         self.lane.plain = self.lane.plain or not publishing.cacheable
@@ -281,19 +281,19 @@ class ProtocolConnection(ClientConnection, ABC):
         self.inbox.admitted()
 
     def idle(self, now: float) -> None:
-        """Called now and then: has nothing been heard of the peer, though we listen?"""
+        """Check periodically for a silent peer, unless the broker itself does not read from it."""
         if self.state is ConnectionState.CONNECTED and not (self.blocked or self.turn_over):
             self.check_silence(self.lane.silence(now), now)
 
     def leave(self, reason: str) -> None:
-        """Close; what is in the outbox is still sent. `reason` is for the log."""
+        """Close after sending what is in the outbox. `reason` is for the log."""
         self.state = ConnectionState.CLOSED
         self.lane.forget_receipts()
         self.end()
         self.transport.close(reason)
 
     def lost(self, reason: str) -> list[Client]:
-        """The transport is gone. Returns the publishers that need not wait for this client any more."""
+        """The transport is closed. Returns the publishers that were held back for this client."""
         self.state = ConnectionState.CLOSED
         self.lane.forget_receipts()
         self.inbox.clear()
@@ -305,7 +305,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.broker.finish()
         return released
 
-    # -- what the core asks (subscriber.ClientConnection) -----------------------------------------------------------
+    # -- ClientConnection -------------------------------------------------------------------------------------------
 
     def say_goodbye(self, reason: str, text: str) -> None:
         if self.closed:
@@ -319,12 +319,12 @@ class ProtocolConnection(ClientConnection, ABC):
         if self.closed:
             self.transport.abort(reason)
             return
-        # What is in the outbox is not being read: it is given up, and the last frame does not come behind all of it.
+        # The peer does not read: what is unsent is discarded, so that the last frame need not wait behind it.
         self.outbox.discard(self.farewell(reason, text))
         self.leave(reason)
 
     def unblocked(self) -> None:
-        """Go on where a full outbox stopped this publisher, or where its own, empty now, has room for more."""
+        """Continue: the outbox that held this publisher back has drained, or its own outbox is empty."""
         if self.state is not ConnectionState.CONNECTED:
             return
         now = self.transport.now()
@@ -339,14 +339,14 @@ class ProtocolConnection(ClientConnection, ABC):
         return str(self.client) if self.client is not None else "(not through its handshake)"
 
     def note_refusal(self, code: str, text: str) -> None:
-        """A request is answered with an error: counted, and logged once in a connection's life."""
+        """A request was answered with an error. Counted; logged once per connection."""
         self._refused += 1
         if not self._complained:
             self._complained = True
             self.log.info("request_refused", **self._peer(), code=code, text=text)
 
     def note_failure(self, code: str, text: str, **details: Any) -> None:
-        """The connection is closed for an error: logged, for there is only one such in a connection's life."""
+        """The connection is closed because of an error. Logged: it happens once per connection at most."""
         self.failed = code.lower()
         self.log.warning("connection_failed", **self._peer(), code=code, text=text, **details)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from fanlight_broker.core.topics import SYNTAXES
 
-HEADERS_MAX: Final = 1_000  # of a message that goes to another protocol: some us each, in one piece
+HEADERS_MAX: Final = 1_000  # of a message that goes to another protocol: some µs each, in one piece
 
 Header = tuple[str, str | bytes | int | float | bool | None]
 
@@ -26,7 +26,7 @@ class Content:
     content_type: str | None = None
     correlation: bytes | None = None
     reply: bytes | None = None
-    is_text: bool | None = None  # the payload is UTF-8; None: nobody said
+    is_text: bool | None = None  # the payload is UTF-8; None: unknown
 
     @property
     def syntax_name(self) -> str:

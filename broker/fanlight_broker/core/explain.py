@@ -17,7 +17,7 @@ def explain(broker: Broker, topic: bytes, syntax: str, client: str | None, limit
     words = words_of(topic, syntax, broker.limits)
     matching = broker.router.matching(topic, syntax)
     shown = matching[:limit]
-    told = broker.router.explanations(topic, syntax, shown)
+    explanations = broker.router.explanations(topic, syntax, shown)
     view: View = {
         "topic": text(topic), "syntax": syntax, "words": [text(word) for word in words],
         "total": len(matching),
@@ -25,7 +25,8 @@ def explain(broker: Broker, topic: bytes, syntax: str, client: str | None, limit
             {
                 "client": s.owner.name, "connection": number_of(s), "subscription": s.number,
                 "filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "group": group_name_of(s),
-                "tier": told[s.id].tier, "rows": [str(row) for row in told[s.id].rows], "reason": told[s.id].reason,
+                "tier": explanations[s.id].tier, "rows": [str(row) for row in explanations[s.id].rows],
+                "reason": explanations[s.id].reason,
             }
             for s in shown
         ],

@@ -1,17 +1,17 @@
-"""Flow: consumers that fall behind, and the publishers that are held for them, for a bounded time.
+"""Flow: back-pressure. Publishers are held back while a consumer catches up, for a bounded time.
 
-    outbox over its limit, its consumer may hold --> publishers to it are held, until it has drained or is gone
-    the consumer's time for that is used up      --> they go on at once; its slow policy says what it loses
-    the publisher's own time is used up          --> it is held for no consumer for a while, whoever is slow
+    outbox over its limit, its consumer may hold --> its publishers are held back until it has drained or disconnected
+    the consumer's budget is used up             --> they continue at once; its slow policy decides what it loses
+    the publisher's own budget is used up        --> it is not held back for any consumer for a while
 
-Two budgets of time bound this: a small one for bursts, of every consumer, and a longer one of those with the policy
-`pause`, which are cut off when it is used up. A publisher has both budgets too, so that many slow consumers, or one
-that connects again and again, cost it no more than one does.
+Two budgets of time bound this: a small one for bursts, for every consumer, and a longer one for consumers with the
+policy `pause`, which are disconnected when it is used up. A publisher has both budgets too, so that many slow
+consumers, or one that connects again and again, cost it no more than one.
 
-A standstill of the broker (core/standstill.py) takes nothing of a budget: nobody could read meanwhile. So times here
-are those of `Ledger.awake`, but for when the call back comes.
+A standstill of the broker (core/standstill.py) uses up no budget, because no client could read meanwhile. So the times
+here are those of `Ledger.awake`, except for timers.
 
-Dropping itself happens in the outbox, per message and compiled; here is what happens once per hold.
+Messages are dropped in the outbox, in compiled code. This module runs once per hold.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,17 +29,17 @@ from fanlight_broker.wire.outbox import BURST, PAUSES, Outbox
 
 log: Final = structlog.stdlib.get_logger("flow")
 
-Later = Callable[[float, Callable[[float], None]], Any]  # calls back after so many seconds, with the time
+Later = Callable[[float, Callable[[float], None]], Any]  # calls back after this many seconds, with the time
 NextTurn = Callable[[Callable[[], None]], Any]
 
-LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: looking at them takes some 0.5 ms
-LOOK: Final = 16  # publishers that go on, between two looks at the clock
-AT_ONCE: Final = 0.005  # seconds: what is due so soon is done together with what is due now
+LOOKED_AT_PER_SWEEP: Final = 1_000  # clients whose budget is used up: checking them takes about 0.5 ms
+LOOK: Final = 16  # publishers resumed between two readings of the clock
+AT_ONCE: Final = 0.005  # seconds: what is due this soon is done together with what is due now
 
-# Whose time a hold takes: the consumer's, and the publisher's own by the kind of budget (BURST, PAUSES).
+# Whose budget a hold uses: the consumer's, and the publisher's own by its kind (BURST, PAUSES).
 CONSUMER: Final = 0
-STORE: Final = 4  # the archive has no room: no budget, for a receipt must not be given before
-ANSWERS: Final = 8  # the publisher waits for itself, until it has read its answers
+STORE: Final = 4  # the archive has no room: no budget, because a receipt must not be sent before
+ANSWERS: Final = 8  # the publisher has left its own answers unread
 
 
 class Budget(NamedTuple):
@@ -55,8 +55,8 @@ class Hold(NamedTuple):
 
 
 class Flow:
-    """next_turn  calls back when everybody else has had a turn
-    later      calls back when so many seconds are over; without it the next sweep does what is due
+    """next_turn  calls back after the turns of all other connections
+    later      calls back after a number of seconds; without it the next sweep does what is due
     """
 
     def __init__(self, ledger: Ledger, limits: Limits, next_turn: NextTurn, later: Later | None = None) -> None:
@@ -67,23 +67,23 @@ class Flow:
         self.slow_consumers_disconnected = 0
         self._later = later
         self._next_turn = next_turn
-        self._timer_at: float | None = None  # the earliest call back that is asked for
-        self._waiting: dict[Outbox, dict[Client, None]] = {}  # in their order, by the outbox that holds them back
+        self._timer_at: float | None = None  # when the earliest timer fires
+        self._waiting: dict[Outbox, dict[Client, None]] = {}  # in order, by the outbox that holds them back
         self._holds: dict[Client, Hold] = {}  # the same, by the publisher
-        # By the ledger's `awake`: when a publisher's own time is used up, and when a consumer's is.
+        # By the ledger's `awake`: when a publisher's own budget is used up, and when a consumer's is.
         self._publishers_due: Deadlines[Client] = Deadlines()
         self._consumers_due: Deadlines[Outbox] = Deadlines()
-        self._choked: dict[Outbox, float] = {}  # of clients that wait for themselves: since when; oldest first
+        self._choked: dict[Outbox, float] = {}  # outboxes that hold their own client back (ANSWERS): since when
         self._refilling: set[Outbox] = set()
-        self._used_up: dict[Client, None] = {}  # those with a budget to be renewed
-        self._held_before = 0.0  # seconds of all holds that are over
-        self._running = 0  # holds that go on, but for those of ANSWERS
+        self._used_up: dict[Client, None] = {}  # clients with a budget to be renewed
+        self._held_before = 0.0  # seconds of all holds that have ended
+        self._running = 0  # holds in progress, except for ANSWERS
         self._began = 0.0  # the sum of the times at which they began
 
     # -- budgets ----------------------------------------------------------------------------------------------------
 
     def admit(self, outbox: Outbox, wanted: str | None = None) -> None:
-        """Give an outbox the slow policy its client asks for, if that is allowed, and the budget that goes with it."""
+        """Give an outbox the slow policy that its client asks for, if allowed, and the budget of that policy."""
         limits = self.limits
         may_pause = limits.pause_allowed or limits.slow_policy is SlowPolicy.PAUSE
         if wanted is None or (wanted == SlowPolicy.PAUSE and not may_pause):
@@ -100,7 +100,7 @@ class Flow:
     # -- slow consumers ---------------------------------------------------------------------------------------------
 
     def handle_overflows(self) -> None:
-        """Hear of the outboxes that overflowed in this turn, each once in a connection's life, and of those to end."""
+        """Handle the outboxes that overflowed in this turn. A connection is reported once in its life."""
         for outbox in self.ledger.pop_attention():
             client: Client = outbox.owner
             if outbox.closed:
@@ -126,13 +126,13 @@ class Flow:
     # -- holding ----------------------------------------------------------------------------------------------------
 
     def hold_back(self, publisher: Client, blocker: Outbox, now: float) -> None:
-        """A publisher waits until `blocker` has drained, or until the time for that is used up."""
+        """Hold a publisher back until `blocker` has drained, or until a budget is used up."""
         awake = self.ledger.awake(now)
         self.publishers_paused += 1
         self._waiting.setdefault(blocker, {})[publisher] = None
         consumer: Client | None = blocker.owner
         if consumer is publisher and blocker.choked:
-            # It gets no notice: its outbox is full of answers that it does not read.
+            # It is not notified: its outbox is full of answers that it does not read.
             self._holds[publisher] = Hold(blocker, ANSWERS)
             self._choked.setdefault(blocker, awake)
             self._set_timer(self.limits.pause_seconds_max, now)
@@ -156,7 +156,7 @@ class Flow:
         self._set_timer(min(left, time_held.left(awake, budget.seconds)), now)
 
     def use(self, limits: Limits) -> None:
-        """Apply new limits. What is due is reckoned again, in one step: budgets change when an operator wants it."""
+        """Apply new limits. All deadlines are computed again in one step, because operators change budgets rarely."""
         self.limits = limits
         for publisher, (blocker, kind) in self._holds.items():
             if kind in (BURST, PAUSES):
@@ -165,9 +165,9 @@ class Flow:
                 self._consumers_due.set(blocker, blocker.owner.hold_time(CONSUMER).left(0.0, seconds))
 
     def drained(self, outbox: Outbox, now: float) -> list[Client]:
-        """An outbox holds nobody back any more: the publishers that may go on, in the order they came.
+        """An outbox has drained. Returns the publishers that may continue, in the order in which they were held back.
 
-        The outbox's own client is among them if it waited to send it more (`refill`).
+        The outbox's own client is among them if it waits to be refilled (`refill`).
         """
         refilled = [outbox.owner] if outbox in self._refilling else []
         self._refilling.discard(outbox)
@@ -177,13 +177,13 @@ class Flow:
         return refilled + self._free_some(outbox, self.ledger.awake(now))
 
     def _free_some(self, outbox: Outbox, now: float) -> list[Client]:
-        """The publishers that an outbox holds back, as many as the turn has time for: the others in the next one,
-        if the outbox holds nobody back then.
+        """Resume the publishers that an outbox holds back, as many as the turn has time for. The others follow in the
+        next turn, if the outbox holds nothing back then.
         """
         freed: list[Client] = []
         for publisher in list(self._waiting.get(outbox, ())):
             if outbox.choked and self._holds[publisher].kind == ANSWERS:
-                continue  # its own client, which does not read its answers
+                continue  # its own client, which has not read its answers
             if self._next_turn is not None and len(freed) % LOOK == LOOK - 1 and self.ledger.turn_over():
                 self._next_turn(partial(self._free_more, outbox, now))
                 break
@@ -195,12 +195,12 @@ class Flow:
             self._go_on(self._free_some(outbox, now))
 
     def refill(self, outbox: Outbox) -> None:
-        """Let an outbox's own client hear when everything in it is out: there is more to come."""
+        """Notify an outbox's own client when the outbox is empty, because there is more to send."""
         outbox.ask_for_more()
         self._refilling.add(outbox)
 
     def forget(self, client: Client, now: float) -> list[Client]:
-        """A client is gone: it waits no longer, and nobody waits for it. Returns the publishers that may go on."""
+        """A client has disconnected. Returns the publishers that were held back for it and may continue."""
         if client in self._holds:
             self._free(client, self.ledger.awake(now))
         self._used_up.pop(client, None)
@@ -209,7 +209,7 @@ class Flow:
         return self.drained(client.outbox, now)
 
     def _free(self, publisher: Client, now: float) -> Client:
-        """A publisher waits no more. Its consumer's time runs until the last one goes on."""
+        """End one hold. The consumer's time runs until its last publisher continues."""
         blocker, kind = self._holds.pop(publisher)
         waiting = self._waiting[blocker]
         del waiting[publisher]
@@ -231,7 +231,7 @@ class Flow:
     # -- by the clock -----------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
-        """Now and then: let go who was held for long enough, and renew the budgets whose window is over."""
+        """Resume the publishers whose budget is used up, and renew the budgets whose window has passed."""
         self._do_what_is_due(now)
         now = self.ledger.awake(now)
         for client in list(islice(self._used_up, LOOKED_AT_PER_SWEEP)):
@@ -240,7 +240,7 @@ class Flow:
                 self._used_up[client] = None  # behind the others
 
     def _set_timer(self, seconds: float, now: float) -> None:
-        """`now` is the clock's: so much later it is time to look, and a standstill until then shows there."""
+        """Schedule the timer. `now` is the plain clock's: a standstill until then shows when the timer fires."""
         at = now + max(seconds, 0.0)
         if self._later is not None and (self._timer_at is None or at < self._timer_at):
             self._timer_at = at
@@ -248,12 +248,12 @@ class Flow:
 
     def _timer_fired(self, now: float) -> None:
         if self._timer_at is not None and now < self._timer_at - AT_ONCE:
-            return  # it was asked for before a shorter one, which has been here
+            return  # an earlier timer has fired since this one was set
         self._timer_at = None
         self._do_what_is_due(now)
 
     def _do_what_is_due(self, time: float) -> None:
-        """As much as the turn has time for; then it rings for the next."""
+        """As much as the turn has time for; then the timer is set for the rest."""
         now = self.ledger.awake(time)
         self._go_on(self._due(now))
         begun = now - self.limits.pause_seconds_max + AT_ONCE
@@ -266,7 +266,7 @@ class Flow:
             self._set_timer(min(due) - now, time)
 
     def _due(self, now: float) -> list[Client]:
-        """Ends what has used up its time. Returns the publishers that may go on."""
+        """End the holds whose budget is used up. Returns the publishers that may continue."""
         released: list[Client] = []
         for outbox in self._consumers_due.due(now + AT_ONCE, len(self._consumers_due)):
             released += self._give_up_on(outbox, now)
@@ -281,7 +281,7 @@ class Flow:
         return released
 
     def _give_up_on(self, outbox: Outbox, now: float) -> list[Client]:
-        """A consumer has used up its time. Returns the publishers that waited for it."""
+        """A consumer has used up its budget. Returns the publishers that were held back for it."""
         consumer: Client = outbox.owner
         outbox.lose_patience()
         self._used_up[consumer] = None
@@ -294,7 +294,7 @@ class Flow:
         return released
 
     def _renew(self, client: Client, now: float) -> bool:
-        """Give back budgets whose window is over. True if no other is to be given back."""
+        """Renew the budgets whose window has passed. True if no other is left to renew."""
         outbox = client.outbox
         if outbox.closed:
             return True
@@ -310,28 +310,28 @@ class Flow:
         for client in clients:
             self._next_turn(client.connection.unblocked)
 
-    # -- to be looked at --------------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------------------
 
     @property
     def publishers_held(self) -> int:
-        """Publishers that are not read from at present."""
+        """Publishers that the broker does not read from at present."""
         return len(self._holds)
 
     def is_held_back(self, publisher: Client) -> bool:
-        """Is this one of them?"""
+        """Is this publisher held back?"""
         return publisher in self._holds
 
     def held_seconds(self, now: float) -> float:
-        """How long publishers were held, all together."""
+        """Seconds that publishers were held back, in total."""
         return self._held_before + self._running * self.ledger.awake(now) - self._began
 
 
 def kind_of(outbox: Outbox) -> int:
-    """Whose budget a hold for this outbox takes."""
+    """The kind of budget that a hold for this outbox uses."""
     return PAUSES if outbox.policy == SlowPolicy.PAUSE else BURST
 
 
 def has_caught_up(client: Client) -> bool:
-    """Is so little unread that holding publishers smooths a burst? Those who read nothing must not get new time."""
+    """Is so little unread that a hold would smooth a burst? A client that reads nothing must not get a new budget."""
     outbox, session = client.outbox, client.subscriber.session
     return 2 * outbox.size <= outbox.limit and (session is None or not session.window.queue.filled(2))

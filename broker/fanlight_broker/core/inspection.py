@@ -1,4 +1,4 @@
-"""What the broker shows of itself: counters, gauges, and views of its clients, subscriptions and topics.
+"""Inspection: counters, gauges, and views of the clients, subscriptions and topics.
 
 Every view is a JSON object and every list is bounded by its `limit`. Nothing here changes anything.
 """
@@ -23,87 +23,87 @@ from fanlight_broker.wire.routes import RouteCache
 
 COUNTERS: Final[Mapping[str, str]] = {
     "connections_accepted": "Connections accepted",
-    "connections_closed": "Connections closed, whoever closed them",
+    "connections_closed": "Connections closed, by either side",
     "connections_refused": "Connections refused by a limit",
     "connections_revoked": "Connections ended because their credentials were changed or deleted",
-    "handshakes_failed": "Connections that did not get through their handshakes, whichever",
-    "tls_handshakes_failed": "Connections that did not get through their TLS handshake",
-    "websocket_handshakes_failed": "Connections that did not get through their WebSocket handshake",
+    "handshakes_failed": "Connections whose handshake failed, of any kind",
+    "tls_handshakes_failed": "Connections whose TLS handshake failed",
+    "websocket_handshakes_failed": "Connections whose WebSocket handshake failed",
     "messages_in": "Messages accepted from publishers",
-    "messages_out": "Messages handed to sockets, one for each subscription",
+    "messages_out": "Messages written to sockets, counted once for each subscription",
     "bytes_in": "Bytes received",
     "bytes_out": "Bytes sent",
-    "receipts": "Receipts given",
-    "messages_unroutable": "Messages that no subscription got",
-    "dropped_newest": "Messages dropped because an outbox was full, as they came",
-    "dropped_oldest": "Messages dropped out of a full outbox to make room for newer ones",
-    "dropped_credit": "Messages dropped because a subscription was out of credit and too many waited already",
-    "dropped_disconnect": "Messages lost with the connection they waited for",
-    "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot spell their topic",
-    "dropped_too_large": "Messages not delivered because they are larger than the subscriber takes",
-    "dropped_fault": "Messages not delivered because of a fault of the broker; the subscriber's connection was closed",
+    "receipts": "Receipts sent",
+    "messages_unroutable": "Messages without a matching subscription",
+    "dropped_newest": "Messages dropped on arrival because an outbox was full",
+    "dropped_oldest": "Messages dropped from a full outbox to make room for newer ones",
+    "dropped_credit": "Messages dropped because a subscription was out of credit and too many were waiting",
+    "dropped_disconnect": "Messages dropped because their connection ended before they were sent",
+    "dropped_unspellable": "Messages not delivered because the subscriber's protocol cannot represent their topic",
+    "dropped_too_large": "Messages not delivered because they are larger than the subscriber accepts",
+    "dropped_fault": "Messages not delivered because of an internal error; the subscriber's connection was closed",
     "dropped_queue": "Messages dropped because the queue of a session or queue group was full",
-    "dropped_absent": "Messages of QoS 0 not delivered because the session's client was away",
-    "dropped_session": "Messages lost with the session they waited for, or were not acknowledged to",
-    "messages_expired": "Messages not delivered because they had waited for longer than they are good for",
-    "messages_acknowledged": "Messages of QoS 1 and 2 that their receivers have acknowledged",
-    "messages_refused": "Messages that their receivers have acknowledged with an error; they are discarded",
-    "messages_redelivered": "Messages and releases sent once more after a reconnect",
+    "dropped_absent": "Messages of QoS 0 not delivered because the session's client was not connected",
+    "dropped_session": "Messages dropped because their session ended before delivery or acknowledgement",
+    "messages_expired": "Messages that expired before delivery",
+    "messages_acknowledged": "Messages of QoS 1 and 2 acknowledged by their receivers",
+    "messages_refused": "Messages that their receivers acknowledged with an error; they are discarded",
+    "messages_redelivered": "Messages and PUBRELs sent again after a reconnect",
     "retained_refused": "Messages not retained because a limit was reached",
-    "sessions_resumed": "Sessions whose client came back to them",
-    "sessions_taken_over": "Sessions taken over from a connection that still stood",
-    "sessions_expired": "Sessions whose client stayed away for too long",
-    "sessions_made_room": "Sessions ended because their user or address began another one and its share was full",
+    "sessions_resumed": "Sessions resumed by their client",
+    "sessions_taken_over": "Sessions taken over from a connection that was still open",
+    "sessions_expired": "Sessions that expired while their client was not connected",
+    "sessions_made_room": "Sessions ended to make room for a new one of the same user or address, whose share was full",
     "wills_published": "Wills published",
     "slow_consumers": "Connections whose outbox, or whose session's queue, was full at least once",
-    "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or for holding others back too long",
-    "publishers_paused": "Times a publisher was held: not read from until a consumer had caught up",
-    "publishers_held_ms": "Milliseconds that publishers were held, all together",
-    "protocol_errors": "Connections closed for breaking their protocol",
+    "slow_consumers_disconnected": "Slow consumers disconnected by their policy, or by pause_seconds_max",
+    "publishers_paused": "Times a publisher was held back: not read from until a consumer had caught up",
+    "publishers_held_ms": "Milliseconds that publishers were held back, in total",
+    "protocol_errors": "Connections closed for protocol errors",
     "requests_refused": "Requests answered with an error that did not close the connection",
-    "routes_built": "Routes worked out",
-    "routes_invalidated": "Routes forgotten because a subscription changed",
-    "routes_evicted": "Routes forgotten because the cache was full",
+    "routes_built": "Routes computed",
+    "routes_invalidated": "Routes removed because a subscription changed",
+    "routes_evicted": "Routes removed because the cache was full",
     "route_hits": "Messages whose route was in the cache",
     "route_misses": "Look-ups of routes that were not in the cache",
-    "publishes_repeated": "Messages not taken again because their marks said that they had been taken before",
+    "publishes_repeated": "Messages dropped by deduplication: their mark had been accepted before",
     "inboxes_refused": "Connections closed, or topic aliases refused, because of inboxes_bytes_max",
-    "tls_refused": "Connections by TLS refused or closed because of tls_bytes_max",
-    "handshakes_refused": "Clients refused before they were let in because of handshakes_bytes_max",
-    "marks_forgotten": "Producers whose mark was forgotten because there were too many",
-    "marks_refused": "Messages refused because another client that is connected uses their producer",
+    "tls_refused": "TLS connections refused or closed because of tls_bytes_max",
+    "handshakes_refused": "Clients refused before they were admitted because of handshakes_bytes_max",
+    "marks_forgotten": "Producers whose mark was removed because there were too many",
+    "marks_refused": "Messages refused because another connected client uses their producer",
     **{
         f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
         for pot in SharedPot
     },
-    "subscribes": "Subscriptions made",
+    "subscribes": "Subscriptions created",
     "unsubscribes": "Subscriptions ended",
 }
 
 GAUGES: Final[Mapping[str, str]] = {
-    "connections": "Connections through their handshake",
+    "connections": "Connections that completed their handshake",
     "subscriptions": "Subscriptions in force",
     "routes": "Routes in the cache",
     "outbox_bytes": "Bytes unsent, or waiting for credit",
-    "inbox_bytes": "Bytes received in part, and topic aliases",
-    "tls_bytes": "Buffers of connections by TLS, about",
-    "handshake_bytes": "Bytes of clients not let in yet, above what each has for itself",
-    "session_bytes": "What sessions take: identifiers, users, wills and tables, their messages not counted",
-    "subscription_bytes": "What subscriptions take, with their filters and the index of these, about",
-    "route_bytes": "What the routes in the cache take, about",
-    "sessions": "Sessions with acknowledged delivery, of clients that are there and that are away",
-    "sessions_away": "Sessions whose client is away",
+    "inbox_bytes": "Bytes of incomplete frames and of topic aliases",
+    "tls_bytes": "Bytes of the buffers of TLS connections, estimated",
+    "handshake_bytes": "Bytes of clients not admitted yet, above handshake_frame_bytes_max each",
+    "session_bytes": "Bytes of sessions: identifiers, users, wills and tables, without their messages",
+    "subscription_bytes": "Bytes of subscriptions, with their filters and the filter index, estimated",
+    "route_bytes": "Bytes of the routes in the cache, estimated",
+    "sessions": "MQTT sessions, connected and disconnected",
+    "sessions_away": "Sessions whose client is not connected",
     "retained_messages": "Retained messages",
-    "retained_bytes": "Bytes of retained messages, with the index of their topics",
+    "retained_bytes": "Bytes of retained messages, with the topic index",
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
     "stored_bytes": "Bytes of messages in queues, in flight and retained, each counted once",
     "marks": "Producers whose mark is kept",
-    "principals": "Users and addresses that hold anything (see /shares)",
+    "principals": "Users and addresses with something in a pot (see /shares)",
     "outboxes_blocking": "Outboxes that hold publishers back",
-    "publishers_held": "Publishers that are held, and not read from",
-    "filter_index_bytes": "Memory of the index of filters",
-    "turn_cpu_max_seconds": "Seconds of CPU of the longest turn of the loop so far",
-    "standstill_seconds": "Seconds in which the process or its loop stood still; time-outs do not count them",
+    "publishers_held": "Publishers held back: the broker does not read from them",
+    "filter_index_bytes": "Bytes of the filter index",
+    "turn_cpu_max_seconds": "CPU seconds of the longest turn of the loop so far",
+    "standstill_seconds": "Seconds in which the process or its loop was stalled; time-outs do not count them",
     "uptime_seconds": "Seconds since the start",
 }
 
@@ -111,10 +111,10 @@ GAUGES: Final[Mapping[str, str]] = {
 class BrokerInspection:
     """`ports.Inspection` over a broker.
 
-    clock  seconds, the same that `now` is from everywhere
+    clock  seconds, the clock of every `now`
     net    the counters of the listeners, by name
     ready  whether clients are accepted
-    archive  what keeps the messages that pass, if anything does
+    archive  None if messages are not archived
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class BrokerInspection:
     def families(self) -> Sequence[MetricFamily]:
         ledger = self._broker.ledger
         return [histogram(
-            "message_recipients", "Subscriptions that each message from a publisher went to",
+            "message_recipients", "Subscriptions that each message of a publisher was delivered to",
             ledger.messages_by_recipients(), ledger.recipients,
         )]
 
@@ -318,7 +318,7 @@ def dropped_of(client: Client) -> int:
 
 
 def seconds_held(client: Client, kind: int, now: float) -> float:
-    """How long publishers were held on one of a client's accounts."""
+    """How long publishers were held back, by one of a client's hold times."""
     return round(client.hold_times[kind].total(now), 3) if kind in client.hold_times else 0.0
 
 
@@ -374,11 +374,11 @@ def subscription_view(subscription: Subscription) -> View:
 
 
 def snapshot_row(subscription: Subscription) -> View:
-    """What a snapshot keeps: what decides who gets a message, exactly as it was asked for."""
+    """A row of a snapshot: what decides who gets a message, exactly as it was requested."""
     owner, syntax = subscription.owner, SYNTAXES[subscription.syntax_number]
     return {
         "id": subscription.id, "client": owner.name, "user": owner.user,
-        # Not as `shown`: a program compares it. What is no UTF-8 becomes lone surrogates, which JSON can spell.
+        # Not as `shown`: a program compares it. Invalid UTF-8 becomes lone surrogates, which JSON can represent.
         "filter": masked(subscription.filter, syntax).decode("utf-8", "surrogateescape"),
         "syntax": syntax, "group": group_name_of(subscription),
         "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
@@ -387,5 +387,5 @@ def snapshot_row(subscription: Subscription) -> View:
 
 
 def shown(text: bytes) -> str:
-    """A topic or filter for people: invalid UTF-8 as backslash escapes."""
+    """A topic or filter for display: invalid UTF-8 as backslash escapes."""
     return text.decode("utf-8", "backslashreplace")

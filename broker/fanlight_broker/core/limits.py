@@ -1,7 +1,7 @@
 """Every limit of the broker, in one place: its unit, its default and the reason for it.
 
-The settings file, the environment, the flags, `--help` and docs/configuration.md are all made from these
-annotations, so a limit is described once. Nothing here is enforced: whoever owns a resource enforces its limit.
+The settings file, the environment, the flags, `--help` and docs/configuration.md are all generated from these
+annotations, so a limit is described once. Nothing here is enforced: the owner of a resource enforces its limit.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from annotated_types import Ge, Le
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of a setting, as shown to people."""
+    """The unit of a setting, as shown to users."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What a setting bounds, and why its default is what it is."""
+    """What a setting bounds, and the reason for its default."""
 
     text: str
 
@@ -41,9 +41,8 @@ class QueuePolicy(StrEnum):
     DROP_OLDEST = "drop_oldest"
 
 
-
 class Durability(StrEnum):
-    """When what is archived is synced to the disk."""
+    """When archived messages are synced to the disk."""
 
     NONE = "none"  # when its segment is closed
     INTERVAL = "interval"
@@ -52,32 +51,36 @@ class Durability(StrEnum):
 
 KIB = 1024
 MIB = 1024 * KIB
-TOPIC_WORDS_CEILING = 1_024  # what the matcher is made for; the work per topic grows with its words
+TOPIC_WORDS_CEILING = 1_024  # what the matcher is designed for; the work per topic grows with its words
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one broker. Immutable: a reload makes a new one."""
+    """The limits of one broker. Immutable: a reload creates a new object."""
 
     # What one peer may send.
     frame_bytes_max: Annotated[
         int, Ge(1 * KIB), Le(64 * MIB), Unit("bytes"),
-        Reason("largest frame accepted; 1 MiB is what NATS accepts, and bounds what one peer can make us hold"),
+        Reason("largest frame accepted; 1 MiB is NATS's default, and bounds what one peer can make the broker hold"),
     ] = 1 * MIB
     handshake_frame_bytes_max: Annotated[
         int, Ge(256), Le(64 * KIB), Unit("bytes"),
-        Reason("largest native frame before the handshake is done; and what a client of any protocol may send before "
-               "it is let in, without a share of handshakes_bytes_max"),
+        Reason(
+            "largest native frame before the handshake is complete; a client of any protocol may send as much "
+            "before it is admitted, without using handshakes_bytes_max"
+        ),
     ] = 4 * KIB
     handshakes_bytes_max: Annotated[
         int, Ge(64 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("bytes of all clients that are not let in yet, above handshake_frame_bytes_max each; 256 of the largest "
-               "CONNECT. Past it a client that needs more than that is refused"),
+        Reason("bytes received from all clients not admitted yet, above handshake_frame_bytes_max each; 256 CONNECT "
+               "packets of the largest size. Past it, a client that needs more is refused"),
     ] = 16 * MIB
     inboxes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("unfinished frames and topic aliases of all connections together; 256 of the largest frames. Past it a "
-               "connection that wants more than 16 KiB of it is closed"),
+        Reason(
+            "incomplete frames and topic aliases of all connections together; 256 frames of the largest size. "
+            "Past it, a connection that needs more than 16 KiB is closed"
+        ),
     ] = 256 * MIB
     tls_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
@@ -89,11 +92,11 @@ class Limits:
     ] = 65_535
     topic_words_max: Annotated[
         int, Ge(1), Le(TOPIC_WORDS_CEILING), Unit("words"),
-        Reason("words of a topic or filter; real ones have under 12"),
+        Reason("words of a topic or filter; topics in practice have fewer than 12"),
     ] = 128
     filter_hashes_max: Annotated[
         int, Ge(1), Le(16), Unit("words"),
-        Reason("how often # may stand in one filter; what lies between two is searched for in each new topic"),
+        Reason("number of # in one filter; the words between two of them are searched for in each new topic"),
     ] = 3
     searching_filters_per_client_max: Annotated[
         int, Ge(0), Le(1_000_000), Unit("subscriptions"),
@@ -104,28 +107,34 @@ class Limits:
         Reason("all subscriptions whose filter has several #: each takes up to 3.5 µs of a new topic of 120 words"),
     ] = 5_000
 
-    # Who may connect, and for how long in silence.
+    # Connections, and how long they may be idle.
     connections_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("connections"),
-        Reason("all connections together; the process needs that many file descriptors and some 6 KiB each"),
+        Reason("all connections together; each needs a file descriptor and about 6 KiB"),
     ] = 20_000
     connections_per_address_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("connections"),
-        Reason("connections from one address, so that one host cannot take them all; high, for proxies and NAT"),
+        Reason(
+            "connections from one address, so that one host cannot use up all of them; high because of proxies "
+            "and NAT"
+        ),
     ] = 15_000
     handshake_seconds_max: Annotated[
         float, Ge(0.1), Le(300), Unit("seconds"),
-        Reason("time to complete the handshake; a slow-loris holds a connection no longer than this"),
+        Reason("time to complete the handshake; bounds how long a slow-loris attack holds a connection"),
     ] = 5.0
     idle_seconds_max: Annotated[
         float, Ge(0), Le(86_400), Unit("seconds"),
-        Reason("silence after which a half-open connection is closed (pinged at half of it); 0 never closes"),
+        Reason(
+            "idle time after which a half-open connection is closed (it is pinged after half of it); 0 disables "
+            "this"
+        ),
     ] = 120.0
 
-    # What one client may hold.
+    # What one client may use.
     subscriptions_per_client_max: Annotated[
         int, Ge(1), Le(10_000_000), Unit("subscriptions"),
-        Reason("subscriptions of one connection; bridges hold 100,000 and more"),
+        Reason("subscriptions of one connection; bridges have 100,000 and more"),
     ] = 250_000
     subscriptions_max: Annotated[
         int, Ge(1), Le(100_000_000), Unit("subscriptions"),
@@ -133,143 +142,165 @@ class Limits:
     ] = 5_000_000
     subscriptions_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what all subscriptions together may take, with the index of their filters: some 400 bytes each")
+        Reason("memory of all subscriptions together, with the index of their filters: about 400 bytes each")
     ] = 4096 * MIB
     pending_messages_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("messages"),
-        Reason("messages held for one subscription that is out of credit; further ones are dropped and counted"),
+        Reason("messages kept for one subscription that is out of credit; further messages are dropped and counted"),
     ] = 1_000
     outbox_bytes_max: Annotated[
         int, Ge(64 * KIB), Le(1024 * MIB), Unit("bytes"),
-        Reason("unsent bytes of one connection, before its slow policy applies; 8 MiB is 0.1 s at 80 MB/s"),
+        Reason("unsent bytes of one connection before its slow policy applies; 8 MiB is 0.1 s at 80 MB/s"),
     ] = 8 * MIB
     outboxes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("unsent bytes of all connections together; past it every slow policy applies early, but to the first "
+        Reason("unsent bytes of all connections together; past it every slow policy applies early, except to the first "
                "64 KiB of each connection"),
     ] = 1024 * MIB
     control_bytes_max: Annotated[
         int, Ge(4 * KIB), Le(64 * MIB), Unit("bytes"),
-        Reason("unsent answers and errors of a connection; one that asks more without reading is not read any further"),
+        Reason("unsent answers and errors of one connection; past it the broker stops reading from that connection"),
     ] = 64 * KIB
 
-    # What happens when somebody is slow.
+    # Slow consumers and back-pressure.
     slow_policy: Annotated[
         SlowPolicy, Unit("policy"),
-        Reason("slow policy of a connection that does not choose one in its handshake; the slow one alone loses"),
+        Reason(
+            "slow policy of a connection that chooses none in its handshake; only the slow connection loses "
+            "messages"
+        ),
     ] = SlowPolicy.DROP_NEWEST
     burst_seconds_max: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),
-        Reason("total time, in burst_window_seconds, that publishers wait for a full outbox before its policy acts"),
+        Reason(
+            "total time within burst_window_seconds that publishers wait for a full outbox before its policy "
+            "applies"
+        ),
     ] = 0.1
     burst_window_seconds: Annotated[
         float, Ge(0.1), Le(86_400), Unit("seconds"),
-        Reason("burst_seconds_max is whole again when nobody was held for so long: 1 % of the time at most"),
+        Reason("burst_seconds_max is available again after this long without a hold: at most 1 % of the time"),
     ] = 10.0
     pause_allowed: Annotated[
         bool, Unit("switch"),
-        Reason("whether clients may ask for the policy pause; else they get slow_policy, and WELCOME says so"),
+        Reason("whether clients may choose the policy pause; if not, they get slow_policy, which WELCOME reports"),
     ] = False
     pause_seconds_max: Annotated[
         float, Ge(0.05), Le(3600), Unit("seconds"),
-        Reason("as burst_seconds_max, with the policy pause; past it, or with answers unread so long, disconnected"),
+        Reason(
+            "as burst_seconds_max, for the policy pause; a consumer past it, or that leaves answers unread as "
+            "long, is disconnected"
+        ),
     ] = 10.0
     pause_window_seconds: Annotated[
         float, Ge(0.1), Le(86_400), Unit("seconds"),
-        Reason("pause_seconds_max is whole again when nobody was held for so long: one sixth of the time at most"),
+        Reason("pause_seconds_max is available again after this long without a hold: at most one sixth of the time"),
     ] = 60.0
 
     linger_seconds_max: Annotated[
         float, Ge(0.05), Le(300), Unit("seconds"),
-        Reason("time a connection that is being closed may take to read what it was still to get"),
+        Reason("time for the peer of a connection that is being closed to read what is still unsent"),
     ] = 5.0
 
     # Sessions that outlive their connection, and messages that are kept.
     sessions_max: Annotated[
         int, Ge(1), Le(10_000_000), Unit("sessions"),
-        Reason("sessions with acknowledged delivery, of clients that are there and that are away, some 3 KiB each"),
+        Reason("MQTT sessions, connected and disconnected, about 3 KiB each"),
     ] = 200_000
     sessions_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what these sessions may take together, their messages and subscriptions not counted: 200,000 with a "
-               "will of 2 KiB each. Past it a client that begins one is refused")
+        Reason(
+            "memory of all sessions together, without their messages and subscriptions: 200,000 with a will of "
+            "2 KiB each. Past it, a client that needs a new session is refused"
+        )
     ] = 1024 * MIB
     name_bytes_max: Annotated[
         int, Ge(23), Le(65_535), Unit("bytes"),
-        Reason("length of a client identifier, and of a user name; MQTT asks for 23, the clouds allow up to 256")
+        Reason("length of a client identifier, and of a user name; MQTT requires 23, cloud services allow up to 256")
     ] = 1_024
     session_seconds_max: Annotated[
         float, Ge(0), Le(10 * 365 * 86_400), Unit("seconds"),
-        Reason("longest time a session is kept for a client that is away, whatever it asks for; a week of holidays"),
+        Reason("longest time a session is kept for a disconnected client, whatever it asks for; a week of holidays"),
     ] = 7 * 86_400.0
     inflight_messages_max: Annotated[
         int, Ge(1), Le(65_535), Unit("messages"),
-        Reason("unacknowledged messages sent to one client, if it does not want fewer: 50,000 a second at 20 ms"),
+        Reason("unacknowledged messages sent to one client, unless it asks for fewer: 50,000 a second at 20 ms"),
     ] = 1_000
     unreleased_messages_max: Annotated[
         int, Ge(1), Le(65_535), Unit("messages"),
-        Reason("messages of one client received with QoS 2 and not released; CONNACK has it as the Receive Maximum"),
+        Reason(
+            "messages received from one client with QoS 2 and not released; CONNACK announces it as Receive "
+            "Maximum"
+        ),
     ] = 10_000
     queue_messages_max: Annotated[
         int, Ge(1), Le(100_000_000), Unit("messages"),
-        Reason("messages that wait for one session or queue group; mosquitto keeps 1,000, which a short break fills"),
+        Reason("messages that wait for one session or queue group; mosquitto's 1,000 fill up in a short interruption"),
     ] = 10_000
     queue_bytes_max: Annotated[
         int, Ge(4 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what these messages may take; one of the largest frames fits several times"),
+        Reason("memory of these messages; a frame of the largest size fits several times"),
     ] = 16 * MIB
     queue_policy: Annotated[
-        QueuePolicy, Unit("policy"), Reason("which message is dropped when such a queue is full; what is there is kept")
+        QueuePolicy, Unit("policy"), Reason(
+            "which message is dropped when such a queue is full; by default what it has is kept"
+        )
     ] = QueuePolicy.DROP_NEWEST
     retained_messages_max: Annotated[
         int, Ge(0), Le(100_000_000), Unit("messages"),
-        Reason("retained messages; one more is delivered and not retained, and counted; 0 retains none, and says so"),
+        Reason(
+            "retained messages; one more is delivered, counted and not retained; 0 retains none, and CONNACK "
+            "says so"
+        ),
     ] = 2_000_000
     retained_bytes_max: Annotated[
         int, Ge(0), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what retained messages may take together; past it as above; what the topic had is cleared"),
+        Reason("memory of all retained messages; past it as above, and the topic's retained message is cleared"),
     ] = 1024 * MIB
     stored_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("all messages in queues, in flight and retained, each counted once; past it every queue counts as full"),
+        Reason(
+            "all messages in queues, in flight and retained, each counted once; past it every queue counts as "
+            "full"
+        ),
     ] = 2048 * MIB
 
-    # What the broker says of itself.
+    # The broker's own topics.
     sys_interval_seconds: Annotated[
         float, Ge(0), Le(86_400), Unit("seconds"),
-        Reason("time between two publications of the $SYS topics, which say what has changed; 0 has none of them"),
+        Reason("time between two publications of the $SYS topics that have changed; 0 disables them"),
     ] = 10.0
 
     # Caches.
     routes_max: Annotated[
         int, Ge(16), Le(100_000_000), Unit("routes"),
-        Reason("topics whose subscribers are kept worked out; past it the oldest are forgotten and worked out anew"),
+        Reason("topics whose subscribers are cached; past it the oldest are evicted, and computed again when needed"),
     ] = 65_536
 
     routes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what these routes may take together: one is as long as its topic, and 8 bytes for each subscription"),
+        Reason("memory of these routes: each takes the length of its topic and 8 bytes for each subscription"),
     ] = 256 * MIB
 
-    # What one principal may hold of a pot: an authenticated user, or an address where user names prove nothing.
+    # How much of a pot one principal may use: an authenticated user, or an address where user names prove nothing.
     share_percent: Annotated[
         int, Ge(1), Le(100), Unit("percent"),
         Reason(
-            "of what others leave of a pot, what one user may hold (one address, where users are anonymous): three "
-            "quarters for one alone, and whoever comes next always finds some. 100 suits a broker with a single user"
+            "how much of what others leave of a pot one user may use (one address, where users are anonymous): three "
+            "quarters for a single user, and some is always left for the next. 100 suits a broker with one user"
         ),
     ] = 75
     sessions_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
         Reason(
-            "share of sessions_max and sessions_bytes_max; its oldest sessions whose clients are away make room. "
+            "share of sessions_max and sessions_bytes_max; past it the sessions disconnected longest are ended. "
             "0: as share_percent"
         ),
     ] = 0
     subscriptions_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
         Reason(
-            "share of subscriptions_max, subscriptions_bytes_max and searching_filters_max, for all its clients "
+            "share of subscriptions_max, subscriptions_bytes_max and searching_filters_max, for all clients of a user "
             "together; one more is refused. 0: as share_percent"
         ),
     ] = 0
@@ -279,69 +310,81 @@ class Limits:
     ] = 0
     stored_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
-        Reason("share of stored_bytes_max; past it its own queues count as full, and no others. 0: as share_percent"),
+        Reason("share of stored_bytes_max; past it only the user's own queues count as full. 0: as share_percent"),
     ] = 0
     marks_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
-        Reason("share of marks_max; past it the idlest of its own producers is forgotten. 0: as share_percent"),
+        Reason(
+            "share of marks_max; past it the user's least recently used producer is forgotten. 0: as "
+            "share_percent"
+        ),
     ] = 0
     unkept_seconds_max: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),
         Reason(
-            "time an MQTT 3.1.1 publisher waits, whose message no queue has room for; then it is disconnected, for its "
-            "version has no word for that (5.0 has: 0x97)"
+            "time an MQTT 3.1.1 publisher waits when no queue has room for its message; then it is disconnected, "
+            "because its version cannot report that (5.0 can: 0x97)"
         ),
     ] = 10.0
 
-    # Publishing again what may have been taken.
+    # Deduplication.
     marks_max: Annotated[
         int, Ge(1), Le(10_000_000), Unit("producers"),
-        Reason("producers whose high-water mark is kept, some 500 bytes each; past it the idlest is forgotten"),
+        Reason(
+            "producers whose high-water mark is kept for deduplication, about 500 bytes each; past it the least "
+            "recently used is forgotten"
+        ),
     ] = 10_000
     marks_jump_max: Annotated[
         int, Ge(1), Le(2**63), Unit("messages"),
-        Reason("by how much a second connection may move the mark of a producer that another one, still there, uses; "
-               "as much in batches; a retry begins at most one above"),
+        Reason("by how much a second connection may advance the mark of a producer that another connection uses; the "
+               "same in batches; a retry begins at most one above"),
     ] = 1_000_000
 
     # The archive.
     archive_buffer_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("messages on their way to the archive; at 100 MB/s, a disk may stand still for half a second"),
+        Reason("messages on their way to the archive; at 100 MB/s the disk may stall for half a second"),
     ] = 64 * MIB
     archive_batch_messages_max: Annotated[
         int, Ge(1), Le(1_000_000), Unit("messages"),
-        Reason("messages written together; fewer cost more each, more must be read to get at one"),
+        Reason(
+            "messages in one batch; smaller batches cost more per message, larger ones more to read a single "
+            "message"
+        ),
     ] = 4_096
     archive_batch_seconds_max: Annotated[
         float, Ge(0.001), Le(60), Unit("seconds"),
-        Reason("time a message waits for others to be written with"),
+        Reason("longest time a message waits for its batch to fill"),
     ] = 0.1
     archive_segment_bytes_max: Annotated[
         int, Ge(64 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("size at which a segment is closed; what retention removes at once"),
+        Reason("size at which a segment is closed; retention removes whole segments"),
     ] = 64 * MIB
     archive_segment_seconds_max: Annotated[
         float, Ge(1), Le(86_400), Unit("seconds"),
-        Reason("age at which a segment is closed, so that a quiet archive has closed ones too"),
+        Reason("age at which a segment is closed, so that a quiet archive has closed segments too"),
     ] = 60.0
     archive_bytes_max: Annotated[
         int, Ge(0), Le(1024 * 1024 * 1024 * MIB), Unit("bytes"),
-        Reason("what all segments may take; past it the oldest are removed. 0 keeps all, until the disk is full"),
+        Reason(
+            "disk space of all segments; past it the oldest are removed. 0 keeps all of them until the disk is "
+            "full"
+        ),
     ] = 10 * 1024 * MIB
     archive_replays_max: Annotated[
         int, Ge(0), Le(10_000), Unit("replays"),
-        Reason("replays that read at once, some MiB each; those that have gone live do not count"),
+        Reason("replays that read at the same time, a few MiB each; those that are live do not count"),
     ] = 64
     archive_seconds_max: Annotated[
         float, Ge(0), Le(100 * 365 * 86_400), Unit("seconds"),
-        Reason("age of the messages at which a segment is removed; 0 keeps them for as long as there is room"),
+        Reason("age of the messages at which a segment is removed; 0 keeps them as long as there is room"),
     ] = 0.0
 
     # Stopping.
     grace_seconds: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),
-        Reason("time to flush what clients have not read yet after SIGTERM; Docker kills after 10 s"),
+        Reason("time to flush what clients have not read yet after SIGTERM; Docker kills the process after 10 s"),
     ] = 8.0
 
     @property

@@ -1,15 +1,14 @@
-"""Marks: how far each producer has got, so that what it publishes again is taken once.
+"""Marks: deduplication. The progress of each producer, so that a message published again is accepted once.
 
-    (user, producer) -> (batch, sequence)    the highest that was taken, in the order in which they moved up
+    (user, producer) -> (batch, sequence)    the highest accepted, in the order in which they advanced
 
-A message whose mark is not above its producer's is a repetition. A mark belongs to the user who was authenticated, so
-that nobody can push up another's. Where user names prove nothing, whoever knows a producer's name can: therefore a
-producer that a connected client uses is that client's. One from another address is refused, and one of the same user or
-address may not move the mark far at once (`marks_jump_max`). docs/native-protocol.md, 3.8, has what that leaves open.
+A message whose mark is not above its producer's is a duplicate. A mark belongs to the authenticated user, so that no
+other user can advance it. Where user names prove nothing, knowing a producer's name is enough: therefore a producer
+that a connected client uses belongs to that client. A client of another address is refused, and one of the same user or
+address may not advance the mark far at once (`marks_jump_max`). docs/native-protocol.md, 3.8, has the remaining risks.
 
-Bounded: past `marks_max`, or a principal's share of it, the principal's producer that moved up longest ago is
-forgotten, and what it publishes again is taken again. Keeping marks with the messages is the store's matter
-(`ports.Recorder.note`).
+Bounded: past `marks_max`, or a principal's share of it, the principal's least recently used producer is removed, and
+its duplicates are accepted. The recorder keeps marks together with messages (`ports.Recorder.note`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +22,7 @@ from fanlight_broker.wire.hidden import hide
 
 
 class Mark(NamedTuple):
-    """Which message of whom."""
+    """Identifies a message of a producer."""
 
     user: str  # as authenticated; "" if anonymous
     producer: str
@@ -32,21 +31,21 @@ class Mark(NamedTuple):
 
 
 class ProducerProgress(NamedTuple):
-    """How far a producer has got."""
+    """The progress of a producer."""
 
     place: tuple[int, int]  # batch and sequence
-    share: Share  # of the principal that moved it up last
-    connection: int | None  # that did so; None: it is known from the store
+    share: Share  # of the principal that advanced it last
+    connection: int | None  # that did so; None: restored from the store
 
 
 class Marks:
-    """connected  is there a connection of this number?"""
+    """connected  is a connection of this number open?"""
 
     def __init__(self, limits: Limits, shares: Shares, connected: Callable[[int], bool]) -> None:
         self.limits = limits
         self.shares = shares
-        self.repeated = 0  # messages that were not taken again
-        self.refused = 0  # messages of a producer that another client uses
+        self.repeated = 0  # duplicates that were dropped
+        self.refused = 0  # messages refused because another client uses their producer
         self.forgotten = 0  # producers
         self._connected = connected
         self._known: dict[tuple[str, str], ProducerProgress] = {}
@@ -55,11 +54,11 @@ class Marks:
         return len(self._known)
 
     def __iter__(self) -> Iterator[Mark]:
-        """The one that moved up longest ago first."""
+        """The least recently used first."""
         return (Mark(*key, *progress.place) for key, progress in self._known.items())
 
     def check(self, mark: Mark, client: Client) -> None:
-        """May a client publish with this mark? Raises NotPermitted if another one, connected, uses the producer."""
+        """Raises NotPermitted if another connected client uses the producer of this mark."""
         found = self._known.get(mark[:2])
         if found is None or found.connection is None or found.connection == client.number:
             return
@@ -79,7 +78,7 @@ class Marks:
             )
 
     def repeats(self, mark: Mark) -> bool:
-        """Was the message of this mark taken before, or a later one of its producer? Counted if so."""
+        """Was this mark, or a higher one of its producer, accepted before? Counted if so."""
         found = self._known.get(mark[:2])
         if found is None or mark[2:] > found.place:
             return False
@@ -87,11 +86,11 @@ class Marks:
         return True
 
     def advance(self, mark: Mark, client: Client) -> None:
-        """The message of this mark, which a client has published, is taken."""
+        """A client's message with this mark was accepted."""
         self._move_up(mark, client.subscriber.share, client.number)
 
     def restore(self, marks: Iterable[Mark]) -> None:
-        """Those that a store has kept, in their order. Their users' they are, until somebody moves them up."""
+        """Restore stored marks, in their order. They belong to their users until a client advances them."""
         for mark in marks:
             found = self._known.get(mark[:2])
             share = found.share if found is not None else self.shares.of(principal_of(mark.user, "", verified=True))
@@ -114,7 +113,7 @@ class Marks:
         hide(key, place, progress, self._known, share.producers)
 
     def _make_room(self, share: Share) -> None:
-        """Forget the principal's own idlest producers; those of the one with most, if it has none."""
+        """Remove the principal's least recently used producers; if it has none, those of the principal with most."""
         if not self.shares.admits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max:
             while self._known and (not self.shares.fits(share, SharedPot.MARKS) or len(self) >= self.limits.marks_max):
                 loser = share if share.producers else max(self.shares, key=lambda each: len(each.producers))

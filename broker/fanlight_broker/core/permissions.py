@@ -1,4 +1,4 @@
-"""Permissions: who may publish and subscribe where (`ports.Permissions`). This one lets everybody."""
+"""Permissions: who may publish and subscribe where (`ports.Permissions`). This one permits everything."""
 
 
 from fanlight_broker.core.subscriber import Subscriber

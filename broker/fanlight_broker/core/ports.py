@@ -1,4 +1,4 @@
-"""Ports: what the core asks of the floors above it, and what it offers to be looked at through.
+"""Ports: what the core needs from the layers above it, and what it offers for inspection.
 
 Calls go up only through these protocols, so that the core imports neither a socket nor a protocol.
 """
@@ -21,20 +21,20 @@ View = dict[str, Any]  # a JSON object; the keys are listed where it is made (co
 
 
 class Authenticator(Protocol):
-    """Decides who a client is. Raises `AuthenticationFailed`; never says which half was wrong."""
+    """Decides who a client is. Raises `AuthenticationFailed`, which never says what was wrong."""
 
     async def authenticate(
         self, user: str | None, password: str | None, address: str, *, certified: str = "", counted: bool = True
     ) -> Identity:
         """Return who the client is.
 
-        certified: whom the client's certificate, which the transport has verified, is of; "" without one.
-        counted: it is a client that comes in, and not one of many requests.
+        certified: the subject of the client's certificate, verified by the transport; "" without one.
+        counted: it is a connecting client, and not one of many requests.
         """
         ...
 
     def stands(self, identity: Identity) -> bool:
-        """Would the credentials that let a client in let it in now? They may have been changed or deleted."""
+        """Are the credentials of a connected client still valid? They may have been changed or deleted."""
         ...
 
 
@@ -70,7 +70,7 @@ class Transport(Protocol):
         ...
 
     def now(self) -> float:
-        """The clock that `now` is from everywhere, in seconds."""
+        """The clock of every `now`, in seconds."""
         ...
 
     def authenticate(self, user: str | None, password: str | None) -> None:
@@ -78,7 +78,7 @@ class Transport(Protocol):
         ...
 
     def close(self, reason: str = "") -> None:
-        """Write out what is in the outbox, then close. `reason` is for the log."""
+        """Send what is in the outbox, then close. `reason` is for the log."""
         ...
 
     def abort(self, reason: str) -> None:
@@ -90,7 +90,7 @@ class Transport(Protocol):
     def resume_reading(self) -> None: ...
 
     def next_turn(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when the other connections have had their turn; nothing is read until then."""
+        """Call `go_on` after the other connections' turns; nothing is read until then."""
         ...
 
 
@@ -99,7 +99,7 @@ class Permissions(Protocol):
 
     @property
     def unrestricted(self) -> bool:
-        """True: everybody may do everything, and need not be checked."""
+        """True: everything is permitted, without a check."""
         ...
 
     def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
@@ -112,11 +112,11 @@ class Permissions(Protocol):
 
 
 class Rules(Protocol):
-    """Decides about a message beside where it goes."""
+    """Decides whether a message may be published on its route."""
 
     @property
     def empty(self) -> bool:
-        """True: there are none."""
+        """True: there are no rules."""
         ...
 
     def check(self, publication: Publication, route: Route) -> None:
@@ -227,7 +227,7 @@ class Inspection(Protocol):
         ...
 
     def unwell(self) -> Sequence[str]:
-        """The names of the parts that do not do what they are there for; the rest of the broker goes on."""
+        """The names of the parts that do not work, while the rest of the broker does."""
         ...
 
     def archive(self) -> View | None:

@@ -9,6 +9,6 @@ from fanlight_broker.wire.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    message: Message  # may point into an inbox: what is to last is a copy
+    message: Message  # may point into an inbox: copy what must last
     publisher: Subscriber | None = None  # None: the broker itself
     mark: Mark | None = None  # for deduplication, if its publisher numbers its messages

@@ -1,15 +1,15 @@
-"""Publishing: the one way in for a message, whoever it comes from.
+"""Publishing: the one place where a message is accepted, from any publisher.
 
     accept:  route and permission --> mark --> rules --> room --> store --> fan out --> retain --> receipt
                  |                     |        |         |
                  Refused               Repeated Refused   Held
 
-Each protocol, a will and the broker's own messages come here with a Publication and a Sender. The sender knows how the
-message reaches the outboxes: a lane forwards the PUBLISH at hand, `Direct` a message that is an object. A lane that
-publishes on a cached route without Python has the same decision, made when the route was looked up here.
+Protocols, wills and the broker's own messages are handed to `accept` as a Publication and a Sender. The sender delivers
+the message to the outboxes: a lane forwards the PUBLISH at hand, `Direct` a message that is an object. A lane that
+publishes on a cached route without Python uses the same decision, made when the route was looked up here.
 
-A message is retained behind the fan-out and not before it: the fan-out has the last word on whether there is room
-(`Held`, or every queue turned it away), and what was not accepted must not stay. Nothing runs between the two.
+A message is retained after the fan-out and not before it: the fan-out decides last whether there is room (`Held`, or
+every queue is full), and a message that was not accepted must not be retained. Nothing runs between the two.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from fanlight_broker.wire.route import Route
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """routed: subscriptions that get it, a queue group counting once. kept: False if every queue turned it away."""
+    """routed: subscriptions that get it; a queue group counts once. kept: False if every queue was full."""
 
     routed: int
     kept: bool = True
@@ -49,12 +49,12 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Nothing has happened yet: publish it again when the sender's blocker has drained."""
+    """Nothing was published: try again when the sender's blocker has drained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It may not be published, or not like this."""
+    """It must not be published, or not like this."""
 
     error: FanlightError
 
@@ -67,7 +67,7 @@ HELD: Final = Held()
 
 
 class Sender(Protocol):
-    """Brings one message to the outboxes of a route."""
+    """Delivers one message to the outboxes of a route."""
 
     @property
     def routed(self) -> int:
@@ -76,7 +76,7 @@ class Sender(Protocol):
 
     @property
     def unkept(self) -> bool:
-        """Did every queue turn it away?"""
+        """Was every queue full?"""
         ...
 
     def forward(self, route: Route) -> bool:
@@ -84,16 +84,16 @@ class Sender(Protocol):
         ...
 
     def hold_back(self, blocker: Outbox | None) -> None:
-        """It waits for this outbox."""
+        """Make it wait for this outbox."""
         ...
 
     def answers(self, route: Route) -> bool:
-        """Does `forward` see to the receipt, if there is to be one: at once, or when the message is stored?"""
+        """Does `forward` write the receipt itself, if one is expected: now, or when the message is stored?"""
         ...
 
 
 class Direct:
-    """The sender of a message that cannot wait: a will, or what the broker says of itself."""
+    """The sender of a message that cannot wait: a will, or one of the broker's own."""
 
     unkept = False
 
@@ -146,11 +146,11 @@ class Publishing:
     ) -> Outcome:
         """Publish one message.
 
-        receipt  called once when the message is where it is to be kept, now or later, unless the sender answers by
-                 itself; not called for what is held or refused. None: its publisher expects no acknowledgement
+        receipt  called once when the message is stored, now or later, unless the sender answers itself; not called
+                 for a message that is held or refused. None: its publisher expects no acknowledgement
         """
         publisher, mark, message = publication.publisher, publication.mark, publication.message
-        client = publisher.client if publisher is not None else None  # a mark is of the connection that has sent it
+        client = publisher.client if publisher is not None else None  # a mark belongs to the connection that sent it
         try:
             route = self.route(publisher, message.topic, SYNTAXES[message.syntax])
             if mark is not None and client is not None:
@@ -168,7 +168,7 @@ class Publishing:
                 sender.hold_back(blocker)
                 return HELD
         self.ledger.now = now
-        kept = message.keep() if message.retain else None  # the sender gives up what a lane's message points at
+        kept = message.keep() if message.retain else None  # forwarding invalidates what a lane's message points at
         if not self._send(mark, route, sender):
             return HELD
         if mark is not None and client is not None:
@@ -211,5 +211,5 @@ class Publishing:
             self.recorder.commit(partial(receipt, outcome))  # the first one may not be stored yet
 
     def announce(self, message: Message, now: float) -> None:
-        """Publish what the broker says of itself. The limits of topics and of retained messages are for clients."""
+        """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""
         self.accept(Publication(message), Direct(self.ledger, message, None), now)

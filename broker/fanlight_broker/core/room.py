@@ -1,11 +1,11 @@
-"""Room for a new session: which sessions of its principal must end for it.
+"""Room for a new session: which disconnected sessions of its principal must end.
 
     sessions away, the longest away first ------.--> enough: these end, and the new session begins
-                                                '--> all of them are not enough: it is refused, and none ends
+                                                '--> not enough: the new session is refused, and none ends
 
-What is ended for one CONNECT is bounded. A share can be overdrawn by far, for it is a part of what the others leave
-and they may have come later. Then it shrinks a little with each CONNECT: the new session is let in when those that end
-for it gave back at least as much as it takes.
+The sessions ended for one CONNECT are bounded. A share can be exceeded by far, because it is a part of what the others
+leave and they may have connected later. In that case it shrinks with each CONNECT: the new session is admitted if those
+that end give back at least as much as it uses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ from fanlight_broker.core.subscriber import Session
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
-ENDED_AT_ONCE: Final = 32  # sessions, at some 50 µs each: a turn's time
+ENDED_AT_ONCE: Final = 32  # sessions, about 50 µs each: the time of one turn
 
 
 def room_for(
     shares: Shares, share: Share, wanted: ConnectRequest, old: Session | None, present: int, away: Iterable[Session]
 ) -> Sequence[Session]:
-    """The sessions that must end before a share has room for a new one. Raises LimitExceeded if there is none.
+    """The sessions that must end before a share has room for a new one. Raises LimitExceeded if that is not enough.
 
     old      the session of the same client identifier, which will end in any case
     present  sessions that there are
@@ -60,7 +60,7 @@ def room_for(
 
 
 def check_growth(shares: Shares, session: Session, wanted: ConnectRequest) -> None:
-    """May a session that goes on become as large as this? Raises LimitExceeded."""
+    """Raises LimitExceeded if a resumed session would become too large."""
     more = wanted.nbytes - session.nbytes
     if more > 0:
         _check_whole(shares, more)
@@ -77,7 +77,7 @@ def _refusal(shares: Shares, share: Share, nbytes: int, *, full: bool, many: boo
 
 
 def _too_large(shares: Shares, more: int) -> bool:
-    """Has the pot no room for so many bytes, whoever has the rest?"""
+    """Is the whole pot too full for this many bytes, apart from shares?"""
     pot = shares.ledger.sessions
     return more > 0 and pot.used + more > pot.limit
 
@@ -86,13 +86,13 @@ def _check_whole(shares: Shares, more: int) -> None:
     if _too_large(shares, more):
         pot = shares.ledger.sessions
         raise LimitExceeded(
-            f"all sessions together hold {pot.used} bytes, and this one wants {more} more", "sessions_bytes_max",
+            f"all sessions together hold {pot.used} bytes, and this one needs {more} more", "sessions_bytes_max",
             pot.limit,
         )
 
 
 def _log(shares: Shares, share: Share, wanted: ConnectRequest, ending: Sequence[Session]) -> None:
-    """One line for those that end."""
+    """Log one line for the sessions that end."""
     if ending:
         log.warning(
             "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,

@@ -1,11 +1,11 @@
-"""Sessions: found by their client identifier, taken over, kept while the client is away, ended when their time is over.
+"""Sessions: found by client identifier, taken over, kept while the client is not connected, ended when they expire.
 
-    connect --> new, or resumed, or taken over from a connection that still stands
+    connect --> new, or resumed, or taken over from a connection that is still open
     leave   --> ends with the connection (expiry 0), or waits: Deadlines
-    sweep   --> those that are over, and the wills whose delay is
+    sweep   --> ends the expired sessions, publishes the wills whose delay has passed
 
-A connection calls in the order connect, resume, ..., leave. When another one has taken its session over, its leave is
-without effect.
+A connection calls connect, resume, ..., leave, in this order. If another connection has taken its session over, leave
+has no effect.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,10 +43,10 @@ from fanlight_broker.wire.window import Window
 
 log: Final = structlog.stdlib.get_logger("sessions")
 
-LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about a ms
-ENDED_PER_SWEEP: Final = 250  # wills and sessions, at some 50 us each: the time of 200,000 may come at once
-LOOK: Final = 16  # queues between two looks at the clock
-TAKEN_OVER: Final = "taken_over"  # the reason a connection hears when another one takes its session
+LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about 1 ms
+ENDED_PER_SWEEP: Final = 250  # wills and sessions, about 50 µs each: 200,000 may be due at once
+LOOK: Final = 16  # queues between two readings of the clock
+TAKEN_OVER: Final = "taken_over"  # the reason given to a connection when another one takes its session over
 
 
 class Sessions:
@@ -64,11 +64,11 @@ class Sessions:
         self._router = subscribing.router
         self._shares = subscribing.shares
         self._ledger = publishing.ledger
-        self.wills: Deadlines[Session] = Deadlines()  # those that wait for their delay
+        self.wills: Deadlines[Session] = Deadlines()  # wills that wait for their delay
         self.journal: Journal = NO_JOURNAL
         self.taken_over = self.resumed = self.expired = self.made_room = self.wills_published = 0
         self._connected = 0
-        self._round: list[Session] = []  # whose queues are still to be looked at for what has expired
+        self._round: list[Session] = []  # whose queues are still to be searched for expired messages
         self._by_name: dict[str, Session] = {}
         self._away = AwaySessions()
 
@@ -95,9 +95,9 @@ class Sessions:
     def connect(
         self, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest
     ) -> tuple[Client, Session, bool]:
-        """A client is through its handshake. Returns it, its session, and whether the session was there before.
+        """A client has completed its handshake. Returns it, its session, and whether the session was present before.
 
-        Nothing is sent yet: `resume` does. Raises LimitExceeded, and NotPermitted for somebody else's session.
+        `resume` sends messages, not this. Raises LimitExceeded, and NotPermitted for another user's session.
         """
         found = self._by_name.get(wanted.client_id)
         if found is not None and found.subscriber.user != wanted.user:
@@ -105,7 +105,7 @@ class Sessions:
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
         overdue = found is not None and self._away.overdue(found, now)
         ending: Sequence[Session] = ()
-        # With expiry 0 a session ends with its connection, which is taken over here.
+        # With expiry 0 a session ends with its connection, which ends here.
         goes_on = found is not None and not (wanted.clean_start or overdue or found.ended or found.expiry <= 0)
         if found is not None and goes_on:
             share = found.share
@@ -113,7 +113,7 @@ class Sessions:
         else:
             share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
             ending = room_for(self._shares, share, wanted, found, len(self), self._away.of(share))
-        # Nothing is refused from here on.
+        # Nothing below may refuse the client.
         if found is not None and found.client is not None:
             self.taken_over += 1
             old = found.client
@@ -138,9 +138,9 @@ class Sessions:
         return client, session, found is not None
 
     def begin(self, subscriber: Subscriber, expiry: float = 0.0, now: float | None = None) -> Session:
-        """A session that nobody is connected to yet. Subscriptions and messages may be put into it at once.
+        """Create a session that is not connected yet. Subscriptions and messages may be added to it at once.
 
-        now  it is made anew after a restart: its client has `expiry` seconds from now on to come back
+        now  it is restored after a restart: its client has `expiry` seconds from now to reconnect
         """
         share = subscriber.share
         queue = new_queue(self._ledger, self.limits, share.account)
@@ -157,7 +157,7 @@ class Sessions:
     def _attach(
         self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest
     ) -> Client:
-        """A connection for a session."""
+        """Attach a connection to a session."""
         client = self.clients.connect(
             outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
             label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
@@ -189,24 +189,24 @@ class Sessions:
                 self._router.rebind(subscription, variant, no_echo=subscription.no_echo)
 
     def resume(self, session: Session, now: float) -> None:
-        """The client has been told that it is connected: send again what it has not acknowledged, then what waits."""
+        """After CONNACK: send again what the client has not acknowledged, then what is queued."""
         session.window.resume(now)
         if session.window.resting and session.client is not None:
             self._turns.later(partial(self._go_on, session, session.client, now))
         self.advance(session, now)
 
     def _go_on(self, session: Session, client: Client, now: float) -> None:
-        """There was more to send than the turn had time for."""
+        """Continue sending what the last turn had no time for."""
         if session.connected and session.client is client:
             session.window.advance(now)
             if session.window.resting:
                 self._turns.later(partial(self._go_on, session, client, now))
 
     def leave(self, client: Client, now: float, *, will: bool, expiry: float | None = None) -> None:
-        """A client's connection is gone, or it says goodbye.
+        """A client has disconnected, or is about to.
 
-        will    publish its will, after the delay it may have; False forgets it
-        expiry  seconds that the session goes on, in place of what CONNECT said
+        will    publish its will, after its delay; False deletes it
+        expiry  seconds for which the session is kept, in place of those of CONNECT
         """
         session = client.subscriber.session
         if session is None or session.client is not client or not session.connected:
@@ -221,7 +221,7 @@ class Sessions:
             self.end(session, now)
 
     def _detach(self, session: Session, now: float) -> None:
-        """A session and its connection go apart."""
+        """Separate a session from its connection."""
         session.connected = False
         self._connected -= 1
         for group in session.window.detach():
@@ -236,11 +236,11 @@ class Sessions:
         self.journal.session_changed(session)
 
     def _wait(self, session: Session, now: float) -> None:
-        """Its client is away, and may come back until it expires."""
+        """Keep the session until it expires, or its client reconnects."""
         self._away.add(session, now + session.expiry)
 
     def end(self, session: Session, now: float) -> None:
-        """A session is over: its will is published if it waited, what it held is given back."""
+        """End a session: publish a waiting will, give back what it used."""
         if session.ended:
             return
         session.ended = True
@@ -282,9 +282,9 @@ class Sessions:
             self.wills_published += 1
 
     def sweep(self, now: float) -> bool:
-        """Publish wills that are due, end sessions that are over, drop what has waited too long: some at a time.
+        """Publish wills that are due, end expired sessions, drop expired messages, a bounded number at a time.
 
-        True if the turn is over before all is done: it is to be called again soon.
+        True if the turn ended before everything was done: call it again soon.
         """
         over = self._turns.over
         for session in self.wills.due(now, ENDED_PER_SWEEP):
@@ -313,7 +313,7 @@ class Sessions:
     # -- subscriptions ----------------------------------------------------------------------------------------------
 
     def variant_of(self, session: Session, options: SessionOptions) -> Variant:
-        """How messages are written for who asks for this."""
+        """How messages are written for a subscription with these options."""
         retain = RETAIN_AS_PUBLISHED if options.retain_as_published else RETAIN_CLEAR
         return self._router.variants.of(session.subscriber.format, options.qos, retain, options.identifier)
 
@@ -322,8 +322,8 @@ class Sessions:
     ) -> tuple[Subscription, bool]:
         """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
 
-        `variant` is that of the options, for who asks the same for many filters. Raises InvalidFilter, NotPermitted,
-        LimitExceeded.
+        `variant` is that of the options, for callers with many filters of the same options. Raises InvalidFilter,
+        NotPermitted, LimitExceeded.
         """
         if variant is None:
             variant = self.variant_of(session, options)
@@ -341,7 +341,7 @@ class Sessions:
         return subscription, True
 
     def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
-        """End a subscription. What is on its way goes on. Raises NoSuchSubscription."""
+        """End a subscription. Messages in flight are still delivered. Raises NoSuchSubscription."""
         subscription = session.subscriptions.find(filter, group)
         if subscription is None:
             raise NoSuchSubscription(0)
@@ -350,7 +350,7 @@ class Sessions:
 
     @staticmethod
     def options_of(subscription: Subscription) -> SessionOptions:
-        """As the client asked for them, but for how its format encodes the identifier."""
+        """As the client requested them, except that the identifier is encoded."""
         variant = subscription.variant
         return SessionOptions(
             qos=variant.qos, no_local=subscription.no_echo,
@@ -361,16 +361,16 @@ class Sessions:
     # -- retained messages ------------------------------------------------------------------------------------------
 
     def send_retained(self, session: Session, subscription: Subscription) -> None:
-        """Let a subscription have the retained messages; `advance` sends them. Raises LimitExceeded."""
-        session.drop_cursor(subscription.number)  # a new one stands behind the others
+        """Begin to send a subscription the retained messages; `advance` does the rest. Raises LimitExceeded."""
+        session.drop_cursor(subscription.number)  # a new one is behind the others
         if not self.publishing.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
-            return  # as it is for most: the others take some turns when a client subscribes to very much
+            return  # the common case; the others take several turns if a client has many subscriptions
         wanted = subscription.variant
         variant = self._router.variants.of(session.subscriber.format, wanted.qos, RETAIN_SET, wanted.identifiers)
         session.add_cursor(Cursor(self.publishing.retained, subscription, variant))
 
     def advance(self, session: Session, now: float) -> bool:
-        """Send retained messages as far as there is room. True while there are more: call again when there is room.
+        """Send retained messages while there is room. True if some are left: call again when there is room.
 
         When the outbox has drained the client's `connection.unblocked` is called; an acknowledgement makes room, too.
         """
@@ -389,6 +389,6 @@ class Sessions:
             return False
         outbox = session.window.outbox
         if outbox is not None and (left <= 0 or outbox.size):
-            # Nobody else would call again for the rest of a slice in which nothing was to be sent.
+            # Nothing else calls again after a slice that sent nothing.
             self._flow.refill(outbox)
         return True

@@ -1,22 +1,22 @@
-"""Shares: how much of what the broker holds may be held by one principal.
+"""Shares: how much of the broker's memory and tables one principal may use.
 
-A principal is the authenticated user. Where a user name proves nothing (anonymous clients, or one password for
-everybody) it is the address, of IPv6 the /64 network. All clients and sessions of a principal have one Share:
+A principal is the authenticated user. Where a user name proves nothing (anonymous clients, or one password for all of
+them) it is the address, for IPv6 the /64 network. All clients and sessions of a principal have one Share:
 
     pot (limits.py)                      counted here
-    sessions_max                         sessions, of clients that are there and that are away
+    sessions_max                         sessions, connected and disconnected
     sessions_bytes_max                   `wire.PotShare`: names, wills, QoS 2 identifiers and tables of its sessions
     subscriptions_max                    subscriptions of all its clients
-    subscriptions_bytes_max              their filters and groups, and about what these take in the index
+    subscriptions_bytes_max              their filters and groups, and an estimate of their part of the index
     searching_filters_max                those of its subscriptions whose filter has several `#`
     retained_messages_max, ..bytes_max   retained messages that it published last
     stored_bytes_max                     `wire.Account`: messages in its queues, in flight to it, and retained
-    marks_max                            producers that it moved up last
+    marks_max                            producers that it advanced last
 
-Of what the others leave of a pot, a principal may take a part (`share_percent`). So one alone cannot empty a pot, and
-several who try together still leave a part of the rest to whoever comes next. What is counted for nobody, such as the
-inner tables of an index, counts as held by others: it makes every share smaller, and never larger. A Share lasts as
-long as anything is counted in it.
+A principal may use a part (`share_percent`) of what the others leave of a pot. So one principal cannot empty a pot, and
+several that try together still leave some for the next. What belongs to no principal, such as the inner tables of an
+index, counts as used by others: it makes every share smaller, never larger. A Share exists as long as anything is
+counted in it.
 """
 
 from collections.abc import Iterator
@@ -35,11 +35,11 @@ from fanlight_broker.wire.ledger import Account, Ledger, PotShare
 
 log: Final = structlog.stdlib.get_logger("shares")
 
-IPV6_NETWORK: Final = 64  # bits that a provider gives to one customer: all its addresses are one principal
+IPV6_NETWORK: Final = 64  # bits that a provider assigns to one customer: all its addresses are one principal
 
 
 class SharedPot(StrEnum):
-    """What principals share."""
+    """What principals have shares of."""
 
     SESSIONS = "sessions"
     SESSIONS_BYTES = "sessions_bytes"
@@ -64,7 +64,7 @@ class SharedPot(StrEnum):
 
 
 def principal_of(user: str, address: str, *, verified: bool) -> str:
-    """The name of the principal: of a user, or of an address."""
+    """The name of the principal: a user, or an address."""
     if verified and user:
         return f"user {user}"
     try:
@@ -82,7 +82,7 @@ def percent_of(limits: Limits, pot: SharedPot) -> int:
 
 
 class Share:
-    """What one principal holds."""
+    """What one principal uses."""
 
     __slots__ = ("account", "clients", "held", "principal", "producers", "refused", "sessions")
 
@@ -91,9 +91,9 @@ class Share:
         self.account = Account()
         self.sessions = PotShare(ledger.sessions)
         self.clients = 0  # connected
-        self.held = dict.fromkeys(SharedPot, 0)  # stored bytes are the account's, bytes of sessions the part's
+        self.held = dict.fromkeys(SharedPot, 0)  # without stored bytes (`account`) and bytes of sessions (`sessions`)
         self.refused = dict.fromkeys(SharedPot, 0)
-        self.producers: dict[tuple[str, str], None] = {}  # user and producer, the one that moved up longest ago first
+        self.producers: dict[tuple[str, str], None] = {}  # user and producer, the least recently used first
 
     def used(self, pot: SharedPot) -> int:
         if pot is SharedPot.STORED_BYTES:
@@ -112,7 +112,7 @@ class Share:
 
 
 class Shares:
-    """The shares of all principals: no more than there are clients, sessions, retained messages and marks."""
+    """The shares of all principals: at most as many as clients, sessions, retained messages and marks."""
 
     def __init__(self, ledger: Ledger, limits: Limits) -> None:
         self.ledger = ledger
@@ -122,7 +122,7 @@ class Shares:
         self.use(limits)
 
     def use(self, limits: Limits) -> None:
-        """Apply new limits. What is held stays."""
+        """Apply new limits. Nothing that is used is taken away."""
         self.limits = limits
         self.ledger.stored_share = percent_of(limits, SharedPot.STORED_BYTES) / 100
         self.ledger.sessions.share = percent_of(limits, SharedPot.SESSIONS_BYTES) / 100
@@ -134,7 +134,7 @@ class Shares:
         return iter(self._known.values())
 
     def of(self, principal: str) -> Share:
-        """A principal's share; a new one is kept once something is counted in it."""
+        """A principal's share; a new one is kept when something is first counted in it."""
         return self._known.get(principal) or Share(principal, self.ledger)
 
     def total(self, pot: SharedPot) -> int:
@@ -151,12 +151,12 @@ class Shares:
         return self.refused[pot] + (self.ledger.sessions.refused_shares if pot is SharedPot.SESSIONS_BYTES else 0)
 
     def limit(self, pot: SharedPot) -> int:
-        """What all principals may hold together."""
+        """What all principals together may use."""
         limit: int = getattr(self.limits, pot.limit)
         return limit
 
     def largest(self, count: int) -> list[Share]:
-        """Those that hold the largest part of any pot, the largest first."""
+        """Those that use the largest part of any pot, the largest first."""
         weights = [(pot, 1 / max(1, self.limit(pot))) for pot in SharedPot]
 
         def part(share: Share) -> float:
@@ -165,7 +165,7 @@ class Shares:
         return nlargest(count, self, key=part)
 
     def most(self, share: Share, pot: SharedPot, leaving: int = 0) -> int:
-        """What a principal may hold of a pot now: a part of what the others leave, or will have left.
+        """What a principal may use of a pot now: a part of what the others leave, or are about to leave.
 
         leaving  what others are about to give back
         """
@@ -177,7 +177,7 @@ class Shares:
         return share.used(pot) + more <= self.most(share, pot, leaving)
 
     def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
-        """The same, and counted if not: something is refused for it."""
+        """The same as `fits`; a refusal is counted."""
         if self.fits(share, pot, more):
             return True
         self._count_refusal(share, pot)
@@ -201,13 +201,13 @@ class Shares:
             self._tell(share, pot)
 
     def charge(self, share: Share, pot: SharedPot, count: int = 1) -> None:
-        """Count what a principal holds in addition."""
+        """Count what a principal uses in addition."""
         self._keep(share)
         share.held[pot] += count
         self.totals[pot] += count
 
     def refund(self, share: Share, pot: SharedPot, count: int = 1) -> None:
-        """Count what a principal holds no longer."""
+        """Count what a principal no longer uses."""
         share.held[pot] -= count
         self.totals[pot] -= count
         self._forget_if_empty(share)

@@ -1,12 +1,12 @@
 """Subscriber, session and client: an identity, what outlives its connections, and its present connection.
 
     Subscriber   name, user, protocol, format, share, subscriptions
-       |-- Session   what is kept while nobody is connected (MQTT 5, 4.1); None: everything ends with the connection
-       '-- Client    the present connection; None: nobody is connected
+       |-- Session   what is kept while it is not connected (MQTT 5, 4.1); None: everything ends with the connection
+       '-- Client    the present connection; None: not connected
 
 A session owns its subscriber, and so does a client without a session. Targets, windows and views refer to the
-subscriber, so that a session can have subscriptions and messages before anybody connects. Clients whose protocol has no
-sessions have none. The three refer to each other, so they are in one file.
+subscriber, so that a session can have subscriptions and messages before its client connects. Clients whose protocol
+has no sessions have none. The three refer to each other, so they are in one file.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Subscriber:
     protocol: str
     format: Format  # how its messages are written
     share: Share  # of its principal
-    inbox: str  # where replies to it are published, in `.` spelling: nobody else may subscribe there
+    inbox: str  # where replies to it are published, in `.` spelling: no other client may subscribe there
     verified: bool = False  # is `user` proven to be its own? See identity.py
     label: str = ""  # a user name that nothing was checked against
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))
@@ -69,7 +69,7 @@ class ClientConnection(Protocol):
         ...
 
     def notify_held(self, held: bool, seconds: float) -> None:
-        """Notify the client that its messages wait for a slow consumer, or how long they waited, if it can be told."""
+        """Notify the client that its messages wait for a slow consumer, or how long they waited, if possible."""
         ...
 
 

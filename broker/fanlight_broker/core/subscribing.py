@@ -1,11 +1,11 @@
-"""Subscribing: what may be subscribed to, and the beginning and the end of a subscription, for all protocols.
+"""Subscribing: checks, begins and ends subscriptions, for all protocols.
 
     check --> begin --> in force --> end
       |         |                     ^--- UNSUBSCRIBE, its last message, or the end of its client (core/teardown.py)
       |         InvalidFilter
       InvalidFilter, NotPermitted, LimitExceeded
 
-Limits are checked for the client that asks. What a subscription takes is counted for its share.
+Limits are checked for the client that subscribes. What a subscription uses is charged to its share.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions, group_name_of, nbytes_of, share_bytes
 from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
 
-AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends; a million a second take 292,000 years
+AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,000 years at a million a second
 
 
 class Subscribing:
@@ -54,7 +54,7 @@ class Subscribing:
         return subscription
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
-        """End a subscription at once; its counts are final when this returns. Raises NoSuchSubscription."""
+        """End a subscription at once; its counts are final then. Raises NoSuchSubscription."""
         subscription = self.find(client, number)
         self.end(subscription)
         if client.outbox.policy == "drop_oldest":
@@ -87,7 +87,7 @@ class Subscribing:
         self.permissions.check_subscribe(subscriber, text, syntax)
         self._check_hashes(subscriber, hashes_of(text, syntax))
         pot = self.router.ledger.subscriptions
-        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known once it is inserted
+        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known after it is inserted
             raise LimitExceeded(
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
@@ -95,7 +95,7 @@ class Subscribing:
         self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
-        """Bound filters with several `#`: each new topic is searched for what lies between two, filter by filter."""
+        """Bound filters with several `#`: each new topic is searched for the words between two of them."""
         limits = self.limits
         if hashes < 2:
             return
@@ -113,7 +113,7 @@ class Subscribing:
         self.shares.check(subscriber.share, SharedPot.SEARCHING_FILTERS)
 
     def begin(self, subscriber: Subscriber, subscription: Subscription, group: str | None) -> None:
-        """Put a subscription that was checked in force. Raises InvalidFilter, and has changed nothing then."""
+        """Put a checked subscription in force. Raises InvalidFilter, and has changed nothing in that case."""
         self.router.add(subscription, group, subscriber.share.account)
         subscriber.subscriptions.add(subscription)
         self._count(subscription, group, 1)
@@ -121,17 +121,17 @@ class Subscribing:
         self.journal.subscribed(subscription)
 
     def end(self, subscription: Subscription) -> None:
-        """Take it out of force; it gets nothing more."""
+        """Take it out of force; nothing more is delivered to it."""
         subscription.cancel()
         group = group_name_of(subscription)
-        subscription.owner.subscriptions.remove(subscription)  # which looks for it by its group
+        subscription.owner.subscriptions.remove(subscription)  # which finds it by its group
         self.router.remove(subscription)
         self._count(subscription, group, -1)
         self.ended += 1
         self.journal.unsubscribed(subscription)
 
     def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
-        """It is in force now, or not any more (sign -1)."""
+        """It is in force now (sign 1), or no longer (sign -1)."""
         subscriber: Subscriber = subscription.owner
         searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
         subscriber.searching += sign * searching

@@ -1,8 +1,8 @@
-"""Teardown: takes a departed client's subscriptions out of force, some in each turn of the loop.
+"""Teardown: removes a departed client's subscriptions, a slice per turn.
 
-All are silent at once, in one step however many there are: they deliver nothing when their session's window has ended,
-or their connection's outbox is closed. Out of the index and out of the routes they come a slice at a time, for a bridge
-may leave 100,000 behind, at a microsecond or two each. Until then they count as subscriptions.
+All of them stop delivering in one step: their session's window has ended, or their connection's outbox is closed. They
+are removed from the index and the routes a slice at a time, because a bridge may leave 100,000 of them, at 1 to 2 µs
+each. Until then they count as subscriptions.
 """
 
 from collections import deque
@@ -13,21 +13,21 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.subscriptions import Subscriptions
 
-LOOK: Final = 16  # subscriptions between two looks at the clock, at some µs each
+LOOK: Final = 16  # subscriptions between two readings of the clock, a few µs each
 
 
 class Teardown:
     def __init__(self, subscribing: Subscribing, turns: Turns) -> None:
         self._subscribing = subscribing
         self._turns = turns
-        self._waiting: deque[Subscriptions] = deque()  # of each client that has gone
+        self._waiting: deque[Subscriptions] = deque()  # of each departed client
 
     def __len__(self) -> int:
-        """Subscriptions that are silent and still there."""
+        """Subscriptions that are still to be removed."""
         return sum(map(len, self._waiting))
 
     def end(self, subscriptions: Subscriptions) -> None:
-        """End all subscriptions of a client or session that is over, and whose outbox or window says so."""
+        """End all subscriptions of a client or session whose outbox is closed or whose window has ended."""
         if not len(subscriptions):
             return
         idle = not self._waiting
@@ -38,7 +38,7 @@ class Teardown:
     def _go_on(self) -> None:
         try:
             self._end_some()
-        finally:  # a fault in one must not keep all that go later
+        finally:  # an error in one must not stop the others
             if self._waiting:
                 self._turns.later(self._go_on)
 
@@ -57,5 +57,5 @@ class Teardown:
         try:
             self._subscribing.end(subscription)
         finally:
-            if subscription in subscriptions:  # it failed; it must not come up again
+            if subscription in subscriptions:  # it failed; it must not be tried again
                 subscriptions.remove(subscription)

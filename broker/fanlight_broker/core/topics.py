@@ -73,15 +73,15 @@ def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
 
 def invalid_topic(error: matchcore.InvalidTopic) -> InvalidTopic:
     """What the matcher found, as the broker's error."""
-    return InvalidTopic(told(error), position=error.position)
+    return InvalidTopic(text_of(error), position=error.position)
 
 
 def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
     """What the matcher found, as the broker's error."""
-    return InvalidFilter(told(error), position=error.position)
+    return InvalidFilter(text_of(error), position=error.position)
 
 
-def told(error: matchcore.TopicError) -> str:
+def text_of(error: matchcore.TopicError) -> str:
     """What matchcore says, with its limits by the names of the broker's settings."""
     advice = error.advice.replace("max_words", "topic_words_max").replace("max_bytes", "topic_bytes_max")
     return str(error).removesuffix(error.advice) + advice

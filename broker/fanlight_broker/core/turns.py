@@ -1,10 +1,10 @@
-"""Turns: no piece of work holds the loop for longer than TURN_SECONDS, however many connections ask for it.
+"""Turns: no work occupies the loop for longer than TURN_SECONDS, whatever the number of connections.
 
-    something is read --> begin --> one decision, one more, ... until `over` --> `later`: the rest, behind everybody's
-    `later` works off what waits, first come, first served, until the same time is over; then the loop has its turn
+    something is read --> begin --> one decision, one more, ... until `over` --> `later`: the rest, after all others
+    `later` processes what waits in order, until a turn is over; then the loop continues
 
-What cannot be interrupted is bounded by itself: one match, one conversion, one frame. The core has no clock: it is put
-in, and without one no turn is ever over. The poller, which is compiled, begins its turns by itself (Ledger.turn_ends).
+What cannot be interrupted has bounds of its own: one match, one conversion, one frame. The core has no clock: it is
+injected, and without one no turn is ever over. The compiled poller begins its own turns (Ledger.turn_ends).
 """
 
 from collections import deque
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from fanlight_broker.wire.ledger import Ledger
 
-TURN_SECONDS: Final = 0.002  # as the poller's: some hundred decisions
+TURN_SECONDS: Final = 0.002  # as the poller's: about a hundred decisions
 
 Clock = Callable[[], float]
 Work = Callable[[], Any]
 
 
 class Turns:
-    """soon   calls a function in the loop's next turn, never at once: who puts off work is in the middle of some
+    """soon   calls a function in the loop's next turn, never at once: callers are in the middle of other work
     clock  the broker's
-    cpu    seconds of the processor that this thread has used
+    cpu    processor seconds used by this thread
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Turns:
         self._soon = soon
         self._cpu = cpu
         self._waiting: deque[Work] = deque()
-        self._expected = False  # `_go_on` is called
+        self._expected = False  # `_go_on` is scheduled
         self._begun = False
         self._used = 0.0
         self._begun_at = 0.0
@@ -43,7 +43,7 @@ class Turns:
         return len(self._waiting)
 
     def begin(self) -> None:
-        """Somebody is read from, or a tick has come. All that begins in one turn of the loop has one time together."""
+        """Begin a turn, at a read or a tick. Everything that begins in one turn of the loop shares its time."""
         if self._begun or self._ledger.clock is None:
             return
         self._begun = True
@@ -68,11 +68,11 @@ class Turns:
             ledger.turn_cpu_max = max(ledger.turn_cpu_max, self._cpu() - self._used)
 
     def over(self) -> bool:
-        """Must what is left be put off?"""
+        """Must the rest be deferred?"""
         return self._ledger.turn_over()
 
     def later(self, work: Work) -> None:
-        """Do this when all that waits already has had its time."""
+        """Do this after everything that waits already."""
         self._waiting.append(work)
         if not self._expected:
             self._expected = True
@@ -83,11 +83,11 @@ class Turns:
         if ledger.clock is not None:
             self._start(ledger.clock)
         try:
-            for _ in range(most):  # what is put off now waits for the loop's next turn
+            for _ in range(most):  # what is deferred now waits for the loop's next turn
                 self._waiting.popleft()()
                 if ledger.turn_over():
                     break
-        finally:  # a fault in one must not keep those that wait behind it
+        finally:  # an error in one must not stop those behind it
             self._note()
             self._expected = bool(self._waiting)
             if self._expected:
