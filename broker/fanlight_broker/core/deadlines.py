@@ -1,4 +1,4 @@
-"""Deadlines: things with a time each, asked in order of their times. A heap that forgets lazily.
+"""Deadlines: things with a time each, in order of their times. A heap with lazy removal.
 
 There may be one for each session: the garbage collector does not look at them (wire/hidden.pxd).
 """
@@ -14,7 +14,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 
 class Deadlines(Generic[Thing]):
-    """At most one deadline a thing. Its size is bounded by twice the things in it."""
+    """At most one deadline per thing. Its size is at most about twice the number of things."""
 
     def __init__(self) -> None:
         self._at: dict[Thing, tuple[float, int]] = {}
@@ -44,7 +44,7 @@ class Deadlines(Generic[Thing]):
 
     @property
     def first(self) -> float | None:
-        """The earliest time; None if there is none."""
+        """The earliest time, or None."""
         while self._heap:
             at, order, thing = self._heap[0]
             if self._at.get(thing) == (at, order):
@@ -53,12 +53,12 @@ class Deadlines(Generic[Thing]):
         return None
 
     def passed(self, thing: Thing, now: float) -> bool:
-        """Has its time come?"""
+        """Has its deadline passed?"""
         at = self._at.get(thing)
         return at is not None and at[0] <= now
 
     def due(self, now: float, most: int) -> Iterator[Thing]:
-        """Those whose time has come, earliest first, `most` of them; each is taken out before it is given."""
+        """Those whose deadline has passed, earliest first, `most` of them; each is removed before it is yielded."""
         while most > 0 and self._heap and self._heap[0][0] <= now:
             at, order, thing = heappop(self._heap)
             if self._at.get(thing) == (at, order):

@@ -1,13 +1,13 @@
-"""How fast topics are now: the difference between two readings of what their routes have counted.
+"""Present rates of topics: the difference between two readings of their routes' counts.
 
-A route counts its messages and is never reset. Each reading is measured against the one before it, whoever made that
-one, so two people who look at the same time both see present rates.
+A route counts its messages and is never reset. Each reading is compared with the one before it, of any user, so that
+two users who look at the same time both see present rates.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-WINDOW_SECONDS_MIN: Final = 0.05  # readings that are closer together share an earlier one: the noise would be large
+WINDOW_SECONDS_MIN: Final = 0.05  # readings closer together share an earlier one, because of noise
 
 Counts = Mapping[int, int]
 """Messages by the hash of a route's key: so a reading takes some 100 bytes for each topic, however long its name."""

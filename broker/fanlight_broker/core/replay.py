@@ -1,15 +1,15 @@
-"""A replay: what was published before, from where it is kept, and then what is published now: no gap, nothing twice.
+"""A replay: archived messages, then live ones, without a gap and without duplicates.
 
-    READING   parts of what is kept, each when the one before is out of the outbox
+    READING   parts of the archive, each after the one before has left the outbox
        | nothing is left to read
-    JOINING   the subscription is in force, without credit: what is published now waits at it.
-       |      And the source says behind which offset that begins
-    CLOSING   what is kept, up to there
+    JOINING   the subscription is in force, without credit: live messages wait at it. The source reports the offset
+       |      at which they begin
+    CLOSING   the archive up to that offset
        |
-    LIVE      what waited, then what comes: an ordinary subscription
+    LIVE      the messages that waited, then new ones: an ordinary subscription
 
-If more came meanwhile than may wait, the subscription is taken out of force again and reading goes on: what was dropped
-is kept too. Who reads is on the other side of `ReplaySource`; how a message is written is the protocol's.
+If more messages arrive than may wait, the subscription is removed again and reading continues: the dropped messages are
+in the archive too. `ReplaySource` does the reading; the protocol decides how a message is encoded.
 """
 
 from collections.abc import Callable
@@ -27,40 +27,40 @@ from fanlight_broker.core.topics import SYNTAXES
 
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
 
-# Offset, microseconds UTC, topic, number of its syntax, payload; and all of what it says, if that is more than these.
+# Offset, microseconds UTC, topic, number of its syntax, payload; and its Content, if it has more than these.
 Encode = Callable[[int, int, bytes, int, bytes, Content | None], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What is asked for. Neither offset nor since: all there is."""
+    """What a client asks for. Without offset and since: the whole archive."""
 
     filter: bytes
     syntax: str
     offset: int | None = None
-    epoch: int | None = None  # of the offset: another one now is an error
+    epoch: int | None = None  # of the offset: a different one now is an error
     since: int | None = None  # microseconds UTC
-    end: int | None = None  # of what is before this offset; not live then
+    end: int | None = None  # messages before this offset; not live then
     live: bool = True
 
 
 class ReplayStart(NamedTuple):
-    """What there is when a replay begins, and where in it that does."""
+    """The extent of the archive when a replay begins, and where the replay begins in it."""
 
-    archive: str  # its identity, for who keeps a position
+    archive: str  # its identity, for clients that keep a position
     start: int  # the oldest offset
-    end: int  # the next one that is given
-    offset: int  # where it begins
+    end: int  # the offset of the next message
+    offset: int  # where the replay begins
 
 
 class ReplayPart(NamedTuple):
-    """Some of what is kept."""
+    """A part of the archive."""
 
     octets: bytes = b""  # whole frames
     messages: int = 0
-    offset: int = 0  # of what comes next
+    offset: int = 0  # of the next message
     epoch: int = 0
-    at_end: bool = False  # there is nothing more, at present or before the end that was asked for
+    at_end: bool = False  # nothing is left, at present or before the requested end
     error: FanlightError | None = None
     kept: ReplayStart | None = None  # of the first part
 
@@ -69,7 +69,7 @@ class ReplayReader(Protocol):
     """Reads for one replay; one part at a time."""
 
     def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
-        """Call `then`, in the loop, with the next part; of what is before the offset `end`."""
+        """Call `then`, in the loop, with the next part before the offset `end`."""
         ...
 
     def close(self) -> None: ...
@@ -79,11 +79,11 @@ class ReplaySource(Protocol):
     """Keeps messages by offset."""
 
     def read(self, wanted: ReplayRequest, encode: Encode) -> ReplayReader:
-        """Raises LimitExceeded if there are too many readings already."""
+        """Raises LimitExceeded if too many replays are reading already."""
         ...
 
     def report_end(self, then: Callable[[int], None]) -> None:
-        """Call `then`, in the loop, with the offset behind all that was published until now."""
+        """Call `then`, in the loop, with the offset after everything published so far."""
         ...
 
 
@@ -91,15 +91,15 @@ class ReplayObserver(Protocol):
     """The protocol's side of a replay."""
 
     def replay_begun(self, replay: "Replay", part: ReplayPart) -> None:
-        """What is asked for is there; `part` is the first of it."""
+        """The request is valid; `part` is the first part."""
         ...
 
     def replay_ended(self, replay: "Replay", part: ReplayPart) -> None:
-        """All that was kept is sent; what follows is live, or nothing follows."""
+        """The archive has been sent; live messages follow, or nothing."""
         ...
 
     def replay_failed(self, replay: "Replay", error: FanlightError) -> None:
-        """It is over. If it had not begun, nothing was sent."""
+        """It has failed. If it had not begun, nothing was sent."""
         ...
 
 
@@ -112,7 +112,7 @@ class ReplayState(Enum):
 
 
 class Replay:
-    """One replay of one client, under a number of its own. Raises InvalidFilter, LimitExceeded."""
+    """One replay of one client, with its own number. Raises InvalidFilter, LimitExceeded."""
 
     def __init__(
         self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: Client, listener: ReplayObserver,
@@ -125,7 +125,7 @@ class Replay:
         self.state = ReplayState.READING
         self.delivered = 0
         self.begun = False
-        self.joins = 0  # times it tried to
+        self.joins = 0  # attempts
         self._end: int | None = None
         self._part = ReplayPart()
         self._asked = False
@@ -139,12 +139,12 @@ class Replay:
             self.source.report_end(self._end_known)
 
     def drained(self) -> None:
-        """The outbox is empty: there is room for the next part."""
+        """The outbox is empty and has room for the next part."""
         if self.state in (ReplayState.READING, ReplayState.CLOSING) and not self._asked:
             self._ask()
 
     def cancel(self) -> None:
-        """It is over, whatever is still to come."""
+        """End it, whatever is still under way."""
         self._close(ReplayState.OVER)
         self._leave()
 
@@ -210,7 +210,7 @@ class Replay:
     def _caught_up(self) -> None:
         subscription = self._subscription
         if subscription is not None and subscription.dropped:
-            # The rest is kept as well: read on, and join again.
+            # The dropped messages are in the archive: continue reading, and join again.
             self._leave()
             self._end = None
             self.state = ReplayState.READING

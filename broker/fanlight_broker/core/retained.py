@@ -1,14 +1,14 @@
-"""Retained messages: the last known good value of each topic.
+"""Retained messages: the last message of each topic.
 
-    name   --> id          topics in whichever spelling, the same words once
+    name   --> id          the same words have one id, in either syntax
     filter --> ids         matchcore.NameIndex: names are indexed and a filter is asked, the mirror image of routing
 
-A subscriber gets them through a Cursor, in slices. Topics are looked up a part at a time, the value when it is sent.
-What was set since the SUBSCRIBE is passed over: its live copy has gone to the subscriber already, and an older value
-never comes after it. What was deleted or has expired since then is passed over, too.
+A subscriber gets them through a Cursor, in slices. Topics are looked up a part at a time, the message when it is sent.
+Messages set since the SUBSCRIBE are skipped: their live copies were sent to the subscriber already, and an older
+message must not follow. Messages deleted or expired since then are skipped, too.
 
-A message that the limits do not let in is delivered and not retained, and counted; what its topic had is cleared, for
-it is the last good value no more. Nothing is thrown out for a message on another topic.
+A message that exceeds a limit is delivered, counted and not retained; its topic's retained message is cleared, because
+it is no longer the last. No message is removed to make room for one on another topic.
 """
 
 from array import array
@@ -38,15 +38,15 @@ from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 
-AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: a quarter of a millisecond of a socket's time
+AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: 0.25 ms of a socket's time
 PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
 SLICE = 256  # messages in one turn of the loop
-PLACES_BYTES = PART // 8 + 4 * SLICE + 256  # of what a cursor keeps of a part: a bit for each topic, and the next ids
+PLACES_BYTES = PART // 8 + 4 * SLICE + 256  # of a cursor's current part: a bit for each topic, and the next ids
 CURSOR_BYTES = 300  # of a cursor without that, and of its place in a table
-SWEPT = 1_000  # that have expired are forgotten in one sweep, some 5 ms; the others are not sent any more
+SWEPT = 1_000  # expired messages removed in one sweep, about 5 ms; the others are no longer sent
 WORD_BYTES = 30  # of a word of a topic, in the index of topics
 PLACE_BYTES = 32  # of a topic there, beside its words
-LOOK = 16  # that have expired, between two looks at the clock
+LOOK = 16  # expired messages removed between two readings of the clock
 LOOK_UP = 32  # what looking up one part counts as, in messages of a SLICE
 
 
@@ -61,7 +61,7 @@ class Entry:
 
 
 def place_bytes(topic: bytes) -> int:
-    """What a topic takes in the index, about: as much whatever else is in there, so it can be taken off again."""
+    """About what a topic takes in the index, independent of other topics, so that it can be subtracted again."""
     return PLACE_BYTES + len(topic) + WORD_BYTES * (1 + max(topic.count(b"/"), topic.count(b".")))
 
 
@@ -94,12 +94,12 @@ class Retained:
         self._deadlines: Deadlines[int] = Deadlines()
 
     def __len__(self) -> int:
-        """Those of clients; the broker's own are as many as there are names for them."""
+        """Those of clients; the broker's own are bounded by their names."""
         return len(self._ids) - self._own
 
     @property
     def index_bytes(self) -> int:
-        """Memory of the index of topics."""
+        """Bytes of the topic index."""
         return sum(index.nbytes for index in self._indexes)
 
     def put(
@@ -139,7 +139,7 @@ class Retained:
             self._respell(old.message, kept, id)
             self._uncount(old)
         self._entries[id] = entry
-        hide(entry, self._entries)  # nothing else refers to it: it is freed when it is taken out
+        hide(entry, self._entries)  # nothing else refers to it: it is freed when it is removed
         self._count(entry)
         if kept.expires_at != NEVER:
             self._deadlines.set(id, kept.expires_at)
@@ -201,7 +201,7 @@ class Retained:
         return self._indexes[id // PART]
 
     def _respell(self, old: Message, new: Message, id: int) -> None:
-        """The index holds a topic in the spelling in which it came."""
+        """Keep the topic in the index in its latest syntax."""
         if old.syntax != new.syntax:
             self._index(id).remove(old.topic, id, syntax=SYNTAXES[old.syntax])
             self._index(id).insert(new.topic, id, syntax=SYNTAXES[new.syntax])
@@ -240,14 +240,14 @@ class Retained:
         return ids
 
     def may_match(self, filter: bytes, syntax: str) -> bool:
-        """False: a filter matches none of them. A look-up in full may be long; this is as quick as there are parts."""
+        """False if a filter matches none of them. Takes time by the number of parts; a full look-up may take long."""
         return any(index.may_match(filter, syntax=syntax) for index in self._indexes)
 
     def entry(self, id: int) -> Entry | None:
         return self._entries[id]
 
     def sweep(self, now: float, over: Callable[[], bool] = lambda: False) -> None:
-        """Forget what has expired, until `over`."""
+        """Remove expired messages, until `over`."""
         for id in self._deadlines.due(now, SWEPT):
             self.expired += 1
             self._remove(id)
@@ -258,7 +258,7 @@ class Retained:
 class Cursor:
     """The retained messages for one subscription, sent as fast as its client reads.
 
-    A client may be away for a week: of the part at hand it keeps PLACES_BYTES at most, and not all ids.
+    A client may be disconnected for a week: PLACES_BYTES at most are kept of the current part, not all ids.
     """
 
     __slots__ = ("_at", "_ids", "_later", "_part", "_retained", "_revision", "_syntax", "_variant", "sent",
@@ -278,12 +278,12 @@ class Cursor:
 
     @property
     def done(self) -> bool:
-        """Is all sent?"""
+        """Is everything sent?"""
         return self._at == len(self._ids) and not self._later and self._part == self._retained.parts
 
     @property
     def nbytes(self) -> int:
-        """What it keeps of a part."""
+        """Bytes kept of the current part."""
         return getsizeof(self._ids) + getsizeof(self._later)
 
     @property
@@ -296,7 +296,7 @@ class Cursor:
         return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
 
     def advance(self, now: float, most: int = SLICE, over: Callable[[], bool] = lambda: False) -> int:
-        """Send what there is room for. Returns how much of `most` it took, messages that were not sent included.
+        """Send messages while there is room. Returns how much of `most` was used; skipped messages count.
 
         The turn may be `over` before: then it is all of it.
         """
@@ -317,7 +317,7 @@ class Cursor:
         return looked_at
 
     def _look_up(self) -> int:
-        """The next ids. Returns what that counts as, in messages."""
+        """Look up the next ids. Returns what that counts as, in messages."""
         self._at = 0
         if self._later:
             self._split(np.flatnonzero(np.unpackbits(np.frombuffer(self._later, np.uint8))))

@@ -1,4 +1,4 @@
-"""The router: which subscriptions get a topic.
+"""The router: which subscriptions a topic is delivered to.
 
     route cache  (compiled; topic as spelled -> Route)       every message looks here first
       `- miss -> all filters (matchcore.FilterIndex) -> ids of subscriptions -> a new Route, kept
@@ -45,8 +45,8 @@ from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Target
 
-REMEMBERED_TOPICS: Final = 4_096  # whose counts outlive their route: enough for any list of hot ones; oldest out
-MANY_ROUTES: Final = 4_096  # to forget at once: a ms or two, one by one
+REMEMBERED_TOPICS: Final = 4_096  # topics whose counts outlive their route; the oldest are removed
+MANY_ROUTES: Final = 4_096  # to remove at once: 1 to 2 ms, one by one
 PART: Final = 4_096  # slots in one index of topics: looking up a hostile filter takes 10 ms at most
 GIVEN_BACK_FOR_A_NEW_ONE: Final = 2  # routes
 REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
@@ -71,7 +71,7 @@ class Router:
         self.invalidated = 0
         self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
-        self.archive_selection: ArchiveSelection | None = None  # put in before the first route is asked for
+        self.archive_selection: ArchiveSelection | None = None  # set before the first route is looked up
         self._by_id: list[Subscription | None] = []
         self._free: list[int] = []  # ids
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
@@ -81,26 +81,26 @@ class Router:
         self._turns = turns
         self._topics: list[matchcore.NameIndex] = []  # of PART slots each
         self._slots: list[Route | None] = []
-        self._gone: deque[Route] = deque()  # out of the cache; their slots are still to be given back
-        self._buried: deque[list[Route]] = deque()  # those of a whole cache that was forgotten
+        self._gone: deque[Route] = deque()  # removed from the cache; their slots are still to be freed
+        self._buried: deque[list[Route]] = deque()  # those of a whole cache that was cleared
         self._free_slots: list[int] = []
-        # Messages so far on topics whose route is forgotten: a topic stays hot when a subscriber comes or goes.
+        # Messages so far on topics whose route was removed, so that a topic stays hot when subscriptions change.
         self._messages_before: dict[bytes, int] = {}
-        hide(self._by_id, self._slots)  # of what the garbage collector does not look at either
+        hide(self._by_id, self._slots)  # their items are hidden from the garbage collector, too
 
     def __len__(self) -> int:
         return len(self._by_id) - len(self._free)
 
     @property
     def index_bytes(self) -> int:
-        """Memory of the index of filters."""
+        """Bytes of the filter index."""
         return self._filters.nbytes
 
     def subscriptions(self) -> Iterator[Subscription]:
         return (each for each in self._by_id if each is not None)
 
     def from_place(self, place: int, places: int) -> tuple[list[Subscription], int | None]:
-        """The subscriptions with ids from `place` on, of so many ids; and where to go on, or None at the end.
+        """The subscriptions with ids from `place` on, `places` ids of them; and where to continue, None at the end.
 
         An id stays while its subscription does: what is there from the first call to the last is found, once.
         """
@@ -111,7 +111,7 @@ class Router:
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def add(self, subscription: Subscription, group_name: str | None, account: Account | None = None) -> None:
-        """Put a subscription in force. Raises InvalidFilter, and has changed nothing then.
+        """Put a subscription in force. Raises InvalidFilter, and has changed nothing in that case.
 
         account: pays for what waits in a queue group of which it is the first member
         """
@@ -140,12 +140,12 @@ class Router:
         self._forget_routes(filter, syntax)
 
     def remove(self, subscription: Subscription) -> None:
-        """Take a subscription out of force. Raises KeyError if it is in none."""
+        """Take a subscription out of force. Raises KeyError if it is not in force."""
         id, filter, syntax = subscription.id, subscription.filter, SYNTAXES[subscription.syntax_number]
         if id >= len(self._by_id) or self._by_id[id] is not subscription:
             raise KeyError(id)
         self._by_id[id] = None
-        nbytes = nbytes_held(subscription)  # while it is in its group yet
+        nbytes = nbytes_held(subscription)  # while it is still in its group
         self._filters.remove(filter, id, syntax=syntax)
         self._count(-nbytes)
         self._free.append(id)
@@ -162,14 +162,14 @@ class Router:
         self._forget_routes(filter, syntax)
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
-        """A subscription wants its messages otherwise: in force at once, without a gap."""
+        """Change how a subscription gets its messages: at once, without a gap."""
         before = nbytes_held(subscription)
         subscription.rebind(variant, no_echo)
         self._count(nbytes_held(subscription) - before)
         self._forget_routes(subscription.filter, SYNTAXES[subscription.syntax_number])
 
     def _count(self, octets: int) -> None:
-        """Enter what subscriptions take more or less now, and what the index does."""
+        """Count what subscriptions and the index use more, or less, than before."""
         before, self._filters_bytes = self._filters_bytes, self._filters.nbytes
         self.ledger.subscriptions.add(octets + self._filters_bytes - before)
 
@@ -208,7 +208,7 @@ class Router:
         self._turns.later(self._give_back)
 
     def _put_away(self, route: Route) -> None:
-        """A route has left the cache. Its slot, and the room it took, which may be much, are free again later."""
+        """A route has left the cache. Its slot and its memory, which may be large, are freed later."""
         idle = not self._gone and not self._buried
         self._gone.append(route)
         if idle:
@@ -233,7 +233,7 @@ class Router:
         self._remember(self._buried[0].pop())
 
     def _forget_route(self, route: Route) -> None:
-        """A route has left the cache: its topic and its slot are free again."""
+        """A route has left the cache: free its topic and its slot."""
         syntax, topic = topic_of(route)
         self._topics[route.slot // PART].remove(topic, route.slot, syntax=syntax)
         self._slots[route.slot] = None
@@ -241,11 +241,11 @@ class Router:
         self._remember(route)
 
     def _remember(self, route: Route) -> None:
-        """How many messages a topic had, for `hot_topics`; the least of them make room."""
+        """Remember the messages of a topic for `hot_topics`; the fewest make room."""
         if not route.hits or len(route.key) > REMEMBERED_TOPIC_BYTES:
             return
         again = self.routes.get(route.key)
-        if again is not None:  # it came again before this was looked at
+        if again is not None:  # its route was built again meanwhile
             again.hits += route.hits
             return
         before = self._messages_before
@@ -260,7 +260,7 @@ class Router:
     # -- look-up ----------------------------------------------------------------------------------------------------
 
     def route(self, topic: bytes, syntax: str) -> Route:
-        """The route of a topic, from the cache or worked out and kept. Raises InvalidTopic."""
+        """The route of a topic, from the cache or computed and cached. Raises InvalidTopic."""
         number = SYNTAXES.index(syntax)
         found = self.routes.lookup(number, topic)
         if found is not None:
@@ -271,7 +271,7 @@ class Router:
         if self.archive_selection is not None and self.archive_selection.wants(topic, syntax):
             route.tap = self.archive_selection.tap
         for _ in range(min(GIVEN_BACK_FOR_A_NEW_ONE, len(self._gone))):
-            self._give_back_one()  # so that what is to be given back does not pile up
+            self._give_back_one()  # so that slots to be freed do not accumulate
         slot = self._free_slots.pop() if self._free_slots else len(self._slots)
         if slot == len(self._slots):
             self._slots.append(None)
@@ -286,7 +286,7 @@ class Router:
         return route
 
     def own_route(self, topic: bytes, syntax: str) -> Route:
-        """The route of a topic of the broker's own: no limit of clients applies; not kept, nor counted as hot."""
+        """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""
         return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
 
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
@@ -297,7 +297,7 @@ class Router:
         return sorted((*targets, *chain.from_iterable(sessions), *members), key=lambda each: each.id)
 
     def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[QueueGroup], list[list[Target]]]:
-        """Who gets a topic, by the way it is delivered."""
+        """The subscriptions of a topic, by how it is delivered."""
         try:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
@@ -312,7 +312,7 @@ class Router:
         return Route(key, targets, groups)
 
     def messages_by_route(self) -> dict[bytes, int]:
-        """Messages so far by a route's key: cached routes, and the last that were forgotten."""
+        """Messages so far by a route's key: of cached routes, and of those removed last."""
         hits = dict(self._messages_before)
         hits.update((route.key, route.hits) for route in self.routes.routes())
         return hits

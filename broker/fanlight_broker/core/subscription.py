@@ -1,4 +1,4 @@
-"""A subscription: one filter of one client, and how it wants its messages.
+"""A subscription: one filter of one subscriber, and how its messages are delivered.
 
 It is one compiled object, the target of the routes that it is on (wire/target.pxd): a million of them are held.
 """
@@ -19,25 +19,25 @@ INDEX_BYTES: Final = 120  # of a filter of few words in the index, without its t
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """What a subscriber may ask for beside its filter."""
+    """What a subscriber may request besides its filter."""
 
     group: str | None = None  # queue group
     no_echo: bool = False
     credit: int = UNLIMITED  # messages
     waiting_max: int | None = None  # messages without credit; None: the broker's limit
-    after: int = UNLIMITED  # end by itself after so many messages
+    after: int = UNLIMITED  # ends after this many messages
 
 
 PLAIN = SubscriptionOptions()
 
 
 def nbytes_of(filter: bytes) -> int:
-    """What a subscription takes, about, if there is nothing special about it."""
+    """About what a subscription without options takes."""
     return SUBSCRIPTION_BYTES + len(filter)
 
 
 def nbytes_held(subscription: Subscription) -> int:
-    """What it takes, about, as it is now."""
+    """About what it takes at present."""
     nbytes = nbytes_of(subscription.filter)
     if subscription.variant.identifiers:
         nbytes += VARIANT_BYTES
@@ -57,6 +57,6 @@ def group_name_of(subscription: Subscription) -> str | None:
 
 
 def number_of(subscription: Subscription) -> int | None:
-    """Of the connection of its owner; None while there is none."""
+    """The number of its owner's connection; None while it is not connected."""
     client = subscription.owner.client
     return client.number if client is not None else None

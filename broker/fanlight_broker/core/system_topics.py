@@ -1,14 +1,14 @@
-"""$SYS: what the broker says of itself, as retained messages under the names that mosquitto has given them.
+"""$SYS: the broker's own state as retained messages, under mosquitto's names.
 
-    sweep(now) --every sys_interval_seconds--> figures --what changed--> retained store, and who subscribes to it
+    sweep(now) --every sys_interval_seconds--> values --those that changed--> retained messages, subscribers
 
 Totals are since the start. Loads are totals per minute, smoothed as mosquitto smooths them: with `rate` the rate since
 the last time,
 
     average = rate + e^(-seconds / window) * (average - rate)        windows of 1, 5 and 15 minutes
 
-The messages are of QoS 0 (a client that was away finds the last values retained), belong to no client, and count
-neither as published nor against the limits of retained messages. Clients cannot publish here.
+The messages have QoS 0 (a client that was disconnected finds the last values retained) and no publisher. They count
+neither as published nor towards the limits of retained messages. Clients cannot publish here.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from fanlight_broker.wire.message import Format, Message
 ROOT: Final = BROKER_ROOT.decode() + "/broker/"
 WINDOWS: Final[Mapping[str, float]] = {"1min": 60.0, "5min": 300.0, "15min": 900.0}  # seconds
 
-# What has a load: the load's name, and that of the total it is made from.
+# The load averages: the name of each, and of the total that it is computed from.
 LOADS: Final[Mapping[str, str]] = {
     "load/messages/received": "messages/received",
     "load/messages/sent": "messages/sent",
@@ -40,8 +40,8 @@ LOADS: Final[Mapping[str, str]] = {
     "load/connections": "connections/count",
 }
 
-# The counters (inspection.COUNTERS) of messages that somebody was to get and did not. Not among them: QoS 0 for a
-# client that was away, which nobody promised, and messages that were too old.
+# The counters (inspection.COUNTERS) of messages that were not delivered to a subscription. Not among them: QoS 0 for a
+# disconnected client, which is not promised, and expired messages.
 DROPPED: Final = (
     "dropped_newest", "dropped_oldest", "dropped_credit", "dropped_disconnect", "dropped_unspellable", "dropped_fault",
     "dropped_too_large", "dropped_queue", "dropped_session",
@@ -49,7 +49,7 @@ DROPPED: Final = (
 
 
 class SystemFormat(Format):
-    """Messages that no protocol wrote: every protocol gets them as Content."""
+    """Messages in no protocol's encoding: every protocol reads them as Content."""
 
     def read(self, message: Message) -> Content:
         return Content(message.topic, message.syntax, message.payload, is_text=True)
@@ -96,7 +96,7 @@ class SystemTopics:
         self._published: dict[str, str] = {}
 
     def sweep(self, now: float) -> None:
-        """Publish if it is time; if it is turned off, take back what is there."""
+        """Publish if it is due; if $SYS is turned off, clear what was published."""
         interval = self.limits.sys_interval_seconds
         if not interval:
             self._withdraw(now)

@@ -26,7 +26,7 @@ Canonical = bytes | tuple[int, bytes]
 
 
 class Unspellable(ValueError):
-    """A topic that another syntax has no way to write; the message is not delivered there, and counted."""
+    """A topic that another syntax cannot represent; the message is counted and not delivered there."""
 
 
 def syntax_of(number: int | None) -> str:
@@ -50,13 +50,13 @@ def words_of(topic: bytes, syntax: str, limits: Limits) -> tuple[bytes, ...]:
 
 
 def check_topic(topic: bytes, syntax: str, limits: Limits) -> None:
-    """Raises InvalidTopic if a topic goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    """Raises InvalidTopic if a topic exceeds the limits; the matcher checks the rest."""
     if beyond(topic, syntax, limits):
         words_of(topic, syntax, limits)
 
 
 def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
-    """Raises InvalidFilter if a filter goes beyond the limits; what else may be wrong with it, the matcher sees."""
+    """Raises InvalidFilter if a filter exceeds the limits; the matcher checks the rest."""
     if beyond(text, syntax, limits):
         try:
             matchcore.parse_filter(text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max)
@@ -67,22 +67,22 @@ def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
 def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
     if len(text) > limits.topic_bytes_max:
         return True
-    # So many words take as many octets, less one.
+    # n words take at least n - 1 octets.
     return len(text) >= limits.topic_words_max - 1 and text.count(SEPARATORS[syntax]) >= limits.topic_words_max
 
 
 def invalid_topic(error: matchcore.InvalidTopic) -> InvalidTopic:
-    """What the matcher found, as the broker's error."""
+    """The matcher's error as the broker's."""
     return InvalidTopic(text_of(error), position=error.position)
 
 
 def invalid_filter(error: matchcore.InvalidFilter) -> InvalidFilter:
-    """What the matcher found, as the broker's error."""
+    """The matcher's error as the broker's."""
     return InvalidFilter(text_of(error), position=error.position)
 
 
 def text_of(error: matchcore.TopicError) -> str:
-    """What matchcore says, with its limits by the names of the broker's settings."""
+    """The matcher's text, with its limits by the names of the broker's settings."""
     advice = error.advice.replace("max_words", "topic_words_max").replace("max_bytes", "topic_bytes_max")
     return str(error).removesuffix(error.advice) + advice
 
@@ -93,7 +93,7 @@ def reserved(topic: bytes, syntax: str) -> bool:
 
 
 def check_publisher(topic: bytes) -> None:
-    """May clients publish here? Raises NotPermitted for the broker's own topics, and what reads as one."""
+    """Raises NotPermitted for the broker's own topics, and for those that look like one in the other syntax."""
     if topic.startswith(BROKER_ROOT) and topic[len(BROKER_ROOT) :][:1] in (b"", *SEPARATORS.values()):
         raise NotPermitted("topics whose first word is $SYS are the broker's own; publish under another name")
 
@@ -109,7 +109,7 @@ def check_inbox(filter: bytes, syntax: str, inbox: str) -> None:
 
 
 def masked(text: bytes, syntax: str) -> bytes:
-    """A topic or filter as others may see it: who knows the random word of an inbox could publish there."""
+    """A topic or filter as other users may see it: the random word of an inbox would let them publish there."""
     separator = SEPARATORS[syntax]
     words = text.split(separator, 2) if text.startswith(INBOX_ROOT) else []
     if len(words) < 2 or words[0] != INBOX_ROOT:
@@ -124,7 +124,7 @@ def sees_reserved(filter: bytes, filter_syntax: str, topic: bytes, syntax: str) 
 
 
 def matches_everything(filter: bytes) -> bool:
-    """Does a filter match every topic, but for those that a rule hides from it?"""
+    """Does a filter match every topic, except those hidden from it by a rule?"""
     return filter == b"#"
 
 
@@ -134,7 +134,7 @@ def hidden(topic: bytes, filter_syntax: str) -> bool:
 
 
 def hashes_of(filter: bytes, syntax: str) -> int:
-    """How many of its words are `#`."""
+    """The number of its words that are `#`."""
     found = filter.count(b"#")
     return found if found < 2 else filter.split(SEPARATORS[syntax]).count(b"#")
 

@@ -1,7 +1,7 @@
 # Topic Aliases that the broker gives to topics towards one client (MQTT 5, 3.3.2.3.4).
 #
-#   known     topic -> alias     the client has been told: a copy needs no topic
-#   proposed  a topic            a template tells its alias; known when a copy of it is in the outbox
+#   known     topic -> alias     the client knows the alias: a copy needs no topic
+#   proposed  a topic            a template defines its alias; known when a copy of it is in the outbox
 
 from fanlight_broker.wire.ledger cimport Pot
 from fanlight_broker.wire.message cimport Message, Variant
@@ -13,7 +13,7 @@ cdef class AliasFormat(PublishFormat):
         readonly int alias_max            # aliases, at most
         readonly Py_ssize_t packet_max    # the client's Maximum Packet Size, in bytes
         dict known
-        Pot pot                           # that counts what `known` takes; None: nobody does
+        Pot pot                           # counts the bytes of `known`; None: not counted
         readonly Py_ssize_t octets              # entered there
         bytes proposed
         dict steadies                     # topic -> variant of a KnownAlias, for the batches: as many as `known` at

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""The format of one connection whose client takes Topic Aliases: 5.0, with a number in place of a topic it was told.
+"""The format of one connection whose client accepts Topic Aliases: 5.0, with a number in place of a known topic.
 
 First come, first served: the first topics get an alias, as many as the client allows, and keep it as long as the
-connection lasts [MQTT-3.3.2-7]; those behind go by their names. A copy that tells an alias counts only when it is in
+connection lasts [MQTT-3.3.2-7]; later topics are sent by name. A copy that defines an alias counts only when it is in
 the outbox, and is firm there: it may have been encoded and then wait in a queue, or be dropped.
 
 Variants of this format are the connection's own, so a message is encoded for each such client, once. That is what the

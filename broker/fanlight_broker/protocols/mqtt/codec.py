@@ -48,7 +48,7 @@ EXPENDABLE: Final = (
 def decode(first: int, body: bytes, version: Version | None, user_properties_max: int | None = None) -> Packet:
     """A packet from its first byte and what is behind its Remaining Length.
 
-    `version` is None until CONNECT has told it, and nothing but a CONNECT is accepted then.
+    `version` is None before CONNECT; only a CONNECT is accepted then.
     Raises MalformedPacket, ProtocolError, UnsupportedProtocol.
     """
     if first not in VALID_FIRST_BYTES:

@@ -1,6 +1,6 @@
-"""One MQTT connection: what a client's packets do. Bytes in through the inbox, bytes out through the outbox.
+"""One MQTT connection: acts on a client's packets. Bytes arrive in the inbox and leave through the outbox.
 
-The loop over what has come, and what all connections do in their lives, is in core/connection.py. CONNECT is in
+The loop over the input, and the life cycle of all connections, are in core/connection.py. CONNECT is in
 on_connect.py, PUBLISH in on_publish.py, SUBSCRIBE in on_subscribe.py, enhanced authentication in on_auth.py.
 """
 
@@ -74,19 +74,19 @@ class MqttConnection(ProtocolConnection):
         ))
         self.options = options
         self.counts = counts
-        self.version: Version | None = None  # told by CONNECT
+        self.version: Version | None = None  # as in CONNECT
         self.keep_alive = 0  # seconds; 0: none
         self.auth: Authentication | None = None
         self._accepted: AcceptedConnect | None = None  # CONNECT, until it is answered
         self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
         self._problems = True  # its Request Problem Information
-        self._at_work: Iterator[None] | None = None  # a packet that takes more than a turn
-        self._unkept: tuple[Message, float] | None = None  # what waits for room in a queue, and since when
+        self._at_work: Iterator[None] | None = None  # a packet that takes several turns
+        self._unkept: tuple[Message, float] | None = None  # a message that waits for room in a queue, and since when
 
     @property
     def session(self) -> Session:
-        """Of a client that is connected."""
+        """The session of a connected client."""
         assert self.client is not None
         assert self.client.subscriber.session is not None
         return self.client.subscriber.session
@@ -95,7 +95,7 @@ class MqttConnection(ProtocolConnection):
     def subscriber(self) -> Subscriber:
         return self.session.subscriber
 
-    # -- what has come ----------------------------------------------------------------------------------------------
+    # -- input -----------------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
         self._handle(self.lane.first_byte, self.lane.frame(), now)
@@ -111,7 +111,7 @@ class MqttConnection(ProtocolConnection):
     def end_of_input(self, now: float) -> bool:
         if self.state is not ConnectionState.CONNECTED:
             return False
-        # Acknowledgements make room for retained messages that wait: they are looked after in Python.
+        # Acknowledgements make room for retained messages that wait; Python sends those.
         return not (self.session.cursors and self.broker.sessions.advance(self.session, now))
 
     def wait_for_room(self, now: float) -> None:
@@ -130,20 +130,19 @@ class MqttConnection(ProtocolConnection):
             ))
 
     def continue_work(self) -> bool:
-        """Do a turn's share of a packet that takes more than one. True if there is more of it to do."""
+        """Process a packet that takes several turns, for one turn. True if more of it is left."""
         if self._at_work is not None and next(self._at_work, self) is self:
             self._at_work = None
         return self._at_work is not None
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- life cycle ------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Nothing more is done for this client. Its session leaves at once and not when the peer closes, which may take
-        `linger_seconds_max`: it would be given messages meanwhile, behind DISCONNECT [MQTT-3.14.4-1], those of its
-        queue groups among them.
+        """Detach the session at once, and not when the peer closes, which may take `linger_seconds_max`. Otherwise it
+        would get messages behind DISCONNECT [MQTT-3.14.4-1], those of its queue groups among them.
         """
         if self.client is not None:
-            self.broker.sessions.leave(self.client, self.transport.now(), will=True)  # without effect if it has left
+            self.broker.sessions.leave(self.client, self.transport.now(), will=True)  # no effect if it has left already
         self._accepted = None
         self._keep_connect(0)
 
@@ -160,7 +159,7 @@ class MqttConnection(ProtocolConnection):
             super().idle(now)
 
     def check_silence(self, silence: float, now: float) -> None:
-        """Close the connection of a client that is silent for too long [MQTT-3.1.2-22]."""
+        """Close the connection of a client that has been silent for too long [MQTT-3.1.2-22]."""
         if self.keep_alive and silence >= 1.5 * self.keep_alive:
             self.say_goodbye("idle_timeout", f"no packet for {silence:.1f} s")
 
@@ -169,7 +168,7 @@ class MqttConnection(ProtocolConnection):
             self.broker.sessions.advance(self.session, now)
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
-        raise AssertionError("a session's subscriptions do not end by themselves")
+        raise AssertionError("the broker does not end a session's subscriptions")
 
     def notify_held(self, held: bool, seconds: float) -> None:
         pass  # MQTT has no packet for it; /connections shows it
@@ -179,7 +178,7 @@ class MqttConnection(ProtocolConnection):
         return None if packet is None else self._octets(packet)
 
     def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
-        """The last packet: DISCONNECT, or a CONNACK before there was one. None: the version has no word for it."""
+        """The last packet: DISCONNECT, or a refusing CONNACK before that. None: the version has no such packet."""
         if self.client is not None:
             if self.version is V3:
                 return None
@@ -204,11 +203,11 @@ class MqttConnection(ProtocolConnection):
 
     def _handle(self, first: int, body: bytes, now: float) -> None:
         if self.version is None and first >> 4 == PacketType.CONNECT:
-            self.version = version_of(body)  # a CONNECT that is refused is answered in its own
+            self.version = version_of(body)  # a refused CONNECT is answered in its own version
             try:
                 packet = decode(first, body, None, self.options.user_properties_max)
             except PacketError:
-                self._packet_max = maximum_packet_size_of(body)  # the refusal must fit as well [MQTT-3.1.2-24]
+                self._packet_max = maximum_packet_size_of(body)  # the refusal must fit, too [MQTT-3.1.2-24]
                 raise
             self._keep_connect(len(body))
         else:
@@ -262,7 +261,7 @@ class MqttConnection(ProtocolConnection):
         self._authenticate(packet.properties.authentication_data, now)
 
     def _keep_connect(self, octets: int) -> None:
-        """Its CONNECT is kept until it is let in or refused: 0 then. Raises LimitExceeded if there is no room."""
+        """Count the CONNECT that is kept until the client is admitted or refused (then 0). Raises LimitExceeded."""
         self.inbox.keep_outside(octets - self._accepted_bytes)
         self._accepted_bytes = octets
         if octets and self.inbox.crowded:
@@ -288,7 +287,7 @@ class MqttConnection(ProtocolConnection):
             self.send(self.auth.packet(ReasonCode.SUCCESS, answer))
 
     def welcome(self, identity: Identity, now: float) -> None:
-        """The client is who it says it is: its session, and CONNACK."""
+        """The client is authenticated: attach its session, and send CONNACK."""
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
@@ -333,12 +332,12 @@ class MqttConnection(ProtocolConnection):
     # -- sending ----------------------------------------------------------------------------------------------------
 
     def send(self, packet: Packet) -> None:
-        """Put a packet into the outbox. If the client takes none so large, it would wait for ever: close."""
+        """Put a packet into the outbox. Close if it is too large for the client, which would wait for it endlessly."""
         if not self._put(packet) and self.state is not ConnectionState.CLOSED:
             self.fail(too_large_for_client(packet, self._packet_max))
 
     def _put(self, packet: Packet) -> bool:
-        """False if the packet is larger than what the client takes, and so must not be sent [MQTT-3.1.2-24]."""
+        """False if the packet is larger than the client accepts, and so must not be sent [MQTT-3.1.2-24]."""
         octets = self._octets(packet)
         if octets is not None and self.state is not ConnectionState.CLOSED:
             self.outbox.write(octets)
@@ -355,11 +354,11 @@ class MqttConnection(ProtocolConnection):
     # -- trouble ----------------------------------------------------------------------------------------------------
 
     def note_error(self, error: errors.FanlightError) -> None:
-        """A request, or a part of one, is answered with an error."""
+        """A request, or a part of one, was answered with an error."""
         self.note_refusal(reason_of(error).name, error.text)
 
     def fail(self, error: errors.FanlightError, *, silently: bool = False) -> None:
-        """Tell the peer what was wrong, as far as its version can, and close (4.13)."""
+        """Send the peer the error, if its version can express it, and close (4.13)."""
         if self.state is ConnectionState.CLOSED:
             return
         reason = reason_of(error)
@@ -386,7 +385,7 @@ def too_large_for_client(packet: Packet, maximum: int | None) -> PacketError:
 
 
 def version_of(body: bytes) -> Version | None:
-    """The version that a CONNECT says it is of, whatever else may be wrong with it."""
+    """The version of a CONNECT, whatever else may be wrong with it."""
     for version in Version:
         if body.startswith(b"\0\4MQTT" + bytes((version,))):
             return version

@@ -70,7 +70,7 @@ def write(format: Format, content: Content) -> tuple[Message | None, int]:
     )
     try:
         octets = encode_properties(properties, PropertyPlace.PUBLISH)
-    except Unencodable:  # so many headers that no length could be written
+    except Unencodable:  # too many headers for their length to be encoded
         return None, 0
     reader = Reader(octets, "PUBLISH")
     reader.variable_byte_integer("Property Length")

@@ -56,7 +56,7 @@ _RETAIN_AS_PUBLISHED: Final = 0b0000_1000
 _RETAIN_HANDLING: Final = 0b0011_0000
 _OPTIONS_RESERVED: Final = {V3: 0b1111_1100, V5: 0b1100_0000}
 
-_BRIDGE: Final = 0x80  # set in the level by bridges that would like to be told from clients; they try again without
+_BRIDGE: Final = 0x80  # set in the level by bridges that identify themselves; they try again without it
 
 
 def decode_connect(reader: Reader, first: int, version: Version | None) -> Connect:
@@ -305,7 +305,7 @@ def _packet_id(reader: Reader) -> int:
 
 
 def _reason(code: int, kind: PacketType) -> ReasonCode:
-    """Raises ProtocolError for a code that is none, or none of this packet's (2.4)."""
+    """Raises ProtocolError for an unknown reason code, or one that this packet must not have (2.4)."""
     if code not in CARRIED_BY[kind]:
         raise ProtocolError(f"{kind.name}: reason code {code:#04x} is not valid in this packet")
     return ReasonCode(code)

@@ -38,7 +38,7 @@ def reason_of(error: errors.FanlightError) -> ReasonCode:
 
 
 def explaining(error: errors.FanlightError) -> Properties:
-    """What is wrong, in words, for whoever looks at the packets (4.13, Reason String)."""
+    """The error in words, for people who look at the packets (4.13, Reason String)."""
     return Properties(reason_string=error.text[:REASON_STRING_MAX])
 
 

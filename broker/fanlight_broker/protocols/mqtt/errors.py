@@ -1,6 +1,6 @@
-"""What can be wrong with a packet: four kinds, each with the reason code of MQTT 5 that a refusal carries.
+"""Errors in packets: four kinds, each with the MQTT 5 reason code of its refusal.
 
-3.1.1 has no reason codes outside CONNACK: there the same errors close the connection without a word (4.8).
+3.1.1 has no reason codes outside CONNACK: there the same errors close the connection without a packet (4.8).
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ class MalformedPacket(PacketError):
 
 
 class ProtocolError(PacketError):
-    """It can be parsed, and says what it must not, or comes when it must not (1.2)."""
+    """It can be parsed, but its contents are not allowed, or not allowed now (1.2)."""
 
     reason_code = ReasonCode.PROTOCOL_ERROR
 
@@ -60,4 +60,4 @@ class UnsupportedProtocol(PacketError):
 
 
 class Unencodable(ValueError):
-    """A packet of our own that the specification gives no bytes for. Nothing is sent; the caller decides what then."""
+    """A packet of the broker's own that the specification has no encoding for. The caller decides what to do."""

@@ -1,6 +1,6 @@
 """The fixed header: the packet's type and flags in one byte, and the Remaining Length (2.1; 3.1.1: 2.2).
 
-The flags of all packets but PUBLISH are reserved with a fixed value (table 2.2), so the first byte alone tells whether
+The flags of all packets but PUBLISH are reserved with a fixed value (table 2.2), so the first byte alone shows whether
 what follows can be a packet at all.
 """
 

@@ -50,13 +50,15 @@ class PacketDecoder:
             remaining |= (octet & 0x7F) << shift
             if octet < 0x80:
                 if not octet and shift:
-                    raise MalformedPacket(f"a Remaining Length of {remaining} in {at} bytes, which fewer could say")
+                    raise MalformedPacket(
+                        f"Remaining Length {remaining} is encoded in {at} bytes; the shortest form is required"
+                    )
                 start = at + 1
                 break
             shift += 7
         else:
             if len(buffer) >= FIXED_HEADER_BYTES_MAX:
-                raise MalformedPacket("a Remaining Length that does not end within 4 bytes")
+                raise MalformedPacket("a Remaining Length of more than 4 bytes")
             return None
         end = start + remaining
         if end > self.maximum_packet_size:

@@ -47,7 +47,7 @@ cdef class MqttLane(Lane):
     cdef bint confirms_later(self, Route route) noexcept
     cdef bint acknowledged(self, double now) except -1
     cdef int forward_publish(self, double now) except -1
-    cdef bint is_text_indeed(self) noexcept
+    cdef bint is_valid_text(self) noexcept
     cdef bint resolve_alias(self) except -1
     cdef bint keep_alias(self, int alias, bytes before) except -1
     cdef int cut_alias_out(self) except -1

@@ -53,9 +53,7 @@ for octet in range(256):
 # It counts bytes in a pot until it is freed, and the collector must not take the pot from it before.
 @cython.no_gc_clear
 cdef class MqttLane(Lane):
-    """The packets of one connection. Their sizes include the fixed header, as a Maximum Packet Size does
-    (3.1.2.11.4).
-    """
+    """The packets of one connection. Sizes include the fixed header, as a Maximum Packet Size does (3.1.2.11.4)."""
 
     def __cinit__(self):
         self.alias_pot = self.ledger.inboxes
@@ -85,7 +83,7 @@ cdef class MqttLane(Lane):
         self.open = True
 
     def forget_aliases(self):
-        """The connection is over: nobody will ask for them."""
+        """The connection has ended: free them."""
         self.aliases = None
         self.alias_pot.force(-self.aliases_bytes)
         self.aliases_bytes = self.alias_max = 0
@@ -151,7 +149,7 @@ cdef class MqttLane(Lane):
         while True:
             size += 1
             if size > 4:
-                return self.refuse("a Remaining Length that does not end within 4 bytes", ReasonCode.MALFORMED_PACKET)
+                return self.refuse("a Remaining Length of more than 4 bytes", ReasonCode.MALFORMED_PACKET)
             if size >= rest:
                 self.stop()
                 return NEED_MORE
@@ -159,8 +157,10 @@ cdef class MqttLane(Lane):
             if at[size] < 0x80:
                 break
         if at[size] == 0 and size > 1:    # [MQTT-1.5.5-1]
-            return self.refuse(f"a Remaining Length of {remaining} in {size} bytes, which fewer could say",
-                               ReasonCode.MALFORMED_PACKET)
+            return self.refuse(
+                f"Remaining Length {remaining} is encoded in {size} bytes; the shortest form is required",
+                ReasonCode.MALFORMED_PACKET,
+            )
         self.body_at = at + 1 + size
         self.body_size = remaining
         self.frame_size = 1 + size + remaining
@@ -223,7 +223,7 @@ cdef class MqttLane(Lane):
         message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
         if body.alias and not self.resolve_alias():
             return FAULT
-        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_text_indeed()):
+        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_valid_text()):
             return PUBLISH
         if body.again:
             route = self.batcher.last
@@ -237,7 +237,7 @@ cdef class MqttLane(Lane):
             return PASSED
         return BLOCKED
 
-    cdef bint is_text_indeed(self) noexcept:
+    cdef bint is_valid_text(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
 
     cdef bint resolve_alias(self) except -1:
@@ -251,8 +251,8 @@ cdef class MqttLane(Lane):
             return False
         if self.aliases is None:
             self.aliases = [None] * (self.alias_max + 1)
-            self.aliases_bytes = 8 * (self.alias_max + 1)    # its own size is the operator's choice; only the topics
-                                                             # are bounded
+            # The size of the table is the operator's choice; only the topics are bounded.
+            self.aliases_bytes = 8 * (self.alias_max + 1)
             self.alias_bytes_max += self.aliases_bytes
             self.alias_pot.force(self.aliases_bytes)
         topic = self.aliases[alias]
@@ -261,7 +261,8 @@ cdef class MqttLane(Lane):
                 return False
             topic = self.aliases[alias]
         elif topic is None:
-            self.refuse(f"PUBLISH: Topic Alias {alias}, which no Topic Name was sent with", ReasonCode.PROTOCOL_ERROR)
+            self.refuse(f"PUBLISH: Topic Alias {alias}, which was not sent with a Topic Name before",
+                        ReasonCode.PROTOCOL_ERROR)
             return False
         message.topic_at, message.topic_size = PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic)
         self.cut_alias_out()
@@ -306,9 +307,7 @@ cdef class MqttLane(Lane):
         return 0
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """False with `blocker` None: no queue has room. PUBREC is the caller's; `unkept` says that it is to be an
-        error.
-        """
+        """False with `blocker` None: no queue has room. The caller sends PUBREC, an error if `unkept`."""
         cdef int reason = 0
         if routed < 0:
             self.wait()
@@ -369,7 +368,7 @@ cdef class MqttLane(Lane):
 
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size
-        self.active = True    # half a packet is none (3.1.2.10)
+        self.active = True    # an incomplete packet does not count (3.1.2.10)
         if self.spliced is not NULL:
             deallocate(self.spliced)
             self.spliced = NULL

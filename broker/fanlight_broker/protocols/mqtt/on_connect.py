@@ -174,7 +174,7 @@ def check_text(payload: bytes, what: str) -> None:
 
 
 def refusal(reason: ReasonCode, text: str, version: Version, options: MqttOptions) -> ConnAck:
-    """A CONNACK that says no. A client is told where to go instead, if the broker knows (4.11)."""
+    """A refusing CONNACK, with the server to use instead if one is configured (4.11)."""
     if version is V3:
         return ConnAck(False, reason)
     moved = options.server_reference if reason in (ReasonCode.USE_ANOTHER_SERVER, ReasonCode.SERVER_MOVED) else None

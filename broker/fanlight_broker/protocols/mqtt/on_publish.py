@@ -1,15 +1,15 @@
-"""PUBLISH as a client sends it, where the compiled lane leaves it to Python (3.3, 4.3), and what acknowledgements do.
+"""PUBLISH from a client, where the compiled lane leaves it to Python (3.3, 4.3), and acknowledgements.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
                on a topic that is stored PUBACK waits in the lane's `wire.Receipts`, and so do those behind it
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
-A message that reached nobody, because all who were to get it had queues without room for it, is refused too: with 0x97
-in 5.0. In 3.1.1 its publisher is not read from until there is room, and disconnected after `unkept_seconds_max`.
+A message for which every queue was full is refused too: with 0x97 in 5.0. A 3.1.1 publisher is not read from until a
+queue has room, and is disconnected after `unkept_seconds_max`.
 
-A message that may not be published is dropped and counted. 5.0 can say so in the acknowledgement; 3.1.1 has no way to,
-and a connection is not closed for it [MQTT-3.3.5-2]: it is acknowledged as if it had been.
+A message that may not be published is dropped and counted. In 5.0 the acknowledgement says so. In 3.1.1 it cannot, and
+the connection is not closed for it [MQTT-3.3.5-2]: the message is acknowledged as if it had been published.
 """
 
 from functools import partial
@@ -125,7 +125,7 @@ def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
 
 
 def release(peer: Peer, packet: PubRel) -> None:
-    """PUBREL: the client will not send this message again."""
+    """PUBREL: the client does not send this message again."""
     known = peer.session.release(packet.packet_id)
     _acknowledge(peer, PubComp(packet.packet_id, _found(peer, known)))
 
@@ -157,7 +157,7 @@ def completed(peer: Peer, packet: PubComp, now: float) -> None:
 def _check_kind(peer: Peer, packet: PubAck | PubRec | PubComp) -> None:
     """Raises ProtocolError if the message in flight with this identifier waits for another acknowledgement.
 
-    To ignore it would leave the identifier in use until the session ends: the client regards the exchange as over.
+    If it were ignored, the identifier would stay in use until the session ends: for the client the exchange is over.
     """
     kind, awaited = packet.type.name, qos2.awaited(peer.session.window, packet.packet_id)
     if awaited is None or awaited == kind:

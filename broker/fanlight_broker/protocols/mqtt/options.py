@@ -1,4 +1,4 @@
-"""What an MQTT listener is told beside the broker's limits, and what it counts for all its connections."""
+"""The options of an MQTT listener besides the broker's limits, and its counters for all connections."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
 COUNTERS: Final[Mapping[str, str]] = {
-    "mqtt_connects_refused": "MQTT clients that were not let in, by the reason code in CONNACK",
-    "mqtt_errors": "MQTT connections closed for what their client did, by reason code",
-    "mqtt_unknown_acknowledgements": "Acknowledgements of MQTT clients for packet identifiers that were not in use",
-    "mqtt_answers_too_large": "Answers not sent because the MQTT client's Maximum Packet Size has no room for them",
+    "mqtt_connects_refused": "MQTT clients refused, by the reason code in CONNACK",
+    "mqtt_errors": "MQTT connections closed because of their client, by reason code",
+    "mqtt_unknown_acknowledgements": "Acknowledgements from MQTT clients for packet identifiers that were not in use",
+    "mqtt_answers_too_large": "Answers not sent because they exceed the MQTT client's Maximum Packet Size",
     "mqtt_publishers_waited": "Times an MQTT 3.1.1 publisher waited because no queue had room for its message",
-    "mqtt_fields_left_out": "Headers of other protocols' messages that MQTT cannot say, left out of what was delivered",
+    "mqtt_fields_left_out": "Headers of other protocols' messages that MQTT cannot represent, not delivered",
 }
 
 
@@ -38,27 +38,27 @@ class AuthenticationMethod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MqttOptions:
-    keep_alive_max: int = 0  # seconds; told to clients that want more, or none, as Server Keep Alive; 0: their choice
-    maximum_qos: int = 2  # of what clients publish and are granted
-    topic_alias_max: int = 64  # topics that each side may give a number to, on one connection
-    topic_alias_bytes_max: int = 64 * 1024  # what the topics of these may take, of each side
+    keep_alive_max: int = 0  # seconds; sent as Server Keep Alive to clients that ask for more, or none; 0: their choice
+    maximum_qos: int = 2  # that clients may publish with and are granted
+    topic_alias_max: int = 64  # Topic Aliases of each side of one connection
+    topic_alias_bytes_max: int = 64 * 1024  # of the topics of these, for each side
     user_properties_max: int = 1_000  # in one packet
-    connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT: it may hold a will, and a token as its password
-    server_reference: str | None = None  # where clients are sent to when this broker stops (4.11)
-    payload_format_check: bool = False  # is a payload that is said to be UTF-8 looked at?
+    connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT, which may have a will, and a token as its password
+    server_reference: str | None = None  # the server that clients are referred to when this broker stops (4.11)
+    payload_format_check: bool = False  # check payloads that are declared as UTF-8?
     methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(slots=True)
 class Counts:
-    """Of all connections of the protocol together, monotonic."""
+    """Counters of all connections of the protocol, monotonic."""
 
-    errors: Counter[ReasonCode] = field(default_factory=Counter)  # connections closed for what their client did
+    errors: Counter[ReasonCode] = field(default_factory=Counter)  # connections closed because of their client
     refused: Counter[ReasonCode] = field(default_factory=Counter)  # CONNECTs, by the reason in CONNACK
     unknown_acknowledgements: int = 0  # for packet identifiers that were not in use
-    oversized: int = 0  # answers that the client's Maximum Packet Size left no room for
+    oversized: int = 0  # answers larger than the client's Maximum Packet Size
 
-    unkept: int = 0  # times that a publisher waited because no queue had room for its message
+    unkept: int = 0  # times a publisher waited because no queue had room for its message
 
     def counters(self) -> Mapping[str, int]:
         """By the names of COUNTERS."""
@@ -70,7 +70,7 @@ class Counts:
         }
 
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
-        """Counts by reason code, in the specification's words; codes that did not occur are not there."""
+        """Counts by reason code, in the specification's words; codes without an occurrence are left out."""
         return {
             "mqtt_connects_refused": {code.name.lower(): count for code, count in sorted(self.refused.items())},
             "mqtt_errors": {code.name.lower(): count for code, count in sorted(self.errors.items())},

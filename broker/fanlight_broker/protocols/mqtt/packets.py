@@ -136,7 +136,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class UnsubAck:
-    """A reason code for each Topic Filter; in 3.1.1 there are none on the wire."""
+    """A reason code for each Topic Filter; 3.1.1 sends none."""
 
     type: ClassVar = PacketType.UNSUBACK
     packet_id: int

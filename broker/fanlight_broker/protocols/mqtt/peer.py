@@ -1,4 +1,4 @@
-"""What the modules of single packets (on_publish.py, on_subscribe.py) need of the connection that they work for."""
+"""The part of a connection that the modules of single packets (on_publish.py, on_subscribe.py) use."""
 
 from typing import Protocol
 

@@ -136,7 +136,7 @@ REASONS_OF_RETURN_CODES: Final[dict[int, ReasonCode]] = {
 }
 _RETURN_CODES: Final[dict[ReasonCode, ConnectReturnCode]] = {
     **{reason: ConnectReturnCode(code) for code, reason in REASONS_OF_RETURN_CODES.items()},
-    # Those with a sense of their own in 5.0 only, where 3.1.1 has one that tells the client to do the same.
+    # Codes that exist in 5.0 only, with the 3.1.1 code to which a client reacts in the same way.
     R.SERVER_BUSY: ConnectReturnCode.SERVER_UNAVAILABLE,
     R.QUOTA_EXCEEDED: ConnectReturnCode.SERVER_UNAVAILABLE,
     R.USE_ANOTHER_SERVER: ConnectReturnCode.SERVER_UNAVAILABLE,

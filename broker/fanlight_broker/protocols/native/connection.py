@@ -1,6 +1,6 @@
-"""One native connection: what a client's frames do. Bytes in through the inbox, bytes out through the outbox.
+"""One native connection: acts on a client's frames. Bytes arrive in the inbox and leave through the outbox.
 
-The loop over what has come, and what all connections do in their lives, is in core/connection.py.
+The loop over the input, and the life cycle of all connections, are in core/connection.py.
 """
 
 from functools import partial
@@ -57,7 +57,7 @@ class NativeConnection(ProtocolConnection):
 
     def __init__(self, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> None:
         outbox, inbox, limits = broker.new_outbox(), Inbox(shared, broker.ledger), broker.limits
-        # A stranger's frames behind HELLO are kept until the credentials are checked: no more than these, so.
+        # Frames behind HELLO wait until the credentials are checked: so no more than this is read before.
         inbox.read_max = LENGTH.size + limits.handshake_frame_bytes_max
         inbox.stranger(inbox.read_max)
         super().__init__(broker, transport, now, lane.NativeLane(
@@ -66,12 +66,12 @@ class NativeConnection(ProtocolConnection):
         ))
         self.replays = ConnectionReplays(broker, outbox)
         self.refusals = Refusals()
-        self.pinged_at: float | None = None  # by us; an answer is heard later
+        self.pinged_at: float | None = None  # by the broker; a later activity is the answer
         self._hello: HelloFrame | None = None
         self._pings = 0
-        self._told_held = False
+        self._notified_held = False
 
-    # -- what has come ----------------------------------------------------------------------------------------------
+    # -- input -----------------------------------------------------------------------------------------------------
 
     def handle(self, now: float) -> None:
         self._handle(self.lane.frame(), now)
@@ -131,7 +131,7 @@ class NativeConnection(ProtocolConnection):
     def things(self) -> tuple[object, ...]:
         return *super().things, self.replays, self.refusals
 
-    # -- its life ---------------------------------------------------------------------------------------------------
+    # -- life cycle ------------------------------------------------------------------------------------------------
 
     def lost(self, reason: str) -> list[Client]:
         self.replays.cancel_all()
@@ -159,10 +159,10 @@ class NativeConnection(ProtocolConnection):
         self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
 
     def notify_held(self, held: bool, seconds: float) -> None:
-        # A client that publishes and reads nothing must not be stopped by notices that it did not ask for.
-        wanted = self.outbox.size < NOTICE_ROOM if held else self._told_held
+        # A client that publishes and reads nothing must not be blocked by notices that it did not request.
+        wanted = self.outbox.size < NOTICE_ROOM if held else self._notified_held
         if self.state is ConnectionState.CONNECTED and wanted:
-            self._told_held = held
+            self._notified_held = held
             self.outbox.write(frames.held(held, seconds))
 
     # -- frames -----------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class NativeConnection(ProtocolConnection):
             if values[0] == frames.Type.PUBLISH:
                 raise errors.ProtocolViolation("PUBLISH before the handshake is done; send HELLO first")
             if values[0] == frames.Type.REPLAY and self.broker.replay_source is None:
-                request = None  # as for any type that is not known
+                request = None  # as for any unknown type
                 raise errors.Unsupported("this broker keeps no archive, so there is nothing to replay", type=values[0])
             frame = frames.parse(values)
             if type(frame) not in LEGAL[self.state]:
@@ -191,7 +191,7 @@ class NativeConnection(ProtocolConnection):
             self._answer(request, error)
 
     def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes, syntax: int) -> None:
-        """SUBSCRIBE and UNSUBSCRIBE with no options but the syntax, of which there may be a million."""
+        """SUBSCRIBE and UNSUBSCRIBE without options except the syntax: a client may send a million."""
         assert self.client is not None
         try:
             if kind == frames.Type.UNSUBSCRIBE:
@@ -339,7 +339,7 @@ class NativeConnection(ProtocolConnection):
         self.outbox.write(frames.error(request, code.name, error.text, error.details))
 
     def fail(self, error: errors.FanlightError, request: int | None = None) -> None:
-        """Tell the peer what was wrong and close."""
+        """Send the peer the error and close."""
         if self.state is ConnectionState.CLOSED:
             return
         code = CODES[type(error)]
@@ -349,7 +349,7 @@ class NativeConnection(ProtocolConnection):
 
 
 def request_of(values: list[Any]) -> int | None:
-    """The request that an answer to this frame names, if it is of a type that has one and it is sound."""
+    """The request number for an answer to this frame, if its type has one and it is valid."""
     if values[0] in REQUESTS and len(values) > 1:
         request = values[1]
         if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= frames.U32_MAX:

@@ -2,7 +2,7 @@
 
     headers         content-type, correlation-id -> fields of their own; others in order, an array as several of a name
                     (a header that takes the name of a field which is set already is written with x- before it)
-    syntax, reply   as they are: whoever writes the message in another spelling respells both
+    syntax, reply   as they are: a format of another syntax converts both
 """
 
 from collections.abc import Mapping

@@ -24,7 +24,7 @@ cdef struct Publish:
     Py_ssize_t topic_size
     const unsigned char* payload
     Py_ssize_t payload_size
-    const unsigned char* reply      # NULL if there is none
+    const unsigned char* reply      # NULL: none
     Py_ssize_t reply_size
     const unsigned char* producer   # of its mark, NULL if it has none
     Py_ssize_t producer_size

@@ -1,4 +1,4 @@
-"""The replays of one connection, by the numbers that the client chose: REPLAY and what is answered (section 3.7).
+"""The replays of one connection, by the numbers that the client chose: REPLAY and its answers (section 3.7).
 
 A number belongs to its replay until that has gone live, and to an ordinary subscription from then on.
 """
@@ -19,7 +19,7 @@ class ConnectionReplays:
     """`core.replay.ReplayObserver`."""
 
     def __init__(self, broker: Broker, outbox: Outbox) -> None:
-        self.failed = 0  # of those that were asked for
+        self.failed = 0  # of those requested
         self._broker = broker
         self._outbox = outbox
         self._running: dict[int, tuple[Replay, int | None]] = {}  # by number; with the request to answer
@@ -33,7 +33,7 @@ class ConnectionReplays:
             raise errors.SubscriptionInUse(number)
 
     def begin(self, client: Client | None, frame: frames.ReplayFrame) -> None:
-        """REPLAY. It is answered when the first of it is there. Raises the errors of SUBSCRIBE."""
+        """REPLAY. It is answered with its first part. Raises the errors of SUBSCRIBE."""
         broker, number = self._broker, frame.subscription
         assert client is not None
         assert broker.replay_source is not None
@@ -48,10 +48,10 @@ class ConnectionReplays:
         def encode(
             offset: int, timestamp: int, topic: bytes, syntax: int, payload: bytes, content: Content | None
         ) -> bytes:
-            if content is None:  # as are most, at a sixth of the time
+            if content is None:  # the common case, in a sixth of the time
                 return frames.replayed_plainly(number, topic, syntax, payload, offset, timestamp)
             message = convert.write(FORMAT, content)
-            assert message is not None  # there is nothing that a native one could not say
+            assert message is not None  # a native message can represent everything
             return frames.replayed(number, message, offset, timestamp)
 
         replay = Replay(
@@ -61,7 +61,7 @@ class ConnectionReplays:
         replay.start()
 
     def end(self, request: int | None, number: int, after: int = 0) -> None:
-        """UNSUBSCRIBE of one that has not gone live."""
+        """UNSUBSCRIBE of a replay that is not live yet."""
         if after:
             raise errors.Unsupported("UNSUBSCRIBE with after: the replay has not gone live yet", option="after")
         replay, _ = self._running.pop(number)
