@@ -1,8 +1,8 @@
 # cython: language_level=3
 """What a debug build (FANLIGHT_DEBUG=1) has for tests: the number of objects of a class that exist.
 
-`watch` puts counting functions in the place of a type's own allocation and freeing, so that the classes need no code for
-it. A debug build has no free lists, which would keep freed objects. In another build `watch` refuses.
+`watch` puts counting functions in the place of a type's own allocation and freeing, so that the classes need no code
+for it. A debug build has no free lists, which would keep freed objects. In another build `watch` refuses.
 """
 
 from cpython.object cimport PyTypeObject
@@ -72,7 +72,7 @@ cdef void stop(const char* what) noexcept:
 
 
 def watch(*types):
-    """Count the objects of these types from now on: final classes, made without subclasses. RuntimeError if it cannot."""
+    """Count the objects of these final classes from now on. RuntimeError if this is no debug build."""
     if not DEBUG:
         raise RuntimeError("this is not a debug build: FANLIGHT_DEBUG=1 make setup")
     for type in types:

@@ -96,7 +96,8 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     return routed
 
 
-def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None, *, bint own=False):
+def publish(Route route not None, Ledger ledger not None, Outbox publisher, Message message not None, *,
+            bint own=False):
     """`fan_out` for Python. publisher: its outbox, for subscriptions that exclude their own messages.
 
     own  the broker's own message: it counts neither as received nor as without a subscriber

@@ -7,8 +7,8 @@
 #   bodies         [d's body, a batch]                            each shared by all outboxes it went to
 #
 # A batch (batch.pxd) contains several messages and has no inline bytes: `done` of its bytes are sent or dropped.
-# Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are marked
-# dead, and the former move up to the rest as soon as the dead ones take more than they do:
+# Drop-oldest gives up frames from the front. Where frames that must stay stand before those it gives up, these are
+# marked dead, and the former move up to the rest as soon as the dead ones take more than they do:
 #
 #   [kept][dead][dead][dead][kept][dead][next ...]   -->   [kept][kept][next ...]       at most one octet moved for a
 #                                                                                       dead one

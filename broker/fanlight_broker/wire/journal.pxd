@@ -6,8 +6,8 @@
 #   given_up   of a message in flight there is only the tag
 #   ended      the tag is free
 #
-# Who keeps nothing has no journal: a queue and its window test one pointer for each change. What was taken out of a queue
-# and is put back because there was no room has not changed, and is not reported.
+# Who keeps nothing has no journal: a queue and its window test one pointer for each change. What was taken out of a
+# queue and is put back because there was no room has not changed, and is not reported.
 
 from libc.stdint cimport uint64_t
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The journal port of a durable queue: see journal.pxd. Sessions, subscriptions and retained messages: core/ports.py."""
+"""The journal port of a durable queue: see journal.pxd. core/ports.py has that of sessions and retained messages."""
 
 from libc.stdint cimport uint64_t
 

@@ -45,7 +45,8 @@ cdef class Lane(Receiver):
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
         readonly bint unkept              # each of them had a queue without room for it
         public bint plain                 # every PUBLISH is for Python
-        public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None: none do
+        public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None:
+                                          # none do
         readonly str fault                # what is wrong, after FAULT
         readonly object blocker           # the outbox that holds this client back, after BLOCKED
         readonly double last_activity     # when the peer last sent something that counts, in seconds of `Ledger.awake`

@@ -75,8 +75,8 @@ cdef class Format:
         return 0
 
     cdef Variant steady(self, Message message, Variant variant):
-        """A variant of a format without a state, that writes the same as `variant` for all messages on this topic from now
-        on; None if there is none. Targets with the same variant get the same bytes. Asked of stateful formats,
+        """A variant of a format without a state, that writes the same as `variant` for all messages on this topic from
+        now on; None if there is none. Targets with the same variant get the same bytes. Asked of stateful formats,
         for a message of their family.
         """
         return None

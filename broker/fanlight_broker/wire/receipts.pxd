@@ -5,8 +5,8 @@
 #             |   whose acknowledgement; nobody's once its connection has ended
 #             sequence: stored when the store has come so far
 #
-# What is not to be stored waits too, if its connection has an acknowledgement before it that waits and the protocol keeps
-# an order.
+# What is not to be stored waits too, if its connection has an acknowledgement before it that waits and the protocol
+# keeps an order.
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -5,7 +5,6 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
-from fanlight_broker.wire.archive_tap cimport ArchiveTap
 
 cdef enum:
     FIRST_ENTRIES = 64
