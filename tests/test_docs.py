@@ -23,6 +23,7 @@ from fanlight_bench.launch import Broker
 from fanlight_broker.config import keys
 from fanlight_broker.config.load import OTHER_VARIABLES
 
+BUILD_VARIABLES = {"FANLIGHT_DEBUG"}  # of broker/setup.py
 PICTURES = (".svg", ".png")
 DEFAULT_MQTT = "//127.0.0.1:1883"
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,7 +167,7 @@ def test_commands_and_their_flags_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_environment_variables_exist(page: Path) -> None:
-    known = {key.variable for key in keys().values()} | set(OTHER_VARIABLES)
+    known = {key.variable for key in keys().values()} | set(OTHER_VARIABLES) | BUILD_VARIABLES
     for variable in re.findall(r"\bFANLIGHT_[A-Z_]+\b", page.read_text(encoding="utf-8")):
         assert variable in known or variable.endswith("_"), f"{name(page)} names {variable}"
 
