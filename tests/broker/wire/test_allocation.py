@@ -31,14 +31,22 @@ World = TypeVar("World")
 MANY = 10_000  # failures one after the other: no more memory at all
 
 
+def settled_blocks() -> int:
+    """Blocks in use when a further collection frees none: what is freed may make other things garbage."""
+    gc.collect()
+    blocks = blocks_in_use()
+    while gc.collect() and blocks_in_use() < blocks:
+        blocks = blocks_in_use()
+    return blocks_in_use()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_leaked() -> Iterator[None]:
-    gc.collect()
-    before = blocks_in_use()
+    before = settled_blocks()
     yield
     fail_after(-1)
-    gc.collect()
-    assert blocks_in_use() == before
+    # Fewer: what an earlier test of this process left to a weak reference or a loop was freed meanwhile.
+    assert settled_blocks() <= before
 
 
 def every_failure(
