@@ -124,7 +124,7 @@ def test_check_config_reads_the_password_file_that_serve_would_read(fanlightd: R
     users = tmp_path / "users"
     missing = fanlightd("check-config", "--password-file", str(users))
     assert (missing.returncode, missing.stdout) == (Exit.FAILED, "")
-    assert f"{users}: no such file; make it: fanlightd passwd" in missing.stderr
+    assert f"{users}: no such file; create it: fanlightd passwd" in missing.stderr
     users.write_text("# who may come in\nalice:plain\n")
     spoilt = fanlightd("check-config", "--password-file", str(users))
     assert (spoilt.returncode, spoilt.stdout) == (Exit.FAILED, "")

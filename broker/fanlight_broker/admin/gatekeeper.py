@@ -1,11 +1,11 @@
 """Who may see which path of the HTTP listener.
 
-    /healthz, /readyz   everybody; details for those who may see the rest
-    /metrics            a token of its own (Bearer), or everybody if it is opened; else as the rest
-    the rest            whoever the authenticator lets in, by Basic authentication or a certificate
+    /healthz, /readyz   everybody; details for clients that may see the rest
+    /metrics            a token of its own (Bearer), or everybody if it is open; otherwise as the rest
+    the rest            clients that the authenticator accepts, by Basic authentication or a certificate
 
-Credentials are checked on each request. Without any, a listener on a loopback address answers only to its address: a
-page on the web can lead a host name of its own to 127.0.0.1, and would read what is there.
+Credentials are checked on each request. Without credentials, a listener on a loopback address answers only requests to
+its address: a web page could point a host name of its own to 127.0.0.1, and read the answers (DNS rebinding).
 """
 
 import base64
@@ -23,14 +23,14 @@ from fanlight_broker.core.ports import Authenticator
 
 @dataclass(slots=True)
 class MetricsAccess:
-    """What opens /metrics beside a user's credentials. A reload changes it."""
+    """What gives access to /metrics, besides a user's credentials. A reload changes it."""
 
     token: str | None = None
     open: bool = False
 
 
 class Gatekeeper:
-    """certified  whom the certificate of a request's connection is of."""
+    """certified  returns the name in the certificate of a request's connection"""
 
     def __init__(
         self, authenticator: Authenticator, metrics: MetricsAccess, certified: Callable[[web.BaseRequest], str]
@@ -88,7 +88,7 @@ def _basic(header: str) -> tuple[str, str]:
 
 
 def _is_local_name(host: str) -> bool:
-    """Whether a Host header is `localhost` or a literal address, which no one can lead elsewhere."""
+    """Whether a Host header is `localhost` or a literal address, which DNS cannot point to another machine."""
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name.lower().rstrip(".") == "localhost":
         return True

@@ -1,6 +1,6 @@
 """The HTTP listener: health, metrics, and views of the broker as JSON.
 
-Who may see what is in gatekeeper.py. Errors are JSON too: {"error": what to do}. The paths are in inspection.py
+Who may see what is in gatekeeper.py. Errors are JSON too: {"error": "what to do"}. The paths are in inspection.py
 (what is long: snapshot.py), what bounds the connections in listener.py.
 """
 
@@ -25,12 +25,12 @@ from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
 
 COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
-    "http_requests_malformed": "HTTP connections ended because what came on them was not HTTP",
+    "http_requests_malformed": "HTTP connections ended because their client did not speak HTTP",
     "http_tokens_refused": "HTTP requests with a wrong token for /metrics (metrics_token_file)",
     "http_connections_refused": "HTTP connections refused because there were too many (http_connections_max)",
-    "http_connections_retired": "HTTP connections ended because their time was over",
-    "http_tls_handshakes_failed": "HTTPS connections that did not get through their TLS handshake",
-    "http_tls_handshakes_refused": "HTTPS connections refused because too many were at their handshake",
+    "http_connections_retired": "HTTP connections ended by http_connection_seconds_max",
+    "http_tls_handshakes_failed": "HTTPS connections whose TLS handshake failed",
+    "http_tls_handshakes_refused": "HTTPS connections refused because too many were in their handshake",
 }
 READY: Final = "/readyz"
 OPEN: Final = frozenset({"/healthz", READY})
@@ -93,7 +93,7 @@ class AdminServer:
         self._connections_max = connections_max
         self._connection_seconds_max = connection_seconds_max
         self._pace = Pace(requests_per_second_max)
-        # Of its own, so that who asks too much cannot make a supervisor think the broker dead.
+        # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
         self._health_pace = Pace(requests_per_second_max)
         self._requests = 0
         self._http: BoundedServer | None = None
@@ -102,7 +102,7 @@ class AdminServer:
         self._local = self._tls_local = False
 
     async def start(self) -> None:
-        """Listen. Raises OSError if that cannot be."""
+        """Listen. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._http = BoundedServer(
             self._handle,
@@ -119,7 +119,7 @@ class AdminServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, also if 0 was asked for. Only between `start` and `stop`."""
+        """The port that it listens on, which is not 0. Only between `start` and `stop`."""
         if self._server is None:
             raise RuntimeError("the HTTP listener is not started")
         return int(self._server.sockets[0].getsockname()[1])
@@ -132,7 +132,7 @@ class AdminServer:
         return self._tls_port
 
     async def stop(self) -> None:
-        """Stop listening, and end what is open within STOP_SECONDS."""
+        """Stop listening, and end all connections within STOP_SECONDS."""
         if self._server is None or self._http is None:
             return
         self._server.close()
@@ -173,7 +173,7 @@ class AdminServer:
             return _json(500, {"error": "an error in the broker; its log has the traceback"})
 
     async def _admit(self, request: web.BaseRequest) -> bool:
-        """May this request see what it asks for? False: no details. Raises AuthenticationFailed, NotPermitted."""
+        """Whether the answer may have details. Raises AuthenticationFailed, NotPermitted."""
         local = self._tls_local if request.secure else self._local
         if request.path == METRICS:
             await self.gatekeeper.check_metrics(request, local=local)

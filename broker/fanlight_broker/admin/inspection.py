@@ -1,7 +1,7 @@
 """The paths of the HTTP listener: each a function from a query to a JSON object.
 
-Nothing here changes the broker, and every answer is bounded: pages of at most ROWS_MAX rows. What is more than a page
-is streamed: snapshot.py.
+Nothing here changes the broker. Every answer is bounded to a page of at most ROWS_MAX rows; longer ones are streamed
+(snapshot.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from fanlight_broker.core.ports import Inspection
 
 ROWS_MAX: Final = 1_000  # some 300 kB of JSON and a few ms of the loop that routes messages
 ROWS: Final = 100
-OFFSET_MAX: Final = 2**53  # what JSON's readers can hold
+OFFSET_MAX: Final = 2**53  # the largest integer that every JSON reader has
 
 Query = Mapping[str, str]
 Answer = tuple[int, dict[str, Any]]  # HTTP status, JSON object
@@ -31,7 +31,7 @@ class Path:
     summary: str
     answer: Callable[["InspectionApi", Query], Answer]
     parameters: tuple[str, ...] = ()
-    streams: bool = False  # there is all of it with format=jsonl, see `place_asked`
+    streams: bool = False  # format=jsonl has all rows, see `place_asked`
 
 
 class InspectionApi:
@@ -46,7 +46,7 @@ class InspectionApi:
         return 200, {"fanlight": self._version, "paths": {path: each.summary for path, each in PATHS.items()}}
 
     def healthz(self, _: Query) -> Answer:
-        # Still 200: who asks would restart the broker, which would end the routing and help no disk.
+        # Still 200: a supervisor would restart the broker, which would stop the routing and not repair the disk.
         if unwell := self._inspection.unwell():
             return 200, {"status": "degraded", "unwell": list(unwell)}
         return 200, {"status": "ok"}
@@ -114,7 +114,7 @@ class InspectionApi:
 
 
 def place_asked(query: Query) -> int | None:
-    """Where a stream of JSON lines is to begin, or None: a page is asked for. Raises BadQuery."""
+    """The id from which JSON lines are streamed; None for a page. Raises BadQuery."""
     form = query.get("format", "json")
     if form not in ("json", "jsonl"):
         raise BadQuery(f"format={form[:40]} is unknown: use json (a page, by limit and offset) or jsonl (all, by from)")
@@ -132,7 +132,7 @@ def _number(query: Query, name: str, default: int, least: int, most: int) -> int
     raw = query.get(name)
     if raw is None:
         return default
-    # isascii: isdigit alone takes digits that int() does not; and no number here has 20 of them.
+    # isascii: isdigit alone accepts digits that int() does not; no number here has 20 digits.
     if raw.isascii() and raw.isdigit() and len(raw) < 20 and least <= int(raw) <= most:
         return int(raw)
     raise BadQuery(f"{name}={raw[:40]} must be a whole number from {least} to {most}")

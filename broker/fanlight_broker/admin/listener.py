@@ -1,9 +1,9 @@
 """The HTTP listener's connections: how many, for how long, and how many requests a second.
 
-The listener shares its loop with the routing of messages, and must not be able to take much of it. aiohttp
-parses, answers and bounds lines and headers. Beyond the limit a connection is answered 503 at once; each is
-ended after its time, in order if it can be, so that a client which sends or reads nothing does not keep its
-place; and requests are paced: what comes too fast waits for its turn, one at a time for each connection.
+The listener shares its loop with the routing of messages, and must not use much of it. aiohttp parses, answers and
+bounds lines and headers. A connection above the limit is answered 503 immediately. Each connection is ended after its
+time, gracefully if possible, so that a client that neither sends nor reads does not keep its place. Requests are paced:
+one that comes too early waits, one at a time on each connection.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from aiohttp import web
 
 from fanlight_broker.core.ports import ProtocolCheck
 
-SERVER: Final = "fanlight"  # the Server header: no versions for strangers
+SERVER: Final = "fanlight"  # the Server header: no version for unauthenticated clients
 _log: Final = structlog.stdlib.get_logger("http")
 
 _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
-_NO_ACCESS_LOG.disabled = True  # so aiohttp makes no lines: a scraper would fill the log with them
+_NO_ACCESS_LOG.disabled = True  # a scraper would fill the log
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 LINGER_SECONDS: Final = 1.0  # for a client of another protocol to read its answer; as aiohttp's lingering_time
@@ -34,7 +34,7 @@ _REFUSAL_BODY: Final = b'{"error": "too many HTTP connections (http_connections_
 
 
 class Pace:
-    """At most `per_second` requests: each is told how long to wait for its turn."""
+    """At most `per_second` requests: `wait` returns how long each has to wait."""
 
     def __init__(self, per_second: float) -> None:
         self._step = 1 / per_second
@@ -81,7 +81,7 @@ class BoundedServer(web.Server):
             connection.busy = False
 
     async def end(self, seconds: float) -> None:
-        """Let requests finish for so many seconds, then end every connection."""
+        """Let requests finish within `seconds`, then end every connection."""
         self.pre_shutdown()
         await self.shutdown(seconds)
         for transport in list(self.transports):
@@ -113,7 +113,7 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         if self._wrong:
-            return  # read so that the close is no reset, which could overtake the answer
+            return  # read it, so that the close is not a reset, which could overtake the answer
         if not self._met:
             self._met = True
             wrong = self._server.protocol_check("http", data) if self._server.protocol_check is not None else None
@@ -141,7 +141,7 @@ class _Connection(web.RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """What came is not HTTP: anybody can send it, so it is a debug line and not an error."""
+        """The request is not HTTP. Anybody can send one, so it is a debug line and not an error."""
         if status >= 500 or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
         self._server.malformed += 1

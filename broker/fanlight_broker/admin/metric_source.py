@@ -8,11 +8,11 @@ from fanlight_broker.core.metrics import MetricFamily
 
 @dataclass(frozen=True, slots=True)
 class MetricSource:
-    """What is read when somebody asks; `help` says what each name means.
+    """Functions that are called for each request; `help` says what each name means.
 
-    reasons  counters that are several, one for each reason there was: name -> reason -> count. A part has so many
-             reasons as its protocol has codes, no matter what peers send
-    families what only /metrics shows: metrics with labels, and histograms
+    reasons  counters with a count for each reason: name -> reason -> count. There are at most as many reasons as the
+             protocol has codes, whatever peers send
+    families shown by /metrics only: metrics with labels, and histograms
     """
 
     help: Mapping[str, str]

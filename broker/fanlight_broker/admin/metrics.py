@@ -1,9 +1,9 @@
 """/metrics: the broker's metrics in the Prometheus exposition formats.
 
-The hot path keeps its counters in C; they are read here, when a scraper asks, and kept nowhere else.
+The hot path keeps its counters in C. They are read here for each request, and kept nowhere else.
 
-The names follow Prometheus' conventions. A counter ends in _total, a unit stands at the end, and what differs only in
-its reason, protocol or listener is one family with a label. /stats has the same metrics under their plain names.
+The names follow Prometheus' conventions. A counter ends in _total, a unit comes last, and metrics that differ only in
+reason, protocol or listener are one family with a label. /stats has the same metrics under their plain names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,6 +114,6 @@ class Exposition:
         """The text and its content type, in the format that the Accept header asks for."""
         try:
             encode, content_type = choose_encoder(accept)
-        except (TypeError, ValueError):  # a version that is none
+        except (TypeError, ValueError):  # an invalid version
             encode, content_type = choose_encoder("")
         return encode(self._registry), content_type

@@ -1,11 +1,13 @@
 """All subscriptions as JSON lines, however many: /subscriptions?format=jsonl.
 
-A head, a line for each subscription, and an end, by which a reader sees that it has all. docs/snapshots.md has the
-format. It is made in slices, of which all that are under way take turns, each followed by a rest of three times what
-it took: a quarter of the loop at most goes into them. What a reader does not read is not made.
+A head, a line for each subscription, and an end, which shows a reader that the snapshot is complete. docs/snapshots.md
+has the format. A snapshot is made in slices; concurrent snapshots take turns, and each slice is followed by a rest of
+three times its processor time, so that they use at most a quarter of the loop. A slice is made when the reader has read
+the one before.
 
-Subscriptions come by ascending id, which they keep, so one that is there from beginning to end is told exactly once,
-whatever comes and goes meanwhile. Who is cut off (http_connection_seconds_max) goes on behind the last id.
+Subscriptions are listed by ascending id, which does not change, so one that exists from beginning to end is listed
+exactly once, whatever else begins or ends. A reader that is cut off (http_connection_seconds_max) continues after the
+last id.
 """
 
 import asyncio
@@ -20,12 +22,12 @@ from fanlight_broker.core.ports import Inspection
 
 VERSION: Final = 1
 CONTENT_TYPE: Final = "application/jsonl"
-PLACES: Final = 200  # ids looked at in a slice: about 2 ms and 30 kB, where none is free
-REST: Final = 3  # times as long as a slice took the processor
+PLACES: Final = 200  # ids in a slice: about 2 ms and 30 kB, if none is free
+REST: Final = 3  # times the processor time of a slice
 
 
 class Snapshots:
-    """Those of one broker, whose version each tells."""
+    """The snapshots of one broker; each contains its version."""
 
     def __init__(self, inspection: Inspection, version: str) -> None:
         self._inspection = inspection
@@ -41,10 +43,10 @@ class Snapshots:
         try:
             await self._write(response, place)
         except ConnectionError:
-            pass  # whoever asked has gone
+            pass  # the client has disconnected
         except Exception:
             if request.transport is not None:
-                request.transport.abort()  # what has been sent must not look whole
+                request.transport.abort()  # an incomplete answer must not look complete
             raise
         return response
 
@@ -52,7 +54,7 @@ class Snapshots:
         taken = datetime.now(UTC).isoformat(timespec="seconds")
         await response.write(_lines([{"snapshot": VERSION, "taken": taken, "broker": self._version, "from": place}]))
         following: int | None = place
-        told = 0
+        listed = 0
         while following is not None:
             async with self._turns:
                 began = time.thread_time()
@@ -61,8 +63,8 @@ class Snapshots:
                 await asyncio.sleep(REST * (time.thread_time() - began))
             if rows:
                 await response.write(lines)
-            told += len(rows)
-        await response.write(_lines([{"end": told}]))
+            listed += len(rows)
+        await response.write(_lines([{"end": listed}]))
 
 
 def _lines(rows: Any) -> bytes:

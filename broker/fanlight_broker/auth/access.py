@@ -1,7 +1,7 @@
-"""Who may come in without credentials, and what credentials are checked against.
+"""Who is admitted without credentials, and what credentials are checked against.
 
-Credentials that are given are always checked. Somebody who gives none is let in where nothing is configured
-to check against (the settings then keep listeners on loopback addresses), or where `allow_anonymous` says so.
+Credentials that a client gives are always checked. A client without credentials is admitted if nothing is configured to
+check them against (the settings then keep listeners on loopback addresses), or if `allow_anonymous` is set.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a broker is told about access: one of the first two, or neither."""
+    """The settings of access: one of the first two, or neither."""
 
     password_file: Path | None = None
     password: str | None = field(default=None, repr=False)  # one for everybody, under any user name

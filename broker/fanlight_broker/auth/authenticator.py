@@ -11,7 +11,7 @@ What happens to credentials, by what the broker has to check them against:
     "" and ""                     anonymous      anonymous                     checked
     a password                    a label        checked                       checked
 
-A label is a user name that nothing was checked against: its client is anonymous all the same (core/identity.py).
+A label is a user name that was not checked: its client is still anonymous (core/identity.py).
 """
 
 import base64
@@ -28,18 +28,18 @@ from fanlight_broker.core.identity import ANONYMOUS, Identity
 
 COUNTERS: Final[Mapping[str, str]] = {
     "logins": "Clients that gave the right credentials; HTTP requests are not among them",
-    "logins_anonymous": "Clients let in without credentials, or with some that nothing was checked against",
-    "logins_certified": "Clients let in by their certificate, without a password",
+    "logins_anonymous": "Clients admitted without credentials, or with credentials that were not checked",
+    "logins_certified": "Clients admitted by their certificate, without a password",
     "logins_failed": "Clients and HTTP requests refused for wrong or missing credentials",
     **verifier.COUNTERS,
 }
 GAUGES: Final = verifier.GAUGES
-EVERYBODY: Final = "fanlight"  # the user name of one who gives the password for everybody and no name
-CERTIFICATE: Final = "certificate"  # the credential of a client that its certificate let in; no hash looks so
+EVERYBODY: Final = "fanlight"  # the user name of a client that gives the password for everybody and no name
+CERTIFICATE: Final = "certificate"  # the credential of a client admitted by its certificate; no hash is equal to it
 
 
 class PasswordAuthenticator:
-    """Checks credentials. Make it in the event loop that uses it, and `close` it.
+    """Checks credentials. It is made in the event loop that uses it, and must be closed.
 
     Raises:
         PasswordFileError: from the constructor and from `reload`, which then changes nothing.
@@ -90,10 +90,10 @@ class PasswordAuthenticator:
     ) -> Identity:
         """Return who the client is. Raises AuthenticationFailed.
 
-        counted: it is a client that comes in, and not one of many requests.
+        counted: a client logs in; False for single requests.
 
-        certified: whom the client's verified certificate is of. It stands for name and password, where no password
-        is given; a password that is given is checked.
+        certified: the name in the client's verified certificate. It replaces name and password if no password is given;
+        a password that is given is checked.
         """
         try:
             if certified and password is None:
@@ -108,7 +108,7 @@ class PasswordAuthenticator:
         return identity
 
     def stands(self, identity: Identity) -> bool:
-        """Would the credentials of `identity` let it in now? A certificate's do: whether it is valid is for TLS."""
+        """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
         if identity.anonymous:
             return self._credentials.anonymous_allowed
         return identity.credential in (CERTIFICATE, self._hash_of(identity.user))
@@ -125,18 +125,18 @@ class PasswordAuthenticator:
         ):
             return Identity(label=user) if user else ANONYMOUS
         if user is None and password is None:
-            raise AuthenticationFailed("this broker wants a user name and a password")
+            raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
         hash = self._hash_of(name)
         if password is None or not await self._verifier.verify(name, hash or self._nobody, password, address):
             _fail()
         if not hash or hash != self._hash_of(name):
-            _fail()  # the password was changed, or the user deleted, while this login was checked
+            _fail()  # the password was changed, or the user deleted, during the check
         # The password for everybody proves no name.
         return Identity(name, verified=not self._everybody, credential=hash)
 
     def _hash_of(self, name: str) -> str:
-        """What the password of a user is checked against; "" for a user that there is not."""
+        """The hash that a user's password is checked against; "" for an unknown user."""
         return self._everybody or self._users.get(name, "")
 
     def counters(self) -> dict[str, int]:
@@ -144,7 +144,7 @@ class PasswordAuthenticator:
         return {**self._counts, **self._verifier.counters()}
 
     def gauges(self) -> dict[str, float]:
-        """Present values, by the names of GAUGES."""
+        """Current values, by the names of GAUGES."""
         return self._verifier.gauges()
 
     async def close(self) -> None:

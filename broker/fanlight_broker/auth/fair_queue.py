@@ -1,11 +1,11 @@
-"""The queue of logins: one line for each address, and the lines are served in turn.
+"""The queue of logins: one line for each address; the lines take turns.
 
-    address A   login login login ...      A, B, C, A, B, C, ...: whoever has one login waits for one of each other
+    address A   login login login ...      A, B, C, A, B, C, ...: a single login waits for one login of each other
     address B   login
-    address C   login login                a login whose penalty is not over is passed over until it is
+    address C   login login                address at most; a login is skipped until its penalty is over
 
-The number of logins is bounded, in all and for each line. When all places are taken, a login of an address with fewer
-of them takes the place of the last one in the longest line. So a flood fills the queue and keeps nobody out of it.
+The number of logins is bounded, in all and for each line. When the queue is full, a login of an address with fewer
+places replaces the last one in the longest line. So a flood from one address does not keep other addresses out.
 No clock here: `now` is an argument.
 """
 
@@ -18,21 +18,21 @@ from fanlight_broker.auth.penalties import Penalties
 
 @dataclass(eq=False, slots=True)
 class QueuedLogin:
-    """A place in the queue: one address wants one login checked."""
+    """One login of one address, in the queue."""
 
     address: str
     user: str
-    login: bytes  # what is to be checked, see verifier.py
+    login: bytes  # identifies the check, see verifier.py
 
 
 class FairQueue:
-    """`places_max` logins, and `line_max` of one address; those that are being checked count too."""
+    """At most `places_max` logins, and `line_max` of one address, those that are being checked included."""
 
     def __init__(self, penalties: Penalties, places_max: int, line_max: int) -> None:
         self._penalties = penalties
         self._places_max = places_max
         self._line_max = line_max
-        self._lines: OrderedDict[str, list[QueuedLogin]] = OrderedDict()  # in the order in which they are served
+        self._lines: OrderedDict[str, list[QueuedLogin]] = OrderedDict()  # in the order of their turns
         self._taken: dict[str, int] = {}  # places by address, those that are being checked included
         self._waiting = 0
         self._count = 0
@@ -46,7 +46,7 @@ class FairQueue:
         return self._waiting
 
     def join(self, place: QueuedLogin, now: float) -> tuple[bool, QueuedLogin | None]:
-        """Take a place. Returns whether there was one, and whose place was taken away for it, if anybody's was."""
+        """Enter a login. Returns whether there was a place, and the login that lost its place for it, if one did."""
         mine = self._taken.get(place.address, 0)
         loser = None
         if mine >= self._line_max:
@@ -63,7 +63,7 @@ class FairQueue:
         return True, loser
 
     def _loser(self, address: str, mine: int, now: float) -> QueuedLogin | None:
-        """The last of the longest line; among equals, of the address with most failures. It must be worse than mine."""
+        """The last login of the longest line; among equals, of the address with most failures; None if mine is it."""
         rank = (mine + 1, self._penalties.failures(address, now))
         worst, place = rank, None
         for other, line in self._lines.items():
@@ -73,7 +73,7 @@ class FairQueue:
         return place
 
     def leave(self, place: QueuedLogin) -> None:
-        """A place that waits is given up."""
+        """Remove a login that waits."""
         line = self._lines[place.address]
         line.remove(place)
         if not line:
@@ -82,7 +82,7 @@ class FairQueue:
         self.done(place)
 
     def pop(self, now: float) -> QueuedLogin | None:
-        """The login whose turn it is; None if there is none now. It keeps its place until `done`."""
+        """The next login to check; None if none may be checked now. It keeps its place until `done`."""
         for address, line in self._lines.items():
             for place in line:
                 if self._penalties.until(address, place.user) <= now:
@@ -95,7 +95,7 @@ class FairQueue:
         return None
 
     def done(self, place: QueuedLogin) -> None:
-        """A login that was taken has been checked."""
+        """A login from `pop` has been checked."""
         self._count -= 1
         left = self._taken[place.address] - 1
         if left:
@@ -104,7 +104,7 @@ class FairQueue:
             del self._taken[place.address]
 
     def next_at(self) -> float:
-        """When the first of those that wait may be taken; inf if nobody waits."""
+        """When the next waiting login may be checked; inf if none waits."""
         return min(
             (self._penalties.until(address, place.user) for address, line in self._lines.items() for place in line),
             default=inf,

@@ -3,8 +3,8 @@
     # comment
     alice:$argon2id$v=19$m=65536,t=3,p=4$...$...
 
-It is read whole, checked line by line, and rewritten by renaming a new one into its place, so that a broker
-that reads it meanwhile sees the old one or the new one. Nothing here checks a password: see verifier.py.
+It is read whole and checked line by line. It is rewritten by renaming a new file into its place, so that a broker that
+reads it at the same time sees the old file or the new one. Passwords are not checked here: see verifier.py.
 """
 
 import fcntl
@@ -18,9 +18,9 @@ from typing import Final
 
 from fanlight_broker.core.errors import FanlightError
 
-FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # some 100,000 users; a file that is longer is not a password file
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024  # about 100,000 users; a longer file is not a password file
 USER_BYTES_MAX: Final = 255
-MEMORY_KIB_MAX: Final = 1024 * 1024  # a line asking for more would let each login take the machine
+MEMORY_KIB_MAX: Final = 1024 * 1024  # with more, each login could use all memory of the machine
 
 _HASH = re.compile(
     r"\$argon2(?:id|i|d)\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})"
@@ -30,7 +30,7 @@ _HASH = re.compile(
 
 
 class PasswordFileError(FanlightError):
-    """A password file that cannot be used; the text names the file and the line, and never shows a hash."""
+    """A password file cannot be used. The text names the file and the line, and never shows a hash."""
 
 
 def read(path: Path) -> dict[str, str]:
@@ -60,7 +60,7 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def why_not_a_user(user: str) -> str:
-    """What is wrong with a user name; "" if nothing is."""
+    """Why a user name is invalid; "" if it is valid."""
     if not user or user != user.strip():
         return "a user name must not be empty, or have spaces at its ends"
     if ":" in user or not user.isprintable() or user.startswith("#"):
@@ -73,10 +73,10 @@ def why_not_a_user(user: str) -> str:
 def set_hash(path: Path, user: str, hash: str | None) -> bool:
     """Put a user's hash into the file, or remove the user (`hash` None); whether the user was there before.
 
-    All else in the file stays as it is; so do its mode and owner. A new file gets mode 0600.
+    The rest of the file, its mode and its owner stay as they are. A new file gets mode 0600.
 
     Raises:
-        PasswordFileError: the file cannot be read or written, or is malformed; then it stays as it is.
+        PasswordFileError: the file cannot be read or written, or is malformed. It is unchanged then.
     """
     target = Path(os.path.realpath(path))  # a symbolic link stays one
     try:
@@ -110,7 +110,7 @@ def _entries(text: str) -> Iterator[tuple[int, str | None, str | None]]:
 
 
 def _lines(text: str) -> list[str]:
-    # Not str.splitlines, which would also divide lines where other programs, and an editor, would not.
+    # Not str.splitlines, which also splits at characters that editors and other programs do not.
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -119,7 +119,7 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        raise PasswordFileError(f"{path}: no such file; make it: fanlightd passwd {path} USER") from None
+        raise PasswordFileError(f"{path}: no such file; create it: fanlightd passwd {path} USER") from None
     except OSError as error:
         raise PasswordFileError(f"{path}: cannot be read: {error.strerror}") from error
     if len(raw) > FILE_BYTES_MAX:
@@ -133,7 +133,7 @@ def _read_text(path: Path) -> str:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    # Two `passwd` at once must not lose a user. The folder is locked, since the file itself is replaced.
+    # Two concurrent `passwd` must not lose a user. The folder is locked, because the file itself is replaced.
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -150,7 +150,7 @@ def _replace(target: Path, text: str) -> None:
                 before = target.stat()
                 os.fchmod(file.fileno(), before.st_mode & 0o777)
                 if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    # Run by root for a broker that is not: it must be able to read the file afterwards too.
+                    # Run by root: the broker's user must still be able to read the file.
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
             file.write(text)
             file.flush()

@@ -1,10 +1,11 @@
-"""How long a login must wait because of the wrong passwords before it.
+"""How long a login must wait because of earlier wrong passwords.
 
 Two tables, of addresses and of (address, user name). After a few failures in a row each further one doubles the time
-until the next login of the same is looked at, up to a bound. A right password clears both. An address has more failures
-free than a name, since many clients may share it; another address is never affected, so nobody can lock a user out.
+until the next login of the same key is checked, up to a bound. A right password clears both. An address is allowed more
+failures than a name, because many clients may share it. Other addresses are never affected, so nobody can lock a user
+out.
 
-Whether the user exists plays no part. No clock here: `now` is an argument.
+It makes no difference whether the user exists. No clock here: `now` is an argument.
 """
 
 from collections import OrderedDict
@@ -16,11 +17,11 @@ FREE_OF_NAME: Final = 3  # failures without a delay: a person at a keyboard
 FREE_OF_ADDRESS: Final = 10
 FIRST_SECONDS: Final = 0.1
 FORGOTTEN_SECONDS: Final = 300.0  # without a further failure
-KEPT_MAX: Final = 10_000  # in each table, some 300 bytes each; past it the oldest are forgotten
+KEPT_MAX: Final = 10_000  # in each table, about 300 bytes each; beyond it the oldest are forgotten
 
 
 def place_of(address: str) -> str:
-    """What counts as one address: of IPv6 a /64, which any one host can take addresses from as it likes."""
+    """What counts as one address: for IPv6 its /64, because one host may use any address of it."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -33,7 +34,7 @@ def place_of(address: str) -> str:
 
 
 class _Failures:
-    """Failures in a row, by key, and until when the next login of that key waits."""
+    """Consecutive failures by key, and until when the next login of that key waits."""
 
     def __init__(self, free: int, seconds_max: float) -> None:
         self._free = free
@@ -75,11 +76,11 @@ class Penalties:
         return len(self._addresses) + len(self._names)
 
     def failures(self, address: str, now: float) -> int:
-        """Failures in a row of this address."""
+        """Consecutive failures of this address."""
         return self._addresses.count(address, now)
 
     def until(self, address: str, user: str) -> float:
-        """When a login may be looked at; the past if it may be now."""
+        """When a login may be checked; in the past if it may be checked now."""
         return max(self._addresses.until(address), self._names.until((address, user)))
 
     def failed(self, address: str, user: str, now: float) -> None:

@@ -1,16 +1,16 @@
-"""Checking a password against an argon2 hash, which is made to be slow, without slowing anybody else.
+"""Checking a password against an argon2 hash, which is slow by design, without delaying other clients.
 
-    login --remembered--> in at once
+    login --remembered--> accepted immediately
           --otherwise---> FairQueue (by address, in turn, behind its penalty) --> a thread --> right or wrong
 
-It happens in a few threads (argon2 lets go of the interpreter lock). Logins that wait are bounded, and each address is
-served in its turn, so that a flood of wrong passwords keeps nobody else out; what fails again and again waits longer
-each time (penalties.py). A success is remembered under a keyed hash of user, password and argon2 hash, never the
-password: when ten thousand clients reconnect at once, each is let in without 40 ms of work, whatever waits. Equal
-logins that come together share one check. A failure is not remembered.
+A few threads do the checks (argon2 releases the GIL). The number of waiting logins is bounded, and addresses take
+turns, so that a flood of wrong passwords does not keep other clients out; repeated failures wait longer each time
+(penalties.py). A success is remembered under a keyed hash of user, password and argon2 hash, never as the password:
+when ten thousand clients reconnect together, each is accepted without 40 ms of work, however many logins wait. Equal
+concurrent logins share one check. A failure is not remembered.
 
-The user's name is part of the key: all unknown users have one hash, so with hash and password alone they would share
-a check, and their quick answers would show which users exist.
+The user's name is part of the key: all unknown users have the same hash, so with hash and password alone they would
+share a check, and their fast answers would show which users exist.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from fanlight_broker.core.errors import AuthenticationFailed
 
 COUNTERS: Final[Mapping[str, str]] = {
     "passwords_checked": "Passwords checked against an argon2 hash",
-    "passwords_remembered": "Logins let in because the same one had succeeded before",
+    "passwords_remembered": "Logins accepted because the same login had succeeded before",
     "passwords_refused_busy": "Logins refused because too many were waiting (password_queue_max)",
-    "passwords_delayed": "Logins that waited because of wrong passwords before them (password_delay_seconds_max)",
+    "passwords_delayed": "Logins delayed because of earlier wrong passwords (password_delay_seconds_max)",
 }
 GAUGES: Final[Mapping[str, str]] = {
-    "passwords_waiting": "Logins that wait to be checked",
+    "passwords_waiting": "Logins waiting to be checked",
     "passwords_penalties": "Addresses, and user names from an address, whose wrong passwords are remembered",
 }
 BUSY: Final = "too many logins at once; try again in a second"
@@ -48,7 +48,7 @@ _log = structlog.stdlib.get_logger("auth")
 
 @dataclass(eq=False, slots=True)
 class _Check:
-    """One login that is to be checked: who waits for the answer, and the places it has in the queue."""
+    """One login to check: the answer that clients wait for, and its places in the queue."""
 
     user: str
     hash: str
@@ -56,13 +56,13 @@ class _Check:
     answer: asyncio.Future[bool]
     places: dict[str, QueuedLogin] = field(default_factory=dict)  # by address
     askers: int = 0
-    task: asyncio.Task[None] | None = None  # once it is its turn
+    task: asyncio.Task[None] | None = None  # once the check has begun
 
 
 class Verifier:
-    """Checks passwords; confined to one event loop, but for the threads that it keeps to itself.
+    """Checks passwords. Used from one event loop only; it has threads of its own.
 
-    clock, call_later  the loop's, and executor the threads, if they are not given
+    executor, clock, call_later  default: threads of its own, and the loop's clock and timers
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Verifier:
         self._counts = dict.fromkeys(COUNTERS, 0)
 
     async def verify(self, user: str, hash: str, password: str, address: str) -> bool:
-        """Whether `password` is the one of `hash`, asked by `address`.
+        """Whether `password` is the one of `hash`, for a client at `address`.
 
         Raises:
-            AuthenticationFailed: too many logins are waiting, so that this one was not looked at.
+            AuthenticationFailed: too many logins are waiting; this one was not checked.
         """
         login = self._login(user, hash, password)
         if login in self._succeeded:
@@ -102,7 +102,7 @@ class Verifier:
         check = self._join(login, user, hash, password, place_of(address))
         check.askers += 1
         try:
-            # Shielded: one who gives up must not take the answer from others who gave the same password.
+            # Shielded: a client that gives up must not cancel the check for others with the same login.
             return await asyncio.shield(check.answer)
         finally:
             check.askers -= 1
@@ -140,19 +140,19 @@ class Verifier:
             check.answer.set_exception(AuthenticationFailed(BUSY))
 
     def _give_up(self, login: bytes, check: _Check) -> None:
-        """Nobody waits for the answer any more."""
+        """No client waits for the answer any more."""
         for place in check.places.values():
             self._queue.leave(place)
         del self._checks[login]
         check.answer.cancel()
 
     def _go_on(self) -> None:
-        """Begin what may be begun, and come back when a penalty is over."""
+        """Begin the checks that may begin, and set a timer for the end of the next penalty."""
         now = self._clock()
         while self._free and (place := self._queue.pop(now)) is not None:
             check = self._checks[place.login]
             del check.places[place.address]
-            for other in check.places.values():  # it is checked for all who ask
+            for other in check.places.values():  # one check answers all of them
                 self._queue.leave(other)
             check.places.clear()
             self._free -= 1
@@ -193,14 +193,14 @@ class Verifier:
                 self._succeeded.popitem(last=False)
 
     def _login(self, user: str, hash: str, password: str) -> bytes:
-        # The argon2 hash is part of it: a changed password is not let in by its old one. The lengths keep the parts
-        # apart: a password may contain anything.
+        # The argon2 hash is part of it, so that an old password is not accepted after a change. The lengths separate
+        # the parts, because a password may contain anything.
         parts = [part.encode(errors="surrogatepass") for part in (user, hash, password)]
         text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hashlib.blake2b(text, key=self._key, digest_size=32).digest()
 
     def forget(self, outdated: Callable[[str, str], bool]) -> None:
-        """Forget the successes of users whose hash is `outdated` by now."""
+        """Forget the successes of users whose hash is `outdated`."""
         for login in [login for login, (user, hash) in self._succeeded.items() if outdated(user, hash)]:
             del self._succeeded[login]
 
@@ -211,7 +211,7 @@ class Verifier:
         return {"passwords_waiting": self._queue.waiting, "passwords_penalties": len(self._penalties)}
 
     async def close(self) -> None:
-        """Give up what is waiting; what is being checked is waited for, some 40 ms."""
+        """Cancel waiting logins, and wait for running checks, about 40 ms."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -225,7 +225,7 @@ class Verifier:
                 check.task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         for _, check in checks:
-            check.answer.cancel()  # of one that was cancelled before it had begun
+            check.answer.cancel()  # of a check that was cancelled before it began
 
 
 def _answer(check: _Check, answer: bool | Exception) -> None:

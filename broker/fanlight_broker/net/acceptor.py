@@ -1,4 +1,4 @@
-"""Acceptors: sockets that listen, and what is done with each connection that they accept.
+"""Acceptors: listening sockets, and what happens to each connection that they accept.
 
     Acceptor      binds, listens, waits a while when nothing can be accepted, and closes
     TcpAcceptor   plain TCP under the poller; accepting is compiled (tcp.pyx)
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 log: Final = structlog.stdlib.get_logger("net")
 
-ACCEPTED_PER_TURN: Final = 16  # before the others have their turn, at some 100 µs each
-LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # a handshake that somebody else gives up
-REST_SECONDS: Final = 1.0  # without file descriptors there is nothing to do but wait for some
+ACCEPTED_PER_TURN: Final = 16  # then other work has its turn; about 100 µs each
+LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # for a handshake whose time the owner bounds
+REST_SECONDS: Final = 1.0  # when there are no file descriptors left
 
 
 class Acceptor(ABC):
@@ -58,7 +58,7 @@ class Acceptor(ABC):
         return bool(self.sockets)
 
     def close(self) -> None:
-        """Stop accepting; what has begun goes on."""
+        """Stop accepting. Handshakes that have begun continue."""
         if self._rest is not None:
             self._rest.cancel()
         self._ignore()
@@ -67,7 +67,7 @@ class Acceptor(ABC):
         self.sockets.clear()
 
     def cannot_accept(self, error: OSError) -> None:
-        """There are no file descriptors, most likely: accept nothing for a while."""
+        """Accept nothing for a while: most likely there are no file descriptors left."""
         log.error("cannot_accept", reason=str(error), advice="raise the limit of open files: ulimit -n")
         self._ignore()
         if self._rest is None:
@@ -160,7 +160,7 @@ class TlsAcceptor(Acceptor):
         accepted.setblocking(False)
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._shake_hands(handshake, accepted))
-        # Not at once: a task that is cancelled before it has begun would leave the socket to nobody.
+        # Not immediately: nobody would close the socket of a task that is cancelled before it has begun.
         handshake.give_up = partial(loop.call_soon, task.cancel)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -171,7 +171,7 @@ class TlsAcceptor(Acceptor):
         reason = "closed during its TLS handshake"
         secured = False
         try:
-            with suppress(asyncio.CancelledError):  # it was given up; nobody waits for this task
+            with suppress(asyncio.CancelledError):  # it was aborted; nothing waits for this task
                 wrong = handshake.wrong_protocol(await first_bytes(accepted, FIRST_BYTES, seconds, self._turns))
                 if wrong is not None:
                     handshake.refuse(wrong.text)
@@ -182,10 +182,10 @@ class TlsAcceptor(Acceptor):
                     ssl_handshake_timeout=seconds, ssl_shutdown_timeout=limits.linger_seconds_max,
                 )
                 secured = not transport.is_closing()
-        except OSError as error:  # ssl.SSLError is one, and so is the end of its time
+        except OSError as error:  # ssl.SSLError and TimeoutError are OSErrors
             reason = str(error) or reason
         finally:
-            # With a WebSocket on top the handshake goes on, and ends there.
+            # With a WebSocket on top the handshake continues, and ends there.
             if handshake.stage == "tls":
                 if secured:
                     handshake.end()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 log: Final = structlog.stdlib.get_logger("net")
 
-# A read of so many bytes ends a connection's turn. libuv would go on reading while there is something, 32 times and
-# 8 MiB: some seconds in which nobody else is read from, and no outbox flushed.
+# A read of this many bytes ends a connection's turn. libuv would continue to read, up to 32 times and 8 MiB: some
+# seconds in which no other connection is read, and no outbox flushed.
 LONG_READ: Final = 128 * 1024
 
 
@@ -55,13 +55,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, owner: ConnectionOwner, traffic: Traffic, handshake: Handshake | None = None) -> None:
         self.owner = owner
-        self.traffic = traffic  # of the listening port that it came by
-        self.handshake = handshake  # if it came by TLS or WebSocket
+        self.traffic = traffic  # of the port that accepted it
+        self.handshake = handshake  # if it uses TLS or WebSocket
         self._memory = handshake.memory if handshake is not None else None  # of its TLS
         self.address = ""
         self.port = 0
-        self.certified = ""  # whom the client's certificate is of
-        self.identity: Identity | None = None  # once the authenticator has let it in
+        self.certified = ""  # the name in the client's certificate
+        self.identity: Identity | None = None  # once the authenticator has accepted it
         self.close_reason = "closed by the client"
         self._transport: asyncio.Transport | None = None
         self._socket: Socket | None = None  # the same, if it is the poller's
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self._protocol: ProtocolConnection | None = None
         self._login: asyncio.Task[None] | None = None
         self._paused = False  # the protocol wants to read nothing
-        self._turn_over = False  # nothing is read until the others have had their turn
+        self._turn_over = False  # nothing is read until other connections have had their turn
         self._go_on: Callable[[], None] | None = None  # what the protocol does first in its next turn
         self._rest = b""  # read by a layer below, while the protocol wants to read nothing: one read at most
         self._secured = False
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
             self.protocol.fail(LimitExceeded("the buffers of all TLS connections are too large", "tls_bytes_max", most))
 
     def fault(self) -> None:
-        # A fault of ours: it costs this connection, is told once with its traceback, and nobody else notices.
+        # A fault of the broker: it is logged once with its traceback, and ends this connection only.
         log.exception("internal_error", address=self.address, port=self.port, client=str(self.protocol.client or ""))
         self.abort("internal error")
 
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def flushed(self) -> bool:
-        """Is everything out that was to go out before the close?"""
+        """Whether everything that is to be sent before the close has been sent."""
         return self._sink is None or self._sink.ended
 
     def abort(self, reason: str) -> None:

@@ -7,12 +7,12 @@ the hard limit, which is the administrator's.
 import resource
 from typing import Final
 
-# Listeners, logs, the loop's own, the HTTP listener's connections, files being read: a few dozen, and some to spare.
+# Listeners, logs, the loop's own, the HTTP listener's connections, files being read: a few dozen, with a reserve.
 SPARE: Final = 256
 
 
 def allow(connections: int) -> int:
-    """Raise the soft limit so that there are descriptors for `connections`. Returns for how many there are now."""
+    """Raise the soft limit so that there are descriptors for `connections`. Returns for how many there are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -22,20 +22,20 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from fanlight_broker.core.ports import WrongProtocol
 from fanlight_broker.net.tls_memory import TlsMemory
 
-HANDSHAKES_PER_TURN: Final = 2  # some 2 ms in all, as long as any turn (core/turns.py)
+HANDSHAKES_PER_TURN: Final = 2  # about 2 ms in all, as long as any turn (core/turns.py)
 HELLO_BYTES_MAX: Final = 64 * 1024  # of a ClientHello that is waited for; real ones have up to 2 KiB
 HELLO_RECORDS_MAX: Final = 8
 HANDSHAKE_RECORD: Final = b"\x16"
 RECORD_HEADER: Final = 5  # bytes: type, version, length
 MESSAGE_HEADER: Final = 4  # type, length
-UNREAD_BYTES_MAX: Final = 1024 * 1024  # that a refused peer may still send; beyond, its connection is reset
+UNREAD_BYTES_MAX: Final = 1024 * 1024  # that a refused peer may still send; after more, its connection is reset
 DISCARDED_AT_ONCE: Final = 4_096  # bytes
 
 Who = TypeVar("Who")
 
 
 class HandshakeOwner(Protocol):
-    """Who counts connections at their handshake: a listener, or HTTPS."""
+    """Counts connections during their handshake: a listener, or HTTPS."""
 
     def begin_handshake(self, handshake: "Handshake") -> bool:
         """Admit one more connection. False if there is no room."""
@@ -46,7 +46,7 @@ class HandshakeOwner(Protocol):
         ...
 
     def check(self, listener: str, first: bytes) -> WrongProtocol | None:
-        """Does a connection that begins like this speak another protocol than the listener's?"""
+        """Whether a connection that begins like this speaks another protocol than the listener's."""
         ...
 
     def fail_handshake(self, handshake: "Handshake", reason: str) -> None:
@@ -82,7 +82,7 @@ class Handshake:
         return self._admitted
 
     def wrong_protocol(self, first: bytes) -> WrongProtocol | None:
-        """Does the connection begin with another protocol than the one expected at this stage?"""
+        """Whether the connection begins with another protocol than the one expected at this stage."""
         return self.owner.check(self.listener if self.stage == "tls" else self.listener.removesuffix("_tls"), first)
 
     def end(self) -> None:
@@ -92,23 +92,23 @@ class Handshake:
             self.owner.end_handshake(self)
 
     def refuse(self, reason: str) -> None:
-        """It will fail for this reason, whatever ends it. Who closes the connection calls `fail` then."""
+        """Set the reason of its failure, whatever ends it. Whoever closes the connection then calls `fail`."""
         self._reason = self._reason or reason
 
     def fail(self, reason: str) -> None:
-        """It has failed; nothing happens if it had ended well."""
+        """It has failed. Does nothing if it had ended well."""
         if self._admitted:
             self._admitted = False
             self.owner.fail_handshake(self, self._reason or reason)
 
     def abort(self, reason: str) -> None:
-        """Close the connection at once. Who does the present stage then calls `fail`."""
+        """Close the connection immediately. The current stage then calls `fail`."""
         self._reason = self._reason or reason
         self.give_up()
 
 
 class HandshakeTimes(Generic[Who]):
-    """Since when connections have been at a handshake, their protocol's included; the oldest stands first."""
+    """When each connection began its handshake, the protocol's own included; the oldest comes first."""
 
     def __init__(self) -> None:
         self._since: dict[Who, float] = {}
@@ -152,7 +152,7 @@ class HandshakeTurns:
         started = 0
         while self._waiting and started < HANDSHAKES_PER_TURN:
             turn = self._waiting.popleft()
-            if not turn.done():  # else its connection was given up meanwhile
+            if not turn.done():  # else its connection was aborted while it waited
                 turn.set_result(None)
                 started += 1
         if self._waiting:
@@ -191,9 +191,9 @@ def hello_size(begun: bytes) -> int:
 
 
 async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns: HandshakeTurns) -> bytes:
-    """What a connection begins with, when it is its turn; it stays to be read. The socket is closed if that fails.
+    """The first bytes of a connection, once its turn has come; they are not removed. On failure the socket is closed.
 
-    Raises TimeoutError if nothing comes, or not all of a ClientHello; OSError, also for one that is too long.
+    Raises TimeoutError if no bytes arrive, or not a whole ClientHello; OSError, also for one that is too long.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -236,7 +236,7 @@ async def answer_and_close(accepted: socket.socket, answer: bytes, seconds: floa
         async with asyncio.timeout(seconds):
             while unread > 0 and (size := await loop.sock_recv_into(accepted, discarded)):
                 unread -= size
-    except OSError:  # its time is over, or the peer has reset the connection
+    except OSError:  # it took too long, or the peer has reset the connection
         pass
     finally:
         accepted.close()

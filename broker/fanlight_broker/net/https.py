@@ -1,4 +1,4 @@
-"""TLS in front of a server that is no Listener and counts its own connections: HTTP's."""
+"""TLS in front of the HTTP server, which is not a Listener and counts its own connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,21 +36,21 @@ class TlsServer:
         self._acceptor: TlsAcceptor | None = None
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
-        """Listen, and hand what is through its handshake to what `factory` makes. Raises OSError."""
+        """Listen, and hand each connection to a protocol from `factory` after its handshake. Raises OSError."""
         self._acceptor = TlsAcceptor(
             self._tls, self, lambda handshake: factory(), self._limits, self._name, self._turns
         )
         return await self._acceptor.start(host, port, BACKLOG)
 
     def stop(self) -> None:
-        """Stop accepting, and close those who are still at their handshake."""
+        """Stop accepting, and close connections that are still in their handshake."""
         if self._acceptor is not None:
             self._acceptor.close()
         for handshake in list(self._shaking_hands):
             handshake.abort("the broker stops")
 
     def certified(self, transport: asyncio.BaseTransport | None) -> str:
-        """Whom the client's certificate is of; "" without one."""
+        """The name in the client's certificate; "" without one."""
         return name_of(transport.get_extra_info("peercert")) if transport is not None else ""
 
     def counters(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A listener: accepts connections within the limits, and looks after them by the clock.
+"""A listener: accepts connections within the limits, and enforces their time limits.
 
 What needs time happens here: handshakes that take too long, peers that fall silent, closes that nobody reads. One
 timer serves all connections of a listener; a connection has none of its own. Time in which the loop stood still is
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 log: Final = structlog.stdlib.get_logger("net")
 
-TICK_SECONDS: Final = 0.25  # how exact the time limits are
-LOOKED_AT_PER_TICK: Final = 2_000  # connections whose silence is checked in one tick: bounds its length to some ms
-RECHECKED_PER_TURN: Final = 100  # connections that may have to be ended, some 20 µs each
-LOOK: Final = 32  # connections between two looks at the clock
+TICK_SECONDS: Final = 0.25  # the precision of the time limits
+LOOKED_AT_PER_TICK: Final = 2_000  # connections whose idle time is checked in one tick: bounds it to a few ms
+RECHECKED_PER_TURN: Final = 100  # connections, at about 20 µs each
+LOOK: Final = 32  # connections between two readings of the clock
 BACKLOG: Final = 4_096  # connections that wait to be accepted, in the kernel
 
 ProtocolFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
@@ -48,7 +48,7 @@ class Upgrade(Protocol):
 
 
 class Accepting(Protocol):
-    """What accepts: an Acceptor, or asyncio's server."""
+    """Accepts connections: an Acceptor, or asyncio's server."""
 
     def is_serving(self) -> bool: ...
     def close(self) -> None: ...
@@ -78,7 +78,7 @@ class Listener:
         self.direct = direct
         self.accepted = self.refused = self.ended = 0
         self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
-        self.stages_failed = {"tls": 0, "websocket": 0}  # by the stage they were at
+        self.stages_failed = {"tls": 0, "websocket": 0}  # by stage
         self._factory = factory
         self._protocol_check = protocol_check
         self._shared = shared
@@ -92,7 +92,7 @@ class Listener:
         self._shaking_hands: set[Handshake] = set()
         self._handshakes: HandshakeTimes[Handshake | Connection] = HandshakeTimes()
         self._by_handshake: dict[Handshake, Connection] = {}
-        self._closing: dict[Connection, float] = {}  # since when; oldest first
+        self._closing: dict[Connection, float] = {}  # when each began to close; oldest first
         self._refusing: set[Connection] = set()
         self._draining = False
         self._round: list[Connection] = []
@@ -137,7 +137,7 @@ class Listener:
     def _entrance(
         self, traffic: Traffic, handshake: Handshake | None, upgrade: Upgrade | None
     ) -> asyncio.BaseProtocol:
-        """What has a connection first, once it is accepted or through its TLS handshake."""
+        """The first asyncio protocol of a connection that is accepted, or has completed its TLS handshake."""
         if handshake is None or upgrade is None:
             return Connection(self, traffic, handshake)
         return upgrade.entrance(handshake, lambda: Connection(self, traffic, handshake))
@@ -153,12 +153,12 @@ class Listener:
             handshake.abort("the broker stops")
 
     async def drain(self, seconds: float, text: str) -> int:
-        """Say goodbye to all, give them `seconds` to read what they were still to get. Returns how many did not."""
+        """Say goodbye to all, and give them `seconds` to read the rest. Returns how many did not read it."""
         self.stop_accepting()
         self._draining = True
         for protocol in list(self._connections.values()):
             protocol.say_goodbye("shutting_down", text)
-        with suppress(TimeoutError):  # those who are late are closed below, and counted
+        with suppress(TimeoutError):  # late ones are closed below, and counted
             await asyncio.wait_for(self._empty.wait(), seconds)
         late = list(self._connections)
         for connection in late:
@@ -168,7 +168,7 @@ class Listener:
         return len(late)
 
     async def stop(self) -> None:
-        """Close everything at once."""
+        """Close everything immediately."""
         self.stop_accepting()
         if self._timer is not None:
             self._timer.cancel()
@@ -186,7 +186,7 @@ class Listener:
             handshake.memory = TlsMemory(self.broker.ledger.secured)
             if not handshake.memory.begin():
                 refusal = f"buffers of TLS connections of {limits.tls_bytes_max} bytes (tls_bytes_max)"
-        if refusal is not None:  # without a word: the handshake that it would take is what must be bounded
+        if refusal is not None:  # without an answer: that would need the handshake that is to be avoided
             self._note_refusal(handshake.address, handshake.port, refusal)
             self.refused += 1
             return False
@@ -220,7 +220,7 @@ class Listener:
             handshake.memory.end()
 
     def check(self, listener: str, first: bytes) -> WrongProtocol | None:
-        """Does a connection that begins like this speak another protocol than the listener's?"""
+        """Whether a connection that begins like this speaks another protocol than the listener's."""
         return self._protocol_check(listener, first) if self._protocol_check is not None else None
 
     def _note_refusal(self, address: str, port: int, refusal: str) -> None:
@@ -234,7 +234,7 @@ class Listener:
     # -- connections (connection.ConnectionOwner) -------------------------------------------------------------------
 
     def opened(self, connection: Connection) -> ProtocolConnection | None:
-        """A connection has come in: its protocol's side, or None if there cannot be one."""
+        """A connection was opened. Returns its protocol's side, or None if its handshake was aborted."""
         now = self.clock()
         handshake = connection.handshake
         if handshake is not None and handshake not in self._shaking_hands:
@@ -246,7 +246,7 @@ class Listener:
         hide(connection, *protocol.things, protocol.outbox, self._connections)
         self._empty.clear()
         if handshake is not None:
-            # It stays admitted, and its time goes on.
+            # It stays admitted, and its time limit keeps running.
             handshake.end()
             self._by_handshake[handshake] = connection
             return protocol
@@ -280,7 +280,7 @@ class Listener:
         if protocol is None:
             return
         show(connection, *protocol.things)
-        if protocol.client is None:  # else it was the client's in the end
+        if protocol.client is None:  # else the client has shown it
             show(protocol.outbox)
         connection.traffic.connections -= 1
         self.ended += 1
@@ -296,12 +296,12 @@ class Listener:
         self._look_whether_empty()
 
     def closing(self, connection: Connection) -> bool:
-        """A connection is being closed. Returns whether to wait for the peer's own close; not if it is one too many."""
+        """A connection is being closed. Returns whether to wait for the peer's close: not for one over a limit."""
         self._closing[connection] = self._awake()
         return connection not in self._refusing
 
     def recheck(self) -> None:
-        """Credentials have changed: end the connections that would not be let in any more, some in each turn."""
+        """Credentials have changed: end the connections that would no longer be accepted, some in each turn."""
         self._recheck(list(self._connections))
 
     def _recheck(self, left: list[Connection]) -> None:
@@ -309,22 +309,22 @@ class Listener:
             protocol, identity = self._connections.get(connection), connection.identity
             if protocol is not None and identity is not None and not self.authenticator.stands(identity):
                 self.revoked += 1
-                # What is in its outbox is not for it any more.
-                protocol.cut_off("authentication_failed", "these credentials are not valid any more; log in again")
+                # It may no longer get what is in its outbox.
+                protocol.cut_off("authentication_failed", "these credentials are no longer valid; log in again")
         if rest := left[RECHECKED_PER_TURN:]:
             asyncio.get_running_loop().call_soon(self._recheck, rest)
 
     def _drained(self, outbox: Outbox) -> None:
-        """Let the publishers go on that `outbox` held back, in a turn of their own."""
+        """Let the publishers that `outbox` held back continue, in a turn of their own."""
         now = self.clock()
-        self.broker.standstills.note(now, TICK_SECONDS)  # of a hold that ends with a standstill, only the rest counts
+        self.broker.standstills.note(now, TICK_SECONDS)  # a standstill does not count as time of a hold
         for client in self.broker.flow.drained(outbox, now):
             self.broker.turns.later(client.connection.unblocked)
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
     def _awake(self) -> float:
-        """The time, that in which the loop stood still not counted."""
+        """The time, without the time in which the loop stood still."""
         now = self.clock()
         self.broker.standstills.note(now, TICK_SECONDS)
         return self.broker.ledger.awake(now)
@@ -346,7 +346,7 @@ class Listener:
         self.broker.sweep(now)
 
     def _end_the_late(self) -> None:
-        """End handshakes and closes that take too long: as many as a turn has time for, the others in the next."""
+        """End handshakes and closes that take too long: as many as fit into a turn, the others in the next."""
         awake, limits = self._awake(), self.broker.limits
         while (who := self._handshakes.late(awake, limits.handshake_seconds_max)) is not None:
             if self.broker.turns.over():
@@ -364,7 +364,7 @@ class Listener:
                 protocol.say_goodbye("handshake_timeout", text)
         for connection, since in list(self._closing.items()):
             if awake - since < limits.linger_seconds_max:
-                break  # the oldest stand first
+                break  # the oldest come first
             if self._draining and not connection.flushed:
                 continue  # it has the whole grace period
             connection.abort("did not read its goodbye in time")

@@ -1,4 +1,4 @@
-"""Whose page a WebSocket may come from.
+"""Which web pages may open a WebSocket.
 
 Browsers connect from any page to any address that they reach, this machine's included, and say whose page it is in
 Origin. So a request with an Origin is refused unless it is listed. Most programs send none, but some name where they
@@ -17,7 +17,7 @@ ANY_ORIGIN: Final = "*"
 
 
 def may_connect(origin: str, listed: Sequence[str], host: str, *, secure: bool) -> bool:
-    """Whether a request with these headers is taken. `secure`: it came by TLS."""
+    """Whether a request with these headers is accepted. `secure`: it came by TLS."""
     if ANY_ORIGIN in listed or origin in listed:
         return True
     if origin != f"{'https' if secure else 'http'}://{host}":
@@ -26,7 +26,7 @@ def may_connect(origin: str, listed: Sequence[str], host: str, *, secure: bool) 
 
 
 def is_no_name(host: str) -> bool:
-    """Is the host of a Host header one that nobody can lead elsewhere?"""
+    """Whether the host of a Host header cannot be pointed to another machine by DNS."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         if name == "localhost":

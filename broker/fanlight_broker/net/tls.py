@@ -23,7 +23,7 @@ class TlsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """What TLS is made of: PEM files, and what is asked of clients."""
+    """The settings of TLS: PEM files, and what clients must present."""
 
     certificate: Path  # the server's own first, then the intermediate ones
     key: Path | None = None  # None: in the certificate's file
@@ -34,7 +34,7 @@ class TlsFiles:
 
 
 class Tls:
-    """What new connections are encrypted with. One for all listeners of a broker.
+    """The TLS context of new connections. One for all listeners of a broker.
 
     Raises TlsError.
     """
@@ -43,7 +43,7 @@ class Tls:
         self.context = read(files)
 
     def use(self, context: ssl.SSLContext) -> None:
-        """Let the connections that begin from now on use this context."""
+        """Use this context for connections that begin from now on."""
         self.context = context
 
 
@@ -90,12 +90,12 @@ def _load_certificate(context: ssl.SSLContext, files: TlsFiles) -> None:
             raise TlsError(f"{key_setting} {key}: {text}") from None
         text = f"{_reason(error)}; both must be whole and PEM: openssl x509 -noout -text -in {files.certificate}"
         raise TlsError(f"tls_certificate {files.certificate}, key {key}: {text}") from None
-    except OSError as error:  # it went away since we looked at it
+    except OSError as error:  # it was removed after it was checked
         raise TlsError(f"tls_certificate {files.certificate}, key {key}: {error.strerror or error}") from None
 
 
 def _look_at(path: Path, setting: str, mark: str, what: str) -> None:
-    """Say what OpenSSL would not: which file it is, and what is missing in it."""
+    """Report what OpenSSL does not: which file it is, and what is missing in it."""
     if mark not in _text(path, setting):
         raise TlsError(f"{setting} {path}: there is no {what} in it, in PEM form ('-----BEGIN ... {mark}')")
 
@@ -125,7 +125,7 @@ def _reason(error: Exception) -> str:
 
 
 def name_of(certificate: Mapping[str, Any] | None) -> str:
-    """Whom a client's certificate is of: its common name, else its first alternative name, else its serial number.
+    """The name in a client's certificate: its common name, else its first alternative name, else its serial number.
 
     certificate  as `SSLSocket.getpeercert` gives it; "" is returned without one
     """

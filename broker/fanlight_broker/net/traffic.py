@@ -1,4 +1,4 @@
-"""What goes through each port of a listener: a Meter that the compiled code counts in, and how many are connected.
+"""The traffic of each port of a listener: a Meter that compiled code counts in, and the number of open connections.
 
 The ports have the names that the log gives them: native, native_tls, mqtt, mqtt_websocket_tls, ...
 """
@@ -30,7 +30,7 @@ class Traffic:
         self.protocol = protocol
         self.name = protocol + "_websocket" * websocket + "_tls" * tls
         self.meter = Meter()
-        self.connections = 0  # open now, those at their handshake included
+        self.connections = 0  # open connections, those in their handshake included
 
 
 def families_of(listeners: Sequence["Listener"]) -> list[MetricFamily]:
@@ -40,7 +40,7 @@ def families_of(listeners: Sequence["Listener"]) -> list[MetricFamily]:
     counted = [({"protocol": each.name}, each.counters(), each.stages_failed) for each in listeners]
     found = [
         MetricFamily(
-            "connections", "Open connections, those at their handshake included", "gauge",
+            "connections", "Open connections, those in their handshake included", "gauge",
             [(labels, traffic.connections) for traffic, labels in ports],
         )
     ]  # fmt: skip

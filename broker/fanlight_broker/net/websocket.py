@@ -1,4 +1,4 @@
-"""WebSocket (RFC 6455) between a socket and a Connection: to the one a protocol, to the other a transport.
+"""WebSocket (RFC 6455) between a socket and a Connection: a protocol for the socket, a transport for the Connection.
 
     socket (or TLS) --bytes--> WebSocketProtocol --payload--> Connection.take --> the protocol without I/O
                    <--frames--   WebSocketTransport   <--bytes-- SocketSink
@@ -40,18 +40,18 @@ from fanlight_broker.net.origins import may_connect
 
 log: Final = structlog.stdlib.get_logger("net")
 
-EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at some 10 us each
+EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at about 10 µs each
 LINGER_SECONDS: Final = 1.0  # for a peer by TLS to read that it is refused, and to close; as the HTTP listener's
-MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; nothing is held of it
+MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; it is never buffered whole
 
 
 @dataclass(frozen=True, slots=True)
 class WebSocket:
-    """What a listener says to those who ask for a WebSocket.
+    """How a listener answers requests for a WebSocket.
 
     subprotocols  ours; a client must offer one of them, and gets the first that it names
     origins       pages that may connect, such as "https://example.com"; "*" for all
-    advice        for who asks for something else: what this port is, and where that may be
+    advice        for other requests: what this port is for, and which port to use instead
     """
 
     subprotocols: Sequence[str]
@@ -89,14 +89,14 @@ class WebSocketProtocol(asyncio.Protocol):
         self._ws = WSConnection(ConnectionType.SERVER)
         self._events: Generator[Event, None, None] | None = None  # None: there are none left
         self._message_size = 0
-        self._pong: Ping | None = None  # to be answered when the socket takes something again; the last is enough
+        self._pong: Ping | None = None  # to be answered when the socket is writable again; the last is enough
         self._full = False
         self._paused = False  # the connection wants to read nothing
         self._pumping = False
         self._scheduled = False
-        self._ended = False  # no frame is taken any more
+        self._ended = False  # no further frame is processed
         self._met = False  # the first bytes have been checked
-        self._unread = 0  # bytes that came when no frame was taken any more
+        self._unread = 0  # bytes received after that
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -181,10 +181,10 @@ class WebSocketProtocol(asyncio.Protocol):
         else:
             self._handshake.fail("closed during the WebSocket handshake")
 
-    # -- what comes -------------------------------------------------------------------------------------------------
+    # -- received ---------------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handle what has come, as long as the connection wants to read, and others need not wait."""
+        """Handle received frames while the connection wants to read and this turn lasts."""
         if self._pumping:
             return
         self._pumping = True
@@ -221,7 +221,7 @@ class WebSocketProtocol(asyncio.Protocol):
             if not self.closing:
                 self._connection.take(event.data)
         elif isinstance(event, TextMessage):
-            self._fail(CloseReason.UNSUPPORTED_DATA, "text; only binary messages are taken")
+            self._fail(CloseReason.UNSUPPORTED_DATA, "text; only binary messages are accepted")
         elif isinstance(event, Ping):
             if self._full:
                 self._pong = event  # the most recent is enough (RFC 6455, 5.5.3)
@@ -265,7 +265,7 @@ class WebSocketProtocol(asyncio.Protocol):
         more = list(hint.headers) if isinstance(hint, RejectConnection) else []
         headers = [*more, (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
         answer = b""
-        with suppress(LocalProtocolError):  # what was no HTTP at all cannot be answered in it
+        with suppress(LocalProtocolError):  # a peer that does not speak HTTP gets no HTTP answer
             answer = self._ws.send(RejectConnection(status_code=status, headers=headers, has_body=True))
             answer += self._ws.send(RejectData(data=body))
         self._refuse(answer, f"{status}: {text}")
@@ -273,7 +273,7 @@ class WebSocketProtocol(asyncio.Protocol):
     # -- the end (RFC 6455, 7) --------------------------------------------------------------------------------------
 
     def _fail(self, code: CloseReason, text: str) -> None:
-        """The peer broke the rules: say so, and give it the time that every close has to read it."""
+        """Close with a reason because the peer broke the rules; it has the usual time to read it."""
         connection = self._connection
         assert connection is not None
         if connection.protocol.failed is None:
@@ -298,18 +298,18 @@ class WebSocketProtocol(asyncio.Protocol):
         if not self.closing:
             self.send(CloseConnection(code=code, reason=reason))
             self.closing = True
-            self.pause(False)  # the connection may have paused: the peer's answer is read all the same
+            self.pause(False)  # the connection may have paused: the peer's answer must still be read
 
     # -- the connection's side (WebSocketTransport) -----------------------------------------------------------------
 
     def send(self, event: Event) -> None:
         if self.closing or self.transport.is_closing():
             return
-        with suppress(LocalProtocolError):  # behind a Close; it would not be read
+        with suppress(LocalProtocolError):  # after a Close frame; the peer would not read it
             self.transport.write(self._ws.send(event))
 
     def pause(self, paused: bool) -> None:
-        """Hand on nothing for now, or go on."""
+        """Stop handing bytes to the connection, or continue."""
         self._paused = paused
         if not self._pumping:
             self._read_or_not()

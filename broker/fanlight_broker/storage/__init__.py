@@ -1,1 +1,1 @@
-"""What outlives the process: the archive. archive.py is the loop's half, writer_thread.py the thread that writes."""
+"""What outlives the process: the archive. archive.py is its half in the loop, writer_thread.py the other."""

@@ -1,12 +1,13 @@
-"""The archive, as the loop has it: a tap on the routes, the writer thread behind it, and receipts that wait for both.
+"""The archive's half in the event loop: a tap on the routes, a writer thread, and receipts that wait for both.
 
     fan_out --> wire.ArchiveTap --full, or batch_seconds--> ArchiveWriterThread.inbox
                   ^                                      |
                   '-- memory is free <-- `_heard` <------' WriteProgress (call_soon_threadsafe)
                                             '--> acknowledgements that waited, publishers that were held back
 
-`ports.Recorder`: with `archive_receipts` an acknowledgement waits until all messages that were taken before it are in
-the archive. The tap's bound bounds everything here: publishers that need an acknowledgement wait while it is full.
+`ports.Recorder`: with `archive_receipts` an acknowledgement waits until all messages that the tap took before it are
+in the archive. The tap's bound is the bound of everything here: while it is full, publishers that ask for an
+acknowledgement are held back.
 """
 
 import time
@@ -46,7 +47,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "archive_messages": "Messages written to the archive",
     "archive_dropped": "Messages not archived because the buffer was full",
     "archive_unspellable": "Messages not archived because their topic is not UTF-8",
-    "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full to the end",
+    "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full at the stop",
     "archive_segments_removed": "Segments removed by retention",
     "archive_replayed": "Messages replayed from the archive",
     "archive_held_back": "Times that publishers were held back until the archive had room",
@@ -55,17 +56,17 @@ GAUGES: Final[Mapping[str, str]] = {
     "archive_healthy": "1 while messages get to the disk, 0 while they do not",
     "archive_buffer_bytes": "Messages on their way to the archive",
     "archive_waiting_receipts": "Receipts and acknowledgements that wait for the archive",
-    "archive_replays": "Replays that have not gone live",
+    "archive_replays": "Replays that have not reached the live messages",
     "archive_start": "The oldest offset in the archive",
     "archive_end": "The next offset",
     "archive_epoch": "The epoch of offsets",
-    "archive_bytes": "What all segments take",
+    "archive_bytes": "Bytes of all segments",
     "archive_segments": "Segments, the open one included",
 }
 
 
 class EventLoop(Protocol):
-    """What is asked of an event loop."""
+    """The part of an event loop that the archive uses."""
 
     def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...
 
@@ -84,9 +85,9 @@ class ArchiveOptions:
 
 
 class Archive:
-    """The archive of one broker. It has opened its folder when it is made: raises what `archive.Writer` does.
+    """The archive of one broker, over a writer that has opened its folder.
 
-    clock  seconds, the same that `now` is from everywhere
+    clock  in seconds; the clock that `now` comes from everywhere
     """
 
     counted, gauged = COUNTERS, GAUGES
@@ -112,14 +113,14 @@ class Archive:
         )
         self.state = self.writer_thread.progress()
         self.replays = ArchiveReplays(options.folder, loop)
-        self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, who wants to know its offset)
-        self.kept = [Mark(*row) for row in writer.marks]  # when it was opened
+        self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, what is called with its offset)
+        self.kept = [Mark(*row) for row in writer.marks]  # as they were when the archive was opened
         self._pending = PendingMarks()
         self._timer: Any = None
         self._marks_timer: Any = None
         self._hurrying = False
         self._handed = 0  # messages of the tap that were given to the writer thread
-        # Nobody's outbox, and in no ledger: only what publishers wait at.
+        # The outbox of no connection, in a ledger of its own: publishers wait for it.
         self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
         recovered = writer.recovered
         log.info(
@@ -136,9 +137,9 @@ class Archive:
         self.writer_thread.start()
 
     def stop(self) -> None:
-        """Have all written that was taken, and close the archive; `unwritten` says what is not in it.
+        """Write all messages that were taken, and close the archive. `unwritten` counts those that failed.
 
-        Blocks; not for the loop's thread.
+        Blocks: not to be called in the loop's thread.
         """
         self.replays.stop()
         if self.writer_thread.ident is None:
@@ -149,7 +150,7 @@ class Archive:
 
     @property
     def unwritten(self) -> int:
-        """Messages that were taken and are not in the archive, when it was stopped."""
+        """Messages that were taken and were not in the archive when it was stopped."""
         return self.writer_thread.unwritten.messages
 
     # -- ports.Recorder -----------------------------------------------------------------------------------------------
@@ -205,9 +206,10 @@ class Archive:
         self._timer = self._loop.call_later(self._limits().archive_batch_seconds_max, self._due)
 
     def _hurry(self) -> None:
-        """Somebody waits: hand over what there is as soon as the writer thread has nothing else to do.
+        """A receipt waits: hand over the present batch as soon as the writer thread is idle.
 
-        So a batch is what came while the one before was written, and a receipt waits for two of them at most.
+        So a batch has the messages that arrived while the one before was written, and a receipt waits for at most two
+        batches.
         """
         if self.tap.batch is not None and not self._hurrying and self._handed == self.state.written:
             self._hurrying = True
@@ -230,17 +232,17 @@ class Archive:
 
     def _hand_over(self, columns: Columns | None, marks: tuple[Mark, ...]) -> None:
         octets = sum(octets_of(mark) for mark in marks)
-        self.tap.free_bytes(-octets)  # they are in the same bound, until they are written
+        self.tap.free_bytes(-octets)  # until they are written they count towards the tap's bound
         self.writer_thread.inbox.put(WriteJob(columns, marks, octets + (columns.octets if columns is not None else 0)))
 
     def _hand_over_marks(self) -> None:
-        """With a batch if there is one, or alone."""
+        """Together with the present batch if there is one."""
         self.tap.flush()
         if marks := self._pending.pop_all():
             self._hand_over(None, marks)
 
     def _marks_due(self) -> None:
-        """Those that no batch has taken along: of topics that are not archived."""
+        """Hand over the marks that no batch has carried: those of topics that are not archived."""
         self._marks_timer = None
         self._hand_over_marks()
 
@@ -251,7 +253,7 @@ class Archive:
         self.tap.free_bytes(progress.octets)
         if progress.trouble != before.trouble:
             if progress.trouble is not None:
-                log.error("archive_unwell", reason=progress.trouble, advice="messages are routed and not archived")
+                log.error("archive_unwell", reason=progress.trouble, advice="messages are routed but not archived")
             else:
                 log.info("archive_well", end=progress.end)
         if progress.epoch != before.epoch:
@@ -269,7 +271,7 @@ class Archive:
         return self.receipts.count if self.receipts is not None else 0
 
     def _let_go(self) -> None:
-        """Publishers may go on when there is room for half of all."""
+        """Let held-back publishers continue once half of the room is free."""
         if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * self._waiting > WAITING_MAX:
             return
         assert self.receipts is not None
@@ -278,7 +280,7 @@ class Archive:
         for client in self._flow.drained(self._gate, self._clock()):
             self._loop.call_soon(client.connection.unblocked)
 
-    # -- to be looked at ----------------------------------------------------------------------------------------------
+    # -- inspection ---------------------------------------------------------------------------------------------------
 
     @property
     def trouble(self) -> str | None:
@@ -313,7 +315,7 @@ class Archive:
         return [self.writer_thread.syncs.family("archive_sync_seconds", "Time that a sync of the archive took")]
 
     def view(self) -> View:
-        """All of it, for /archive."""
+        """Everything, for /archive."""
         return {
             "folder": str(self.options.folder),
             "filters": [{"filter": text.decode(), "syntax": syntax} for text, syntax in self.options.filters],

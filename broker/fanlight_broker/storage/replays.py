@@ -1,9 +1,10 @@
-"""Replays: the archive read for clients, by a thread of its own, a part at a time.
+"""Replays: a thread reads the archive for clients, one part at a time.
 
-A part is some 32 KiB of whole frames, made by the protocol's `encode` in the thread: reading, filtering and encoding
+A part is about 32 KiB of whole frames, made in the thread by the protocol's `encode`. Reading, filtering and encoding
 take nothing of the loop but the GIL, which the thread gives back every few milliseconds. A replay asks for its next
-part when the one before is out, so what is read ahead is one batch for each. A part also ends, with less or nothing in
-it, when it has looked at so many batches: a filter that matches little holds up neither other replays nor a stop.
+part when the one before has been sent, so each replay reads at most one batch ahead. A part also ends, with few
+messages or none, when it has read BATCHES_MAX batches: so a filter that matches little delays neither other replays nor
+a stop.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,10 +26,10 @@ from fanlight_broker.core.topics import SYNTAXES
 
 log: Final = structlog.stdlib.get_logger("archive")
 
-BATCHES_MAX: Final = 32  # looked at for a part
-PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: a client that is replayed to can still ask
+BATCHES_MAX: Final = 32  # read for one part
+PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: the client can still send requests during a replay
 NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
-ROWS: Final = 256  # made into Python objects together
+ROWS: Final = 256  # converted to Python objects at a time
 ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
                  "correlation")  # fmt: skip
 
@@ -59,12 +60,12 @@ class ArchiveReading:
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
         self._reader: Reader | None = None
         self._batches: Iterator[Any] | None = None
-        self._frames: Iterator[tuple[int, bytes]] | None = None  # of the present batch
-        self._until = 0  # where those end
-        self._next = 0  # offset of what comes next
+        self._frames: Iterator[tuple[int, bytes]] | None = None  # of the current batch
+        self._until = 0  # the offset at which they end
+        self._next = 0  # the offset to read next
         self._epoch = 0  # of that offset
-        self._kept: ReplayStart | None = None  # of the part that is gathered, if it is the first
-        self._gone: Gone | None = None  # behind the part that was given out last
+        self._kept: ReplayStart | None = None  # of the part that is being read, if it is the first
+        self._gone: Gone | None = None  # to be raised after the part that was returned last
         self._closed = False
         replays.running += 1
 
@@ -75,7 +76,7 @@ class ArchiveReading:
         if not self._closed:
             self._closed = True
             self._replays.running -= 1
-            self._replays.threads.submit(self._let_go)  # behind what it is at, if it is
+            self._replays.threads.submit(self._let_go)  # after the part that the thread may be reading
 
     # -- in the thread ------------------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ class ArchiveReading:
             part = ReplayPart(error=error)
         except (ArchiveError, OSError) as error:
             part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error}"))
-        except Exception as error:  # whatever it is, somebody waits for an answer
+        except Exception as error:  # the client waits for an answer in any case
             log.exception("replay_failed", wanted=self._wanted)
             part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
         part, self._kept = part._replace(kept=self._kept), None
@@ -117,7 +118,7 @@ class ArchiveReading:
         except Gone as error:
             if not octets:
                 raise
-            self._gone = error  # first what is before it
+            self._gone = error  # raised by the next part: first the messages before the gap
             return ReplayPart(b"".join(octets), len(octets), self._next, self._epoch)
 
     def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> ReplayPart:
@@ -126,7 +127,7 @@ class ArchiveReading:
             if self._frames is None and self._batches is None:
                 reader.refresh()
                 if reader.epoch != self._epoch:
-                    reader.check(self._epoch, self._next)  # what was read may have been taken back
+                    reader.check(self._epoch, self._next)  # recovery may have removed what was read
                     self._epoch = reader.epoch
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
@@ -136,7 +137,7 @@ class ArchiveReading:
                 assert self._batches is not None
                 batch = next(self._batches, None)
                 if batch is None:
-                    self._batches, self._next = None, self._until  # offsets without a message are passed over
+                    self._batches, self._next = None, self._until  # skips offsets without a message
                     continue
                 looked_at += 1
                 self._frames = self._rows(batch)
@@ -151,7 +152,7 @@ class ArchiveReading:
                 return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch)
 
     def _lost(self, loss: Loss) -> None:
-        """Messages in the middle are missing: an error to whoever keeps positions, passed over for all others."""
+        """Messages are missing in the middle: an error for a client that keeps positions; other clients skip them."""
         if self._wanted.epoch is not None or not isinstance(loss.error, Missing):
             raise loss.error
         log.warning("replay_passed_over", first=loss.first, end=loss.end, reason=str(loss.error))
@@ -168,7 +169,7 @@ class ArchiveReading:
         return reader.start
 
     def _rows(self, batch: Any) -> Iterator[tuple[int, bytes]]:
-        """(offset, frame) of the messages of a batch that are wanted."""
+        """(offset, frame) of each selected message of a batch."""
         end = _values(batch.slice(batch.num_rows - 1), "offset")[0] + 1
         mask = self._mask(batch)
         batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
@@ -184,10 +185,10 @@ class ArchiveReading:
                         content_type=kind.decode() if kind else None, correlation=correlation, reply=reply or None,
                     )  # fmt: skip
                 yield offset, self._encode(offset, time, topic, number, value, content)
-        self._next = end  # also past what was not wanted
+        self._next = end  # also past messages that were not selected
 
     def _mask(self, batch: Any) -> Any:
-        """Which rows of a batch are wanted, None for no one: each topic is asked for once."""
+        """The mask of selected rows of a batch; None if there is none. Each topic is looked up once."""
         found = None
         for syntax in SYNTAXES:
             column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()
@@ -203,11 +204,11 @@ class ArchiveReading:
         try:
             return self._selection.wants(topic, syntax)
         except ValueError:
-            return False  # a topic of the other syntax, which this one does not allow
+            return False  # a topic that is invalid in the other syntax
 
 
 def _values(batch: Any, name: str) -> list[Any]:
-    """A column as Python objects, strings as their octets; from its buffers, where that is quick."""
+    """A column as Python objects, strings as octets; read from its buffers where that is faster."""
     column = batch.column(batch.schema.get_field_index(name))
     if column.null_count == len(column):
         return [None] * len(column)
@@ -226,7 +227,7 @@ def _values(batch: Any, name: str) -> list[Any]:
 
 
 def _shown(value: bytes | None) -> str | bytes | None:
-    """A header as text if it is text."""
+    """A header's value as text if it is UTF-8."""
     if value is None:
         return None
     try:

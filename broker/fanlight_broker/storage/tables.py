@@ -1,7 +1,7 @@
-"""A batch of the tap as a batch of Arrow: its columns as they lie in memory, nothing copied.
+"""A batch of the tap as an Arrow record batch: it refers to the columns in memory and copies nothing.
 
-Only messages whose fields say more than topic and payload are looked at one by one: headers, content type, reply topic
-and correlation, as their format reads them.
+Only messages with more fields than topic and payload are read one by one: headers, content type, reply topic and
+correlation, as their format reads them.
 """
 
 from typing import Any, Final
@@ -15,7 +15,7 @@ from fanlight_broker.wire.archive_tap import Columns
 
 TYPES: Final[dict[str, Any]] = {field.name: field.type for field in MESSAGE}
 _SYNTAX_NAMES: Final = pa.array(SYNTAXES, pa.string())
-OWN: Final = "broker"  # the protocol of what nobody has sent
+OWN: Final = "broker"  # the protocol of the broker's own messages
 
 
 def batch_of(columns: Columns) -> Any:
@@ -52,7 +52,7 @@ def batch_of(columns: Columns) -> Any:
 
 
 def _said(columns: Columns) -> dict[str, Any]:
-    """The columns of what few messages say."""
+    """The columns of fields that few messages have."""
     names = ("headers", "content_type", "reply_topic", "correlation")
     if not columns.extras:
         return {name: pa.nulls(columns.rows, TYPES[name]) for name in names}

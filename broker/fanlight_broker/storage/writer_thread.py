@@ -1,10 +1,10 @@
-"""The archive writer thread. It gets batches by a queue, writes them, and reports its progress to the loop.
+"""The archive writer thread: it takes batches from a queue, writes them, and reports its progress to the loop.
 
-    WriteJob --inbox--> append --> (sync) --> WriteProgress --> the loop: memory is free, receipts may go
+    WriteJob --inbox--> append --> (sync) --> WriteProgress --> the loop: free memory, send receipts
 
-No error is an end: what is not in the archive yet is kept and tried again, every RETRY_SECONDS, and meanwhile the
-archive is unwell. Where a receipt may wait for a sync, batches are kept until it is done: one that fails
-takes back what was written, and they are written again.
+The thread survives every error: batches that are not in the archive yet are kept, and tried again every RETRY_SECONDS;
+until then the archive counts as unhealthy. Where a receipt may wait for a sync, batches are kept until the sync is
+done: if it fails, the writer removes what was written, and they are written again.
 """
 
 import queue
@@ -29,26 +29,26 @@ log: Final = structlog.stdlib.get_logger("archive")
 
 RETRY_SECONDS: Final = 0.5
 RETENTION_SECONDS: Final = 5.0
-CLOSE_SECONDS_MAX: Final = 5.0  # that a full disk may take to become less full when the broker stops
+CLOSE_SECONDS_MAX: Final = 5.0  # how long a stopping broker waits for room on a full disk
 
 
 @dataclass(slots=True)
 class WriteJob:
-    """Messages with the marks that move up with them; or marks alone, which are synced at once."""
+    """A batch of messages with their marks; or marks alone, which are synced immediately."""
 
     columns: Columns | None
     marks: tuple[Mark, ...] = ()
     octets: int = 0  # of the tap's bound
-    batch: Any = None  # of the columns; None if they cannot be told
-    end: int = 0  # the offset behind it, when it is appended
+    batch: Any = None  # of the columns; None if they cannot be converted
+    end: int = 0  # the offset after it, once it is appended
 
 
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
-    """What the archive is like after something was done to it."""
+    """The state of the archive after a step."""
 
-    sequence: int = 0  # messages of the tap that are dealt with
-    octets: int = 0  # of the tap's bound that are free again, since the last word
+    sequence: int = 0  # messages of the tap that are written, synced where needed, or lost
+    octets: int = 0  # of the tap's bound that are free again, since the last report
     epoch: int = 0
     start: int = 0  # offsets of the archive
     end: int = 0
@@ -56,26 +56,26 @@ class WriteProgress:
     size: int = 0
     segments: int = 0
     messages: int = 0  # appended since the start
-    lost: int = 0  # taken, and never to be in the archive
+    lost: int = 0  # taken, and will never be in the archive
     removed: int = 0  # segments, by retention
-    trouble: str | None = None  # why it is unwell
+    trouble: str | None = None  # why it is unhealthy
 
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """What was taken for the archive and is not in it, or not surely, when the broker has stopped."""
+    """What was taken for the archive and is not in it, or may not be, when the broker has stopped."""
 
     messages: int = 0
     octets: int = 0
 
 
 class ArchiveWriterThread(threading.Thread):
-    """tell is called in this thread, after everything that is done."""
+    """report  called in this thread, after every step"""
 
     def __init__(
         self,
         writer: Writer,
-        tell: Callable[[WriteProgress], None],
+        report: Callable[[WriteProgress], None],
         *,
         durability: Durability,
         sync_seconds: float,
@@ -84,7 +84,7 @@ class ArchiveWriterThread(threading.Thread):
         super().__init__(name="archive", daemon=True)
         self.writer = writer
         self.inbox: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
-        self._tell = tell
+        self._report = report
         self.syncs = Histogram()  # how long syncs took
         self._durability, self._sync_seconds, self._limits = durability, sync_seconds, limits
         self._waiting: deque[WriteJob] = deque()  # to be appended
@@ -115,23 +115,23 @@ class ArchiveWriterThread(threading.Thread):
                 job = self.inbox.get(timeout=self._patience())
                 came = True
             except queue.Empty:
-                pass  # something is due
+                pass  # a retry, a sync or retention is due
             if came and job is None:
                 self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
                 self._retry_at = None
             if job is not None:
                 self._take(job)
             done = self._may_work() and self._work()
-            self._tell(self.progress())
+            self._report(self.progress())
             if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
                 break
         self._close()
-        self._tell(self.progress())
+        self._report(self.progress())
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _patience(self) -> float:
-        """How long there is nothing to do, in seconds, if nothing comes."""
+        """Seconds until the next step is due."""
         due = self._retain_at
         if self._retry_at is not None:
             due = self._retry_at
@@ -142,7 +142,7 @@ class ArchiveWriterThread(threading.Thread):
         return max(due - time.monotonic(), 0.0)
 
     def _may_work(self) -> bool:
-        """After an error all things wait, whatever comes: each attempt may sync, and begin an epoch."""
+        """After an error everything waits, because each attempt may sync and begin an epoch."""
         return self._retry_at is None or time.monotonic() >= self._retry_at
 
     def _take(self, job: WriteJob) -> None:
@@ -152,13 +152,13 @@ class ArchiveWriterThread(threading.Thread):
             return
         try:
             job.batch = batch_of(columns)
-        except Exception as error:  # one batch that cannot be told is no reason to keep none of the others
+        except Exception as error:  # a batch that cannot be converted must not block the others
             self._lost += columns.rows
             log.error("archive_batch_lost", messages=columns.rows, exc_info=error)
         self._waiting.append(job)
 
     def _take_marks(self, job: WriteJob) -> None:
-        if self._waiting and self._waiting[-1].columns is None:  # the disk is not well; so there is a bound
+        if self._waiting and self._waiting[-1].columns is None:  # the disk fails: merging bounds what waits
             before = self._waiting.pop()
             job.marks = merged(before.marks, job.marks, self._limits().marks_max)
             octets = sum(octets_of(mark) for mark in job.marks)
@@ -167,15 +167,15 @@ class ArchiveWriterThread(threading.Thread):
         self._waiting.append(job)
 
     def _work(self) -> bool:
-        """Do what there is to do. True if nothing is left of it."""
+        """Write, and apply retention. Returns whether nothing is left to do."""
         trouble: str | None = None
-        # Retention although nothing can be written: it may be what makes room.
+        # Retention runs even if nothing can be written: it may make room on the disk.
         for step in (self._write, self._keep_up):
             try:
                 step()
             except OSError as error:
                 trouble = trouble or f"{error.strerror or error}: {self.writer.folder}"
-            except Exception as error:  # a thread that ends would leave everybody waiting
+            except Exception as error:  # if the thread ended, receipts would wait without end
                 trouble = trouble or f"{error!r}: {self.writer.folder}"
                 if not isinstance(error, ArchiveError) and self._trouble is None:
                     log.error("archive_failed", exc_info=error)
@@ -211,13 +211,13 @@ class ArchiveWriterThread(threading.Thread):
                 if self._durability is Durability.BATCH:
                     self._sync()
             if self._waiting:
-                # Word of each batch: `end` and `written` belong together where a batch ends, and replays go live there.
-                self._tell(self.progress())
+                # Report each batch: `end` and `written` agree only where a batch ends; there replays switch to live.
+                self._report(self.progress())
 
     def _must_sync(self) -> bool:
         if self._stop_by is not None:
             return True
-        # What is kept for a second writing must not fill the buffer.
+        # Batches that are kept to be written again must not fill the buffer.
         return (
             time.monotonic() >= self._sync_at
             or self._unsynced_octets > self._limits().archive_buffer_bytes_max // 4
@@ -238,7 +238,7 @@ class ArchiveWriterThread(threading.Thread):
         self._free += job.octets
 
     def _reopen(self) -> None:
-        """Open the archive again after an error, and have written again what is not in it any more."""
+        """Open the archive again after an error, and write again the batches that it has lost."""
         found = self.writer.recover()
         for sentence in found.sentences():
             log.warning("archive_recovered", what=sentence)
@@ -248,12 +248,12 @@ class ArchiveWriterThread(threading.Thread):
             self._unsynced_octets -= job.octets
             self._written = job.columns.first
             self._waiting.appendleft(job)
-            if job.batch is not None:  # one that could not be told was never written
+            if job.batch is not None:  # one that could not be converted was never written
                 self._messages -= job.columns.rows
                 self.writer.lost -= job.columns.rows
 
     def _keep_up(self) -> None:
-        """Close a segment that is old enough, and remove what is too old."""
+        """Close the segment if it is old enough, and remove segments that are too old."""
         now = time.monotonic()
         if now < self._retain_at:
             return
@@ -278,7 +278,7 @@ class ArchiveWriterThread(threading.Thread):
         left = [*self._waiting]
         if broken:
             left += self._unsynced
-            # With durability none, what was written is not kept to be written again.
+            # With durability none, batches are not kept after they were written.
             unsure = 0 if self._unsynced else self.writer.lost - lost
         rows = sum(job.columns.rows for job in left if job.columns is not None)
         self._lost += sum(job.columns.rows for job in self._waiting if job.columns is not None)

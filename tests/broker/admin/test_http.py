@@ -211,7 +211,7 @@ async def test_with_a_password_everything_but_the_probes_wants_it(serve: Serve) 
         async with served.session.get(served.url + path) as response:
             assert response.status == 401
             assert response.headers["WWW-Authenticate"].startswith("Basic ")
-            assert await response.json() == {"error": "this broker wants a user name and a password"}
+            assert await response.json() == {"error": "this broker requires a user name and a password"}
     async with served.session.get(f"{served.url}/metrics") as response:
         assert response.status == 401
 

@@ -84,7 +84,8 @@ async def test_an_unknown_user_costs_what_a_wrong_password_does(make: Make, user
 
 async def test_without_credentials_nobody_comes_in_where_there_are_users(make: Make, users: Path) -> None:
     authenticator = make(Credentials(password_file=users))
-    assert await refusal(authenticator.authenticate(None, None, HERE)) == "this broker wants a user name and a password"
+    refused = await refusal(authenticator.authenticate(None, None, HERE))
+    assert refused == "this broker requires a user name and a password"
 
 
 async def test_with_allow_anonymous_credentials_are_checked_if_they_are_given(make: Make, users: Path) -> None:

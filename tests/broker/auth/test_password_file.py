@@ -48,7 +48,7 @@ def test_a_malformed_line_is_told_by_its_number_and_not_shown(line: str, said: s
 
 
 def test_a_file_that_cannot_be_read_is_told_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(PasswordFileError, match="no such file; make it: fanlightd passwd"):
+    with pytest.raises(PasswordFileError, match="no such file; create it: fanlightd passwd"):
         read(tmp_path / "none")
     with pytest.raises(PasswordFileError, match="Is a directory"):
         read(tmp_path)
