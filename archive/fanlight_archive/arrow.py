@@ -1,4 +1,4 @@
-"""Where pyarrow is imported: it is an extra, and without it the error should say so."""
+"""Imports pyarrow, which is an extra: if it is missing, the error says so."""
 
 ADVICE = (
     "the archive needs pyarrow, which is not installed: `make archive` in a checkout, "
@@ -11,7 +11,7 @@ try:
     from pyarrow import ipc  # type: ignore[import-untyped, unused-ignore]
 except ModuleNotFoundError as error:
     if error.name != "pyarrow":
-        raise  # it is there, and something else is wrong with it
+        raise  # it is installed, but cannot be imported
     raise ModuleNotFoundError(ADVICE, name=error.name) from error
 
 __all__ = ["ADVICE", "ipc", "pa", "pc"]

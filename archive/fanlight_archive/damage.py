@@ -1,4 +1,4 @@
-"""What recovery cuts off an open segment: kept in a file of its own, and judged.
+"""What recovery cuts off an open segment: it is kept in a separate file, and classified.
 
 The part behind the last whole batch is either a batch that was not written to its end, or damage: bytes that were
 written, and perhaps synced and read, and are not what they were. Damage may have whole batches behind it. Nothing of

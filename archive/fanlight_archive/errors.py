@@ -1,4 +1,4 @@
-"""What can be wrong with an archive. Disk errors stay OSError."""
+"""The errors of an archive. Disk errors stay OSError."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class ArchiveError(Exception):
 
 
 class Corrupt(ArchiveError):
-    """Bytes that should be whole are not: the message names the file and the position."""
+    """Bytes are damaged: the message names the file and the position."""
 
 
 class InUse(ArchiveError):
@@ -31,7 +31,7 @@ class Gone(ArchiveError):
 
 
 class Missing(Gone):
-    """No segment has them, and retention did not remove them: they were damaged, or a file was taken away."""
+    """No segment has them, and retention did not remove them: they were damaged, or a file was removed."""
 
     def __init__(self, first: int, end: int) -> None:
         super().__init__(first, end, "no segment has them: they were damaged, or a file was taken away")

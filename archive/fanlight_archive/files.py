@@ -1,6 +1,6 @@
-"""The few things that an archive does to a disk, as a port: tests put recorders and failing disks here.
+"""The disk operations of an archive, as a port: tests replace it by recorders and failing disks.
 
-Reading does not go through it: what is read has been written by these.
+Only writing uses it. Reading opens files directly.
 """
 
 import os
@@ -71,7 +71,7 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1  # if it fails, it is closed all the same
+        descriptor, self._descriptor = self._descriptor, -1  # even if close fails, the descriptor is closed
         if descriptor >= 0:
             os.close(descriptor)
 

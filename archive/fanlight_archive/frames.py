@@ -1,11 +1,11 @@
-"""A batch as it lies in a segment: one encapsulated message of Arrow's IPC stream, with a checksum in it.
+"""A batch as it is stored in a segment: one encapsulated message of Arrow's IPC stream, with a checksum in it.
 
     ff ff ff ff | length of the metadata | metadata (a flatbuffer) ............... | body
                                            custom_metadata: "crc32" = 8 hex digits, "marks" if it brings some
 
 A stream of these is a plain Arrow IPC stream: any Arrow library reads it. The checksum is CRC-32 over the whole
-message with the digits as tildes; it tells a batch that was written from one of which only the length reached the
-disk. It is read and put in place with the few lines of flatbuffer below, so that a batch can be found, counted and
+message with the digits as tildes. It distinguishes a batch that was written from one of which only the length reached
+the disk. It is read and inserted by the few lines of flatbuffer code below, so that a batch can be found, counted and
 checked without being decoded (Arrow's format/Message.fbs and format/Schema.fbs have the tables).
 """
 
@@ -19,7 +19,7 @@ from fanlight_archive.arrow import ipc, pa
 from fanlight_archive.errors import Corrupt
 
 PREFIX: Final = 8  # the continuation marker and the length of the metadata
-METADATA_MAX: Final = 1 << 20  # a length above this is no length: a batch of ours has some 2 KiB
+METADATA_MAX: Final = 1 << 20  # a larger value is not a valid length: a batch here has about 2 KiB
 END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # of the stream
 
 _CONTINUATION: Final = 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""The manifest: what the archive knows beyond its segments, a JSON object a line.
+"""The manifest: what the archive stores besides its segments, one JSON object a line.
 
     {"format": 1, "archive": "<uuid>"}                         first
     {"epoch": 2, "first": 8192}                                offsets from here on belong to epoch 2

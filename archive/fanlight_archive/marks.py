@@ -3,7 +3,7 @@
     row    [user, producer, batch, sequence]                 as it is written: in a batch, in a line of the manifest
     Marks  {(user, producer): (batch, sequence)}             the highest of each, in the order in which they moved up
 
-A mark only moves up, so rows may be read twice and from several places. What they are for is the broker's matter.
+A mark only moves up, so rows may be read twice and from several places. The broker decides what they are used for.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reading an archive, beside its writer or after it.
+"""Reading an archive, concurrently with its writer or later.
 
     archive = Archive("/var/lib/fanlight/archive")
     for batch in archive.read(archive.offset_at(since), where=topics(lambda topic: topic.startswith("stock."))):
@@ -27,7 +27,7 @@ ATTEMPTS = 10  # a segment that is renamed or removed while it is looked for is 
 
 
 class Archive:
-    """An archive that is there. Raises Corrupt, UnknownFormat, FileNotFoundError. Not for several threads at once."""
+    """An existing archive. Raises Corrupt, UnknownFormat, FileNotFoundError. For one thread at a time."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
@@ -47,7 +47,7 @@ class Archive:
         self.close()
 
     def refresh(self) -> None:
-        """See what has been written since, and what has been removed."""
+        """Read what has been written and removed since."""
         for _ in range(ATTEMPTS):
             text = (self.folder / manifests.NAME).read_bytes()
             # It changes when a segment is closed; between two looks it mostly has not, and is not taken apart again.

@@ -1,8 +1,8 @@
-"""Opening an archive to write on: what a crash left is made whole, and told.
+"""Opening an archive for writing: repairs what a crash left, and reports it.
 
-In this order, so that a crash in the middle of it is only another crash:
+The steps are in this order, so that a crash during recovery is only another crash:
 
-1. What the manifest calls older than `start` is removed; retention was on its way.
+1. Segments before the manifest's `start` are removed: retention had begun to do so.
 2. A closed segment that the manifest does not know is read and entered.
 3. The open segment is cut off behind its last whole batch, and closed; one without a batch is removed. What is cut
    off is kept in a file of its own (damage.py).
@@ -36,7 +36,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(slots=True)
 class Recovered:
-    """What was found, and done about it."""
+    """What recovery found and did."""
 
     manifest: Manifest
     end: int = 0  # the next offset
@@ -54,26 +54,26 @@ class Recovered:
         return sum(cut.size for cut in self.cut)
 
     def sentences(self) -> list[str]:
-        """For the log: one for each thing done that was more than opening."""
-        told = []
+        """For the log: one sentence for each repair."""
+        found = []
         if self.created:
-            told.append("a new archive")
+            found.append("a new archive")
         if self.made_again:
-            told.append("the folder, or its lock, was removed and is made again: what was only there is lost")
-        told += [cut.sentence() for cut in self.cut]
+            found.append("the folder, or its lock, was removed and is made again: what was only there is lost")
+        found += [cut.sentence() for cut in self.cut]
         if self.adopted:
-            told.append(f"entered {len(self.adopted)} segments into the manifest: {', '.join(self.adopted)}")
+            found.append(f"entered {len(self.adopted)} segments into the manifest: {', '.join(self.adopted)}")
         if self.removed:
-            told.append(f"removed {', '.join(self.removed)}")
+            found.append(f"removed {', '.join(self.removed)}")
         for first, end in self.missing:
-            told.append(f"messages {first} to {end - 1} are missing: no segment has them")
+            found.append(f"messages {first} to {end - 1} are missing: no segment has them")
         if self.new_epoch:
-            told.append(f"epoch {self.manifest.epoch} begins at offset {self.end}: later messages may have been lost")
-        return told
+            found.append(f"epoch {self.manifest.epoch} begins at offset {self.end}: later messages may have been lost")
+        return found
 
 
 def boot_id() -> str:
-    """The present run of the machine's kernel; "" if it does not tell, which is never the same run."""
+    """The id of the kernel's current boot; "" if it is unknown, which never equals another boot."""
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:

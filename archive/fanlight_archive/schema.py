@@ -46,10 +46,10 @@ def segment_schema(archive: str, epoch: int, first: int) -> Any:
 
 def identity(schema: Any) -> tuple[str, int, int]:
     """(archive, epoch, first offset) of a segment by its schema. Raises UnknownFormat."""
-    told = schema.metadata or {}
+    metadata = schema.metadata or {}
     try:
-        version = int(told[_FORMAT])
-        found = told[_ARCHIVE].decode(), int(told[_EPOCH]), int(told[_FIRST])
+        version = int(metadata[_FORMAT])
+        found = metadata[_ARCHIVE].decode(), int(metadata[_EPOCH]), int(metadata[_FIRST])
     except (KeyError, ValueError) as error:
         raise UnknownFormat("an Arrow stream, and not a segment of an archive") from error
     if version > FORMAT:

@@ -1,10 +1,10 @@
-"""The writer: batches in, segments out. One at a time, which a lock on the folder keeps.
+"""The writer: it appends batches to segments. A lock on the folder allows one writer at a time.
 
-A batch gets its offsets when it is written, not before: so no offset is ever shown and then not there, and what was
-refused by a full disk leaves no gap. When an error has left the files in a state that is not known, the writer is
-`broken`; `recover` opens the archive anew, in the same process.
+A batch gets its offsets when it is written, not before. So no offset is shown that is not readable, and a batch that a
+full disk refuses leaves no gap. When an error has left the files in an unknown state, the writer is `broken`; `recover`
+opens the archive again in the same process.
 
-Nothing here waits for a clock or runs by itself: the caller says when to `sync`, `roll` and `retain`.
+The writer has no thread and no timer: the caller decides when to `sync`, `roll` and `remove_old`.
 """
 
 import errno
@@ -33,7 +33,7 @@ LOCK: Final = "lock"
 
 
 class Writer:
-    """Raises InUse, Corrupt, OSError when it is made; `recovered` tells what it found.
+    """Raises InUse, Corrupt, OSError when it is made; `recovered` has what it found.
 
     compression  None, "lz4" or "zstd", of the bodies of batches
     marks_max    producers whose mark is kept: those that moved up last, of each user about as many
@@ -80,7 +80,7 @@ class Writer:
             os.close(self._lock)
             raise
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- inspection ---------------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -158,7 +158,7 @@ class Writer:
             raise
 
     def sync(self) -> int:
-        """Put all that was appended on the disk. Returns the end of what is there: `durable`.
+        """Write all appended batches to the disk. Returns the end of what is on it: `durable`.
 
         OSError: what was not on the disk yet is lost, and counted in `lost`: no system says whether a page that
         could not be written is still there to be written again. A new epoch begins.
@@ -252,7 +252,7 @@ class Writer:
         return gone
 
     def close(self) -> None:
-        """Close the present segment and leave the archive to others."""
+        """Close the current segment, and unlock the archive."""
         try:
             if not self.broken:
                 self.roll()
@@ -264,7 +264,7 @@ class Writer:
                 self._lock = -1
 
     def abandon(self) -> None:
-        """Let go of the files as a killed process does."""
+        """Close the files without syncing, as a killed process does."""
         self._release()
         if self._lock >= 0:
             os.close(self._lock)
@@ -302,7 +302,7 @@ class Writer:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _has_lock(self) -> bool:
-        """Is the file that is locked the one that others would lock?"""
+        """Whether the locked file is still the one that other writers would lock."""
         try:
             return os.path.samestat(os.fstat(self._lock), os.stat(self.folder / LOCK))
         except FileNotFoundError:
@@ -332,7 +332,7 @@ class Writer:
 
     def _must_be_sound(self) -> None:
         if self.broken:
-            # Not by itself: where the archive ends may be before what the caller has seen appended.
+            # Not automatically: the archive may end before what the caller has seen appended.
             raise OSError(errno.EIO, "an error has left the archive to be opened again: recover()")
 
     def _create(self) -> None:
@@ -351,7 +351,7 @@ class Writer:
         self._earliest, self._latest = 1 << 62, -(1 << 62)
 
     def _undo(self, file: File) -> None:
-        """Take back what a write that failed has left."""
+        """Remove what a failed write has left."""
         try:
             file.truncate(self._size)
         except OSError:
@@ -367,7 +367,7 @@ class Writer:
         self._release()
 
     def _cut_to_durable(self) -> None:
-        """Take away what a failed sync leaves in doubt."""
+        """Remove what may not be on the disk after a failed sync."""
         path = self.folder / name_of(self._first, is_open=True)
         if not path.exists():
             return  # it was renamed, which comes after its sync

@@ -1,12 +1,12 @@
-"""What must be in place before anything else of fanlightd is imported: the standard streams, and an answer to SIGTERM.
+"""What must be done before anything else of fanlightd is imported: open the standard streams, and handle SIGTERM.
 
 A supervisor may start the broker with a standard stream closed. A socket would then get its number, and uvloop, which
 asserts that it closes none of the three, would abort the process.
 
-Imports take a second, with an archive on a busy machine several. A SIGTERM meanwhile would kill the process with its
-traces half made, and be lost in a container: there we are process 1, to which the kernel delivers only what it handles.
+Imports take a second, with an archive on a busy machine several. A SIGTERM during that time would kill the process in
+an undefined state, and would be lost in a container: to process 1 the kernel delivers only signals that it handles.
 
-And the last: once the exit code is decided, a signal must not change it (`exit_decided`).
+Once the exit code is decided, a signal must not change it (`exit_decided`).
 """
 
 import os
@@ -24,22 +24,22 @@ _asked = False
 
 
 def prepare(arguments: Sequence[str]) -> None:
-    """First thing in the process. `arguments` are those of the command line."""
+    """To be called first in the process. `arguments` are those of the command line."""
     open_missing()
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else whoever started us wants it ignored
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else the parent process had it ignored
         signal.signal(signal.SIGTERM, _on_serve if "serve" in arguments[:1] else _on_other)
 
 
 def stop_requested() -> bool:
-    """Whether SIGTERM has come; for the one case in which nobody saw the exception (see `_stop`)."""
+    """Whether SIGTERM was received; for the case in which its exception was lost (see `_stop`)."""
     return _asked
 
 
 def exit_decided() -> None:
-    """The process ends, with an exit code that is known. Signals that ask for its end are ignored from now on.
+    """The process ends with a known exit code. From now on, signals that ask for its end are ignored.
 
-    Else one that comes while a failed start is exiting would hide what the exit code says of the failure. What is
-    still to do, such as writing the log, is bounded in time.
+    Otherwise a signal during the exit after a failed start would replace the exit code of the failure. What remains,
+    such as writing the log, is bounded in time.
     """
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
@@ -58,7 +58,7 @@ def open_missing() -> None:
 
 
 def _on_serve(number: int, frame: FrameType | None) -> None:
-    # As a stop in order: there was no client yet, and nothing is lost.
+    # Counts as an orderly stop: there was no client yet, and nothing is lost.
     _stop(0)
 
 
@@ -69,5 +69,5 @@ def _on_other(number: int, frame: FrameType | None) -> None:
 def _stop(code: int) -> None:
     global _asked
     _asked = True
-    # In a callback of the garbage collector or of the import system an exception goes nowhere: hence `_asked`.
+    # In a callback of the garbage collector or of the import system an exception is lost: hence `_asked`.
     raise SystemExit(code)

@@ -1,18 +1,18 @@
-"""Garbage: Python's cycle collector, whose full pass over all that it tracks is one step that nothing can interrupt.
+"""Python's garbage collector: its full pass over all tracked objects cannot be interrupted.
 
-It stays short because there is little to go through: what was made before the start is frozen, and what the broker's
-tables keep is hidden (wire/hidden.pxd). Here it is measured, so that a table that somebody forgets shows.
+The pass stays short because there are few objects to visit: those made before the start are frozen, and those in the
+broker's tables are hidden (wire/hidden.pxd). It is measured here, so that a table that is not hidden is noticed.
 """
 
 import gc
 from collections.abc import Callable
 from typing import Any, Final
 
-FULL: Final = 2  # the generation whose pass looks at all
+FULL: Final = 2  # the generation whose pass visits all objects
 
 COUNTERS: Final = {"garbage_passes": "Full passes of Python's garbage collector"}
 GAUGES: Final = {
-    "garbage_pass_max_seconds": "Seconds of CPU of the longest full pass of Python's garbage collector so far",
+    "garbage_pass_max_seconds": "Seconds of CPU of the longest full pass of Python's garbage collector since the start",
 }
 
 
@@ -26,7 +26,7 @@ class Garbage:
         self._began = 0.0
 
     def start(self) -> None:
-        """What was made until now lives as long as the process: it is not looked at again."""
+        """Freeze the objects made until now: they live as long as the process, and are not visited again."""
         gc.freeze()
         gc.callbacks.append(self._on_pass)
 

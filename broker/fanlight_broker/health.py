@@ -1,4 +1,4 @@
-"""Asking a running broker whether it is alive: `fanlightd healthcheck`, for Docker's HEALTHCHECK.
+"""Checks whether a running broker is alive: `fanlightd healthcheck`, for Docker's HEALTHCHECK.
 
 Only the standard library, and no proxy: it runs every few seconds beside the broker.
 """
@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from fanlight_broker.config import Exit, Settings
 
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # listening everywhere, ask nearby
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # a broker that listens on all addresses is asked at loopback
 
 
 def url_of(settings: Settings) -> str:
-    """Where the broker with these settings answers; "" if it does not."""
+    """The URL at which the broker with these settings answers; "" if it has no HTTP listener."""
     if not settings.http or not settings.http_port:
         return ""
     host = settings.http_host.strip("[]")

@@ -4,11 +4,11 @@
     logs.get("net").info("slow_consumer", connection=7, client="feed", policy="drop_oldest")
 
 An event has a name and keys; `timestamp`, `level`, `logger`, `event` come first. The standard library's
-logging (aiohttp, asyncio, warnings) goes the same way. Three things are bounded, and said where they bite:
-how often one kind of event is written, how many lines wait for a slow reader, and how long a value is. A
-reader that stands still stops neither the broker nor its loop: lines are written by a thread of their own.
+logging (aiohttp, asyncio, warnings) is handled in the same way. Three things are bounded, and reported when a bound is
+reached: how often one kind of event is written, how many lines wait for a slow reader, and how long a value is. A
+reader that stops blocks neither the broker nor its loop: a separate thread writes the lines.
 
-Payloads and passwords are not logged; should a key of such a name slip in, its value is left out.
+Payloads and passwords are not logged; the value of a key with such a name is left out.
 """
 
 import logging
@@ -23,11 +23,11 @@ import structlog
 
 STDOUT: Final = 1
 BURST_SECONDS: Final = 10.0
-KINDS_MAX: Final = 1_000  # kinds of events told apart; ours are some 50, libraries' a few more
+KINDS_MAX: Final = 1_000  # kinds of events that are distinguished; the broker has about 50, libraries a few more
 VALUE_CHARACTERS_MAX: Final = 1_000  # a topic may have 65,535
 TRACEBACK_CHARACTERS_MAX: Final = 16_000
 ITEMS_MAX: Final = 50  # of a list or mapping given as a value
-CLOSE_SECONDS: Final = 2.0  # waiting for a reader that may have gone
+CLOSE_SECONDS: Final = 2.0  # to wait for a reader that may not exist any more
 
 PRIVATE: Final = frozenset({"authorization", "headers", "password", "payload", "secret", "token"})
 FIRST: Final = ("timestamp", "level", "logger", "event")
@@ -76,12 +76,12 @@ def configure(
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,  # a logger made at import must see what is configured later
+        cache_logger_on_first_use=False,  # a logger made at import must use a later configuration
     )
 
 
 def reconfigure(*, level: str, burst_max: int) -> None:
-    """Change what a reload can change."""
+    """Apply the settings that a reload can change."""
     logging.getLogger().setLevel(level.upper())
     if _handler is not None:
         _handler.limit.burst = burst_max
@@ -99,7 +99,7 @@ def counters() -> dict[str, int]:
 
 
 def close() -> None:
-    """Say what was suppressed and not told yet, and write what is waiting, for CLOSE_SECONDS at most."""
+    """Report suppressed lines that were not reported yet, and write waiting lines, for at most CLOSE_SECONDS."""
     global _handler
     handler, _handler = _handler, None
     if handler is None:
@@ -155,7 +155,7 @@ class _Handler(logging.Handler):
         self.lines = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Of a library's message the unformatted one is the kind.
+        # The kind of a library's message is its unformatted text.
         kind = record.msg.get("event") if isinstance(record.msg, dict) else record.msg
         suppressed = self.limit.admit(f"{record.name}:{kind}"[:200])
         if suppressed is None:
@@ -181,8 +181,8 @@ class _LineWriter:
         self.dropped = 0
         self._fd = fd
         self._lines: queue.Queue[str | None] = queue.Queue(queue_max)
-        # A daemon, so that a reader that stands still cannot keep the process from ending; os.write, since
-        # such a thread would take the lock of sys.stdout with it.
+        # A daemon, so that a reader that stops cannot prevent the process from ending; os.write, because such a
+        # thread would keep the lock of sys.stdout.
         self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
         self._thread.start()
 
@@ -196,7 +196,7 @@ class _LineWriter:
         try:
             self._lines.put(None, timeout=CLOSE_SECONDS)
         except queue.Full:
-            return  # it is stuck; the process ends without it
+            return  # it is blocked; the process ends without it
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
@@ -204,7 +204,7 @@ class _LineWriter:
             try:
                 self._write(f"{line}\n".encode(errors="backslashreplace"))
             except OSError:
-                self.dropped += 1  # the reader has gone; nobody is left to be told
+                self.dropped += 1  # the reader does not exist any more
 
     def _write(self, data: bytes) -> None:
         while data:

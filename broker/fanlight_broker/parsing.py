@@ -1,4 +1,4 @@
-"""argparse, with errors that say what was most likely meant and where the help for it is."""
+"""argparse, with errors that suggest the most likely intended name, and where the help is."""
 
 import argparse
 import difflib
@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     def _check_flags(self, words: Sequence[str]) -> None:
         for word in words:
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                return  # a command: what follows is its parser's
+                return  # a command: its own parser reads the rest
             name = word.partition("=")[0]
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"there is no {name}{did_you_mean(name, self._option_string_actions)}")
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, where something is near enough."""
+    """`; did you mean X?`, if a known name is similar enough."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

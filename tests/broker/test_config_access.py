@@ -47,7 +47,7 @@ def test_any_other_address_wants_a_password_or_an_explicit_word(host: str, liste
 def test_an_open_door_is_a_warning() -> None:
     loaded = load(Sources(flags={"native_host": "0.0.0.0", "allow_anonymous": True}))
     assert loaded.warnings == (
-        "everybody who can reach native_host 0.0.0.0 is let in without credentials (allow_anonymous)",
+        "everybody who can reach native_host 0.0.0.0 is admitted without credentials (allow_anonymous)",
     )
     assert load(Sources(flags={"allow_anonymous": True})).warnings == ()
 

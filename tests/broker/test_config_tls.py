@@ -28,7 +28,7 @@ def test_what_belongs_to_a_certificate_is_refused_without_one(key: str, value: s
 
 
 def test_client_certificates_and_their_ca_want_each_other() -> None:
-    assert "wants tls_client_ca" in problems(**CERTIFICATE, tls_client_certificates="required")
+    assert "requires tls_client_ca" in problems(**CERTIFICATE, tls_client_certificates="required")
     assert "while tls_client_certificates is none" in problems(**CERTIFICATE, tls_client_ca="ca.pem")
     load(Sources(flags=REQUIRED))
 

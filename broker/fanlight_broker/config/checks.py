@@ -1,9 +1,9 @@
-"""What settings must not be together, and the exposure rule: who may come in at which address.
+"""The rules between settings, and the exposure rule: who is admitted at which address.
 
-A listener on a loopback address lets anonymous clients in. On any other address the broker wants a password
-file, a password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a
-password, loopback clients need it as well: a proxy or an SSH tunnel makes everybody a loopback client.
-A TLS port that requires certificates of its clients lets no stranger in, wherever it is.
+A listener on a loopback address admits anonymous clients. On any other address the broker requires a password file, a
+password or an explicit `allow_anonymous`, and does not start without one of them. Once there is a password, loopback
+clients need it too: behind a proxy or an SSH tunnel every client is a loopback client. A TLS port that requires client
+certificates is safe on any address.
 """
 
 import ipaddress
@@ -26,26 +26,26 @@ REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule between settings that is broken."""
+    """A broken rule between settings."""
 
     keys: tuple[str, ...]  # the settings it is about; the first is the one to name
     value: str
     text: str
 
     def problem(self, places: Mapping[str, str]) -> Problem:
-        # The place to look at is the first of them that somebody has set.
+        # The place is that of the first of them that is set explicitly.
         place = next((places[key] for key in self.keys if key in places), "default")
         return Problem(self.keys[0], self.value, place, self.text)
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """Every rule between settings that `settings` break."""
+    """Every broken rule."""
     yield from _sizes(settings)
     yield from _listeners(settings)
     yield from _tls(settings)
     yield from exposure(settings)
     if settings.password is not None and settings.password_file is not None:
-        text = "use either one password for everybody or a password file; both would blur who is who"
+        text = "use either one password for everybody or a password file; with both, a user name would be ambiguous"
         yield Finding(("password", "password_file"), "(not shown)", text)
 
 
@@ -88,7 +88,7 @@ def _tls(settings: Settings) -> Iterator[Finding]:
         if asked is not ClientCertificates.NONE:
             yield Finding(("tls_client_certificates", "tls_certificate"), asked, "is of no use without tls_certificate")
     elif asked is not ClientCertificates.NONE and settings.tls_client_ca is None:
-        text = "wants tls_client_ca: the CA certificates that clients' certificates are checked against"
+        text = "requires tls_client_ca: the CA certificates that clients' certificates are checked against"
         yield Finding(("tls_client_certificates", "tls_client_ca"), asked, text)
     elif asked is ClientCertificates.NONE and settings.tls_client_ca is not None:
         text = "is of no use while tls_client_certificates is none; set it to optional or required"
@@ -96,7 +96,7 @@ def _tls(settings: Settings) -> Iterator[Finding]:
 
 
 def exposure(settings: Settings) -> Iterator[Finding]:
-    """The listeners that would let strangers in: see the head of this file."""
+    """The listeners that would admit unauthenticated clients from other machines."""
     if settings.password_file is not None or settings.password is not None or settings.allow_anonymous:
         return
     for key, host in _exposed(settings).items():
@@ -105,10 +105,10 @@ def exposure(settings: Settings) -> Iterator[Finding]:
 
 
 def exposure_warnings(settings: Settings) -> list[str]:
-    """What is allowed, and had better be known."""
+    """Warnings about access that is allowed explicitly."""
     exposed = _exposed(settings)
     found = [
-        f"everybody who can reach {key} {host} is let in without credentials (allow_anonymous)"
+        f"everybody who can reach {key} {host} is admitted without credentials (allow_anonymous)"
         for key, host in exposed.items() if settings.allow_anonymous
     ]
     if settings.metrics_open and not settings.allow_anonymous:
@@ -135,7 +135,7 @@ def ports_of(settings: Settings) -> list[ListeningPort]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`. A name other than localhost is taken to be reachable."""
+    """Whether only this machine can reach `host`. A name other than localhost counts as reachable."""
     if host.lower().rstrip(".") == "localhost":  # RFC 6761, 6.3: always loopback
         return True
     try:

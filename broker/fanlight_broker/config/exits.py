@@ -1,4 +1,4 @@
-"""The exit codes of fanlightd, and what each one asks of whoever started it."""
+"""The exit codes of fanlightd, and what each one means for the program that started it."""
 
 from enum import IntEnum
 

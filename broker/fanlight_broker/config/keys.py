@@ -27,7 +27,7 @@ Everything is bounded, and the reason says what happens at the bound. What is dr
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: its one name, and what may be said about it."""
+    """One setting: its name, and everything that is declared about it."""
 
     name: str
     kind: type  # bool, int, float, str, Path, Secret or a StrEnum

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Problem:
     """One thing that is wrong, and what to do about it."""
 
-    key: str  # "" if it is about no one key
+    key: str  # "" if it is not about a single key
     value: str  # as written; never a secret
     place: str  # such as "fanlight.toml, line 3", "flag --http-port", "default"
     text: str

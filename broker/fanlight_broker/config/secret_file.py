@@ -9,7 +9,7 @@ SECRET_BYTES_MAX: Final = 4096
 
 
 class SecretFileError(FanlightError):
-    """A file that holds no secret; the text names the file, and shows nothing of it."""
+    """A file does not hold a secret. The text names the file, and shows nothing of its content."""
 
 
 def secret_in(path: Path) -> str:
@@ -33,7 +33,7 @@ def secret_in(path: Path) -> str:
 def bare_password_in(path: Path) -> str | None:
     """The secret, if that is what the file holds; None for a password file (user:hash), or anything else.
 
-    A line with a colon is never taken for a password: it could be one of a password file that is damaged.
+    A line with a colon never counts as a password: it could belong to a damaged password file.
     """
     try:
         text = secret_in(path)

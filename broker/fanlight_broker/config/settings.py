@@ -1,7 +1,7 @@
-"""What a broker is told before it starts: where it listens, who may come in, how it logs, and its limits.
+"""The settings of a broker: where it listens, who is admitted, how it logs, and its limits.
 
 Each field is annotated with its unit, bounds and reason in the style of core/limits.py, whose `Limits`
-are part of the settings. Reading them is in load.py; what two settings must not be together is in checks.py.
+are part of the settings. load.py reads them; checks.py has the rules between settings.
 """
 
 from collections.abc import Mapping
@@ -118,12 +118,12 @@ class Settings(
     tcp: Annotated[
         Tcp, LISTENERS, NeedsRestart(),
         Reason(
-            "what reads and writes plain TCP connections: a compiled poller of this broker's own (epoll, the quicker, "
-            "on Linux), or uvloop's transports, which TLS and WebSocket have in any case; auto takes the quicker one"
+            "what reads and writes plain TCP connections: the broker's compiled poller (epoll, faster, on Linux), or "
+            "uvloop's transports, which TLS and WebSocket always use; auto takes the faster one"
         ),
     ] = Tcp.AUTO
     http: Annotated[
-        bool, LISTENERS, NeedsRestart(), Reason("whether there is an HTTP listener: health, metrics, views")
+        bool, LISTENERS, NeedsRestart(), Reason("whether there is an HTTP listener: health, metrics, inspection")
     ] = True
     http_host: Annotated[
         str, LISTENERS, NeedsRestart(), Unit("address"),
@@ -138,22 +138,22 @@ class Settings(
     ] = 7421
     http_connections_max: Annotated[
         int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("connections"),
-        Reason("HTTP connections at once; a few scrapers and people, some 1 MiB each while a page is sent"),
+        Reason("HTTP connections at once; a few scrapers and people, about 1 MiB each while a page is sent"),
     ] = 64
     http_requests_per_second_max: Annotated[
         int, LISTENERS, NeedsRestart(), Ge(1), Le(10_000), Unit("requests/s"),
-        Reason("HTTP requests answered; a view takes up to some 10 ms of the loop that routes messages"),
+        Reason("HTTP requests answered; one takes up to about 10 ms of the loop that routes messages"),
     ] = 50
     http_connection_seconds_max: Annotated[
         float, LISTENERS, NeedsRestart(), Ge(1), Le(3600), Unit("seconds"),
         Reason(
-            "life of an HTTP connection, so that slow ones cannot keep the others out; scrapers reconnect"
+            "lifetime of an HTTP connection, so that slow ones cannot block the others; scrapers reconnect"
         ),
     ] = 60.0
 
     tls_certificate: Annotated[
         Path | None, TLS, Unit("path"),
-        Reason("the broker's certificate, PEM, then the intermediate ones; with it the TLS ports are open"),
+        Reason("the broker's certificate, PEM, followed by the intermediate ones; it opens the TLS ports"),
     ] = None
     tls_key: Annotated[
         Path | None, TLS, Unit("path"),
@@ -169,8 +169,8 @@ class Settings(
     tls_client_certificates: Annotated[
         ClientCertificates, TLS,
         Reason(
-            "whether clients show a certificate; its common name, else its first alternative name, is then "
-            "the user, and no password is needed"
+            "whether clients present a certificate; its common name, else its first alternative name, is "
+            "then the user, and no password is needed"
         ),
     ] = ClientCertificates.NONE
     tls_version_min: Annotated[
@@ -191,15 +191,15 @@ class Settings(
     password: Annotated[
         Secret | None, ACCESS, NoFlag(),
         Reason(
-            "one password for everybody, under any user name, where a password file is too much; not with "
+            "one password for everybody, under any user name, instead of a password file; not together with "
             "password_file"
         ),
     ] = None
     allow_anonymous: Annotated[
         bool, ACCESS,
         Reason(
-            "let clients in without credentials on any address; credentials that are given are checked all "
-            "the same"
+            "admit clients without credentials on any address; credentials that a client gives are still "
+            "checked"
         ),
     ] = False
     metrics_token_file: Annotated[
@@ -215,40 +215,40 @@ class Settings(
     password_threads: Annotated[
         int, ACCESS, NeedsRestart(), Ge(1), Le(64), Unit("threads"),
         Reason(
-            "passwords checked at once; each takes 19 MiB and some 40 ms of a core that routing could use"
+            "passwords checked concurrently; each takes 19 MiB and about 40 ms of a core that routing could use"
         ),
     ] = 2
     password_queue_max: Annotated[
         int, ACCESS, NeedsRestart(), Ge(1), Le(10_000), Unit("logins"),
         Reason(
-            "logins waiting to be checked, a quarter of them from one address, and each address in its turn; 100 take "
-            "some 2.5 s, half the handshake time; further ones are refused"
+            "logins waiting to be checked, at most a quarter of them from one address; addresses take turns. 100 take "
+            "about 2.5 s, half the handshake time; further ones are refused"
         ),
     ] = 100
     password_delay_seconds_max: Annotated[
         float, ACCESS, NeedsRestart(), Ge(0), Le(60), Unit("seconds"),
         Reason(
-            "longest wait of a login whose address, or user name from that address, has had wrong passwords in a row; "
-            "below the handshake time. 0: no waits"
+            "longest wait of a login whose address, or user name from that address, has had consecutive wrong "
+            "passwords; below the handshake time. 0: no delay"
         ),
     ] = 2.0
     password_cache_max: Annotated[
         int, ACCESS, NeedsRestart(), Ge(0), Le(1_000_000), Unit("logins"),
         Reason(
-            "successful logins remembered (as keyed hashes), so that everybody reconnecting at once is let "
-            "in at once"
+            "successful logins remembered (as keyed hashes), so that many clients can reconnect "
+            "at the same time"
         ),
     ] = 10_000
 
     archive: Annotated[
         Path | None, ARCHIVE, NeedsRestart(), Unit("path"),
-        Reason("a folder that messages are kept in as they pass; with it there is an archive"),
+        Reason("the folder in which messages are archived; without it there is no archive"),
     ] = None
     archive_topics: Annotated[
         str, ARCHIVE, NeedsRestart(), Unit("filters"),
         Reason(
-            "what is kept: filters with commas between, in the native spelling, or in MQTT's with mqtt: before it; "
-            "wildcards do not see topics that begin with $"
+            "what is archived: filters separated by commas, in the native syntax, or in MQTT's after mqtt: ; "
+            "wildcards do not match topics that begin with $"
         ),
     ] = "#"
     archive_durability: Annotated[
@@ -260,13 +260,13 @@ class Settings(
     ] = Durability.INTERVAL
     archive_sync_seconds: Annotated[
         float, ARCHIVE, NeedsRestart(), Ge(0.001), Le(3600), Unit("seconds"),
-        Reason("time between two syncs with durability interval; so much is lost at most when the machine goes down"),
+        Reason("time between two syncs with durability interval; the most that a crash of the machine loses"),
     ] = 1.0
     archive_receipts: Annotated[
         bool, ARCHIVE, NeedsRestart(),
         Reason(
             "whether receipts and acknowledgements wait until the message is in the archive, as durably as "
-            "archive_durability says; who asks for one is then held back while the buffer is full"
+            "archive_durability says; publishers that ask for one are held back while the buffer is full"
         ),
     ] = False
     archive_compression: Annotated[

@@ -1,8 +1,8 @@
 """The values of settings: read from text or TOML, and shown to people.
 
-One vocabulary everywhere, in the file, the environment and the flags: sizes may be written `8MiB`, times `5s`
-or `500ms`, switches `true` or `off`. Nothing here knows a setting's name; what is wrong is said as a
-`ValueError` whose text goes behind "key = value".
+The syntax is the same in the file, the environment and the flags: sizes may be written `8MiB`, times `5s` or `500ms`,
+switches `true` or `off`. Nothing here knows a setting's name: errors are a `ValueError` whose text follows
+"key = value".
 """
 
 import re
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([
 
 
 class Secret:
-    """A text that shows itself to nobody who does not ask by name."""
+    """A text that is shown only by `reveal`."""
 
     __slots__ = ("_text",)
 
@@ -50,7 +50,7 @@ Value = bool | int | float | str | StrEnum | Path | Secret | None
 
 
 def parse(raw: object, kind: type, unit: str | None) -> Value:
-    """Turn a TOML value or a text into a value of type `kind`. Raises ValueError saying what is wanted."""
+    """Turn a TOML value or a text into a value of type `kind`. Raises ValueError, which says what is valid."""
     if kind is bool:
         return _switch(raw)
     if kind is int:

@@ -45,8 +45,8 @@ class MqttSettings(ProtocolSettings):
     mqtt_websocket_origins: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("origins"),
         Reason(
-            "pages whose scripts may connect, such as https://example.com, with commas between, or * for all; "
-            "programs that are no browsers need not be listed"
+            "pages whose scripts may connect, such as https://example.com, separated by commas, or * for all; "
+            "programs other than browsers need not be listed"
         ),
     ] = None
     mqtt_tls_host: Annotated[
@@ -63,24 +63,24 @@ class MqttSettings(ProtocolSettings):
     ] = 8084
     mqtt_keep_alive_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("seconds"),
-        Reason("longest keep alive of MQTT 5 clients, announced to those that ask for more or none; 0: no bound"),
+        Reason("longest keep alive of MQTT 5 clients, announced to clients that ask for more or none; 0: no bound"),
     ] = 0
     mqtt_maximum_qos: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
-        Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is all there are"),
+        Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is the maximum"),
     ] = 2
     mqtt_topic_alias_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
-        Reason("topic aliases on one connection, of the client and as many of the broker, kept with their topics"),
+        Reason("topic aliases of the client on one connection, and as many of the broker; each stores its topic"),
     ] = 64
     mqtt_topic_alias_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(64 * 1024 * KIB), Unit("bytes"),
-        Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; past it the client is disconnected "
-               "with Quota exceeded"),
+        Reason("what the topics of a client's aliases may take: 64 topics of 1 KiB; beyond it the client is "
+               "disconnected with Quota exceeded"),
     ] = 64 * KIB
     mqtt_user_properties_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(1), Le(100_000), Unit("properties"),
-        Reason("User Properties of one packet, some µs each; 130,000 fit into 1 MiB. Past it: Quota exceeded"),
+        Reason("User Properties of one packet, a few µs each; 130,000 fit into 1 MiB. Beyond it: Quota exceeded"),
     ] = 1_000
     mqtt_connect_bytes_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(256), Le(512 * KIB), Unit("bytes"),
@@ -88,12 +88,12 @@ class MqttSettings(ProtocolSettings):
     ] = 64 * KIB
     mqtt_payload_format_check: Annotated[
         bool, MQTT, NeedsRestart(),
-        Reason("whether a payload that MQTT 5 clients say is UTF-8 is looked at, and refused if it is not"),
+        Reason("whether payloads that MQTT 5 clients declare as UTF-8 are checked, and refused if they are not"),
     ] = False
     mqtt_authentication_methods: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("methods"),
         Reason(
-            "enhanced authentication by code of yours, as NAME=module:class with commas between; mqtt.md says what "
+            "enhanced authentication by plug-ins, as NAME=module:class separated by commas; mqtt.md says what "
             "such a class does"
         ),
     ] = None
