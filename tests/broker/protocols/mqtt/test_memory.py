@@ -85,7 +85,7 @@ def test_a_small_rest_is_kept_however_full_it_is() -> None:
     assert not peer.protocol.closed
     peer.send(bytes(KIB))
     ended_with(peer, R.QUOTA_EXCEEDED)
-    inboxes(world).give(2 * MIB)
+    inboxes(world).refund(2 * MIB)
     assert inboxes(world).used == 0
 
 
