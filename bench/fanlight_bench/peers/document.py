@@ -165,7 +165,7 @@ def _chart(report: Report) -> list[str]:
     return [
         "![Processor time a delivery of each broker](docs/benchmarks-cpu.svg)",
         "",
-        f"{str(report['date'])[:10]}, {machine['processors']} processors, one of them the broker's; less is better. "
+        f"{str(report['date'])[:10]}, {machine['processors']} processors, one of them the broker's; less is better.",
         "[All figures, versions and configurations](docs/benchmarks.md).",
     ]
 
