@@ -169,6 +169,9 @@ class ProtocolConnection(ClientConnection, ABC):
                 if event == BLOCKED:
                     self._wait_for_blocker(now)
                     break
+                if event in (PUBLISH, FRAME) and self._waits_for_receipts():
+                    self._wait_for_blocker(now)
+                    break
                 if event == PUBLISH:
                     if not self.publish(now):
                         self._wait_for_blocker(now)
@@ -187,6 +190,13 @@ class ProtocolConnection(ClientConnection, ABC):
             self.inbox.clear()
         self.lane.ready = dry and not (self.closed or self.waiting)
         self.broker.finish()
+
+    def _waits_for_receipts(self) -> bool:
+        """Leave the frame at hand for later if this client's acknowledgements wait, and too many do in all."""
+        if not self.lane.pending_acks or (gate := self.broker.publishing.recorder.crowded()) is None:
+            return False
+        self.lane.hold_back(gate)
+        return True
 
     def _defer(self) -> None:
         """Leave the rest to a later turn."""

@@ -203,6 +203,10 @@ class Recorder(Protocol):
         """The outbox that publishers needing an acknowledgement must wait for; None if there is room."""
         ...
 
+    def crowded(self) -> Outbox | None:
+        """The outbox that clients must wait for whose acknowledgements wait already; None if more may wait."""
+        ...
+
 
 class Recorded(Protocol):
     """What keeps the messages that pass, to be looked at."""

@@ -31,6 +31,7 @@ from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 
 
@@ -91,6 +92,10 @@ class Sender(Protocol):
         """Does `forward` write the receipt itself, if one is expected: now, or when the message is stored?"""
         ...
 
+    def waits(self, route: Route) -> bool:
+        """Would a receipt for the message have to wait for the recorder?"""
+        ...
+
 
 class Direct:
     """The sender of a message that cannot wait: a will, or one of the broker's own."""
@@ -112,6 +117,9 @@ class Direct:
 
     def answers(self, route: Route) -> bool:
         return True
+
+    def waits(self, route: Route) -> bool:
+        return False
 
 
 class Publishing:
@@ -162,7 +170,7 @@ class Publishing:
                 self.rules.check(publication, route)
         except FanlightError as error:
             return Refused(error)
-        if receipt is not None:
+        if receipt is not None and sender.waits(route):
             blocker = self.recorder.blocker(route)
             if blocker is not None:
                 sender.hold_back(blocker)
@@ -208,7 +216,8 @@ class Publishing:
         if outcome is REPEATED and answered and route.tap is None:
             receipt(outcome)  # the sender has sent nothing
         elif outcome is REPEATED or not answered:
-            self.recorder.commit(partial(receipt, outcome))  # the first one may not be stored yet
+            # The first one may not be stored yet. Nobody waits for it any more when the connection has ended.
+            self.recorder.commit(partial(receipt, outcome), sender if isinstance(sender, Receiver) else None)
 
     def announce(self, message: Message, now: float) -> None:
         """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""

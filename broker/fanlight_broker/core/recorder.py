@@ -22,3 +22,6 @@ class NoRecorder:
 
     def blocker(self, route: Route) -> Outbox | None:
         return None
+
+    def crowded(self) -> Outbox | None:
+        return None

@@ -20,6 +20,7 @@ from fanlight_broker.core.ports import Authenticator
 from fanlight_broker.net.flush import SocketSink
 from fanlight_broker.net.handshake import Handshake, peer_of
 from fanlight_broker.net.tls import name_of
+from fanlight_broker.net.tls_memory import READ_BYTES_MAX
 from fanlight_broker.net.traffic import Traffic
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.inbox import ReceiveBuffer
@@ -74,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest = b""  # read by a layer below, while the protocol wants to read nothing: one read at most
         self._secured = False
         self._largest_read = 0  # in bytes, by TLS
+        self._offered = 0  # bytes of the buffer that TLS was given last
 
     # -- asyncio's side ---------------------------------------------------------------------------------------------
 
@@ -115,7 +117,10 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> ReceiveBuffer | memoryview:
         assert self._protocol is not None
         buffer = self._protocol.inbox.next_buffer()
-        return memoryview(buffer) if self._secured else buffer  # asyncio's own TLS takes slices of it
+        if not self._secured:
+            return buffer
+        self._offered = len(view := memoryview(buffer))
+        return view  # asyncio's own TLS takes slices of it
 
     def buffer_updated(self, nbytes: int) -> None:
         protocol = self._protocol
@@ -123,8 +128,11 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self.owner.broker.turns.begin()
             protocol.inbox.received(nbytes)
-            if nbytes > self._largest_read and self._memory is not None and not self._may_read(nbytes):
-                return
+            if self._memory is not None:
+                # Where the buffer is full TLS may have read more than fits.
+                size = READ_BYTES_MAX if nbytes == self._offered else nbytes
+                if size > self._largest_read and not self._may_read(size):
+                    return
             protocol.receive(self.owner.clock())
         except Exception:
             self.fault()

@@ -174,8 +174,18 @@ class Archive:
     def blocker(self, route: Route) -> Outbox | None:
         if self.receipts is None:
             return None
+        if self._pending.octets >= MARKS_BYTES_MAX:
+            self._hand_over_marks()  # they take room: before the look at the room, not between it and the message
         if not self.receipts.full and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
             return None
+        return self._close_gate()
+
+    def crowded(self) -> Outbox | None:
+        return self._close_gate() if self.receipts is not None and self.receipts.full else None
+
+    def _close_gate(self) -> Outbox:
+        """Hold publishers back until there is room again."""
+        assert self.receipts is not None
         if not self._gate.pausing:
             self.held_back += 1
             self._gate.hold_publishers()
@@ -260,11 +270,13 @@ class Archive:
             log.warning("archive_epoch", epoch=progress.epoch, end=progress.end)
         while self._marks and self._marks[0][0] <= progress.written:
             self._marks.popleft()[1](progress.end)
-        if self.receipts is not None:
-            self.receipts.release(progress.sequence)
-            if self.receipts.count:
+        try:
+            if self.receipts is not None:
+                self.receipts.release(progress.sequence)
+        finally:
+            if self._waiting:
                 self._hurry()
-        self._let_go()
+            self._let_go()
 
     @property
     def _waiting(self) -> int:
@@ -272,9 +284,10 @@ class Archive:
 
     def _let_go(self) -> None:
         """Let held-back publishers continue once half of the room is free."""
-        if not self._gate.pausing or 2 * self.tap.bytes > self.tap.bytes_max or 2 * self._waiting > WAITING_MAX:
+        if self.receipts is None or not self._gate.pausing:
             return
-        assert self.receipts is not None
+        if 2 * self.tap.bytes > self.tap.bytes_max or 2 * self._waiting > self.receipts.most:
+            return
         self.receipts.closed = False
         self._gate.drained()
         for client in self._flow.drained(self._gate, self._clock()):

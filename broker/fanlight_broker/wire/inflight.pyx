@@ -29,7 +29,8 @@ cdef class Inflight:
         self.pot = pot
 
     def __dealloc__(self):
-        self.pot.force(-self.nbytes)
+        if self.pot is not None:
+            self.pot.force(-self.nbytes)
 
     def __len__(self):
         return self.count

@@ -8,6 +8,8 @@
 #
 # Who keeps nothing has no journal: a queue and its window test one pointer for each change. What was taken out of a
 # queue and is put back because there was no room has not changed, and is not reported.
+#
+# A journal does not raise, for it is called in the middle of changes: it keeps an error for its next sync.
 
 from libc.stdint cimport uint64_t
 

@@ -71,6 +71,10 @@ cdef class Lane:
         """Does `forward` acknowledge the PUBLISH at hand, at once or when it is stored? Else Python does."""
         raise NotImplementedError
 
+    def waits(self, Route route not None):
+        """Would an acknowledgement of the PUBLISH at hand have to wait for the recorder?"""
+        raise NotImplementedError
+
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     cpdef int advance(self, double now=0.0) except -1:

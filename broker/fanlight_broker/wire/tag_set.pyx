@@ -96,5 +96,6 @@ cdef class TagSet:
         deallocate(self.in_page)
         self.pages = NULL
         self.in_page = NULL
-        self.pot.force(-self.nbytes)
+        if self.pot is not None:
+            self.pot.force(-self.nbytes)
         self.nbytes = self.count = 0

@@ -39,6 +39,9 @@ class Sending:
         self.world.events.append("hold")
         self.blocker = blocker
 
+    def waits(self, route: Route) -> bool:
+        return True
+
     def answers(self, route: Route) -> bool:
         return False
 
@@ -56,6 +59,9 @@ class Disk:
     def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
         self.events.append("commit")
         self.waiting.append(then)
+
+    def crowded(self) -> Outbox | None:
+        return None
 
     def note(self, mark: Mark, route: Route) -> None:
         self.events.append("note")

@@ -62,7 +62,8 @@ cdef class MqttLane(Lane):
 
     def __dealloc__(self):
         deallocate(self.spliced)
-        self.alias_pot.force(-self.aliases_bytes)
+        if self.alias_pot is not None:
+            self.alias_pot.force(-self.aliases_bytes)
 
     def begin(self, Format format not None, Window window not None, *, int alias_max,
               Py_ssize_t alias_bytes_max=64 * 1024, int maximum_qos=2):
@@ -124,6 +125,9 @@ cdef class MqttLane(Lane):
 
     def answers(self, Route route not None):
         return self.message.qos < 2
+
+    def waits(self, Route route not None):
+        return self.receipts is not None and (self.message.qos == 2 or self.confirms_later(route))
 
     cdef bint confirms_later(self, Route route) noexcept:
         """Does PUBACK wait? For what is to be stored; and while an earlier acknowledgement waits, for they are in the

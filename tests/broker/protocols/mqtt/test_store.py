@@ -37,6 +37,9 @@ class SlowRecorder:
     def blocker(self, route: Route) -> Outbox | None:
         return None
 
+    def crowded(self) -> Outbox | None:
+        return None
+
     def flush(self) -> None:
         self.receipts.release(self.tap.taken)
 
