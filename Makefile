@@ -95,7 +95,7 @@ $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
 	@echo 'make: installing what the tests need into $(VENV)'
 	@$(PIP) install -c constraints.txt --group dev
 	@$(PIP) install -c constraints.txt --only-binary hyperscan,matplotlib,pyroaring --group bench || \
-	  echo 'make: group bench is not to be had for this Python; what compares with its libraries is skipped'
+	  echo 'make: group bench is not available for this Python; what compares with its libraries is skipped'
 	@touch $@
 
 # MQTT.js for tests/interop: into build, by its lock file, nothing of it run. Without npm what needs it is skipped.

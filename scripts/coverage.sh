@@ -11,8 +11,11 @@ python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); shift
 root=$(cd "$(dirname "$0")/.." && pwd)
 tree=$root/build/coverage
 mkdir -p "$tree"
+# What an earlier run has left of files that are gone or renamed must not be built, or tested, again.
+find "$tree" -type f ! -name '*.so' ! -name '*.c' ! -name '*.o' -delete
 (cd "$root" && tar cf - --exclude=.git --exclude='.venv*' --exclude='*.so' --exclude='*.c' --exclude=__pycache__ \
     --exclude='.*_cache' --exclude=.hypothesis --exclude=build --exclude=dist --exclude='*.egg-info' .) | (cd "$tree" && tar xf -)
+find "$tree" -name '*.so' | while read -r module; do [ -e "${module%%.*}.pyx" ] || rm "$module"; done
 cd "$tree"
 CFLAGS="-O0 -g0 -DCYTHON_TRACE=1 -DCYTHON_USE_SYS_MONITORING=0" "$python" - <<'PYTHON'
 import os

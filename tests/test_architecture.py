@@ -90,7 +90,7 @@ def compiled_imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def layers() -> list[list[str]]:
-    """The floors, uppermost first: each a list of modules that do not know each other."""
+    """The layers, uppermost first: each a list of modules that do not know each other."""
     (contract,) = (contract for contract in CONTRACTS if contract["type"] == "layers")
     return [[module.strip(" ()") for module in floor.split("|")] for floor in contract["layers"]]
 
@@ -118,14 +118,14 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_module_of_the_broker_has_a_floor() -> None:
+def test_every_module_of_the_broker_has_a_layer() -> None:
     modules = {
         f"fanlight_broker.{path.stem}"
         for path in (ROOT / BROKER).iterdir()
         if (path.suffix in (".py", ".pyx") and path.stem != "__init__") or (path / "__init__.py").exists()
     }
-    homeless = sorted(module for module in modules if place(module) is None)
-    assert not homeless, f"add these to the layers in pyproject.toml: {homeless}"
+    missing = sorted(module for module in modules if place(module) is None)
+    assert not missing, f"add these to the layers in pyproject.toml: {missing}"
 
 
 COMPILED = sources(*COMPILED_PACKAGES, suffixes=(".pyx", ".pxd"))
@@ -235,12 +235,12 @@ def test_the_composition_spells_no_protocol(file: str) -> None:
     """Neither its identifiers nor its texts: a protocol brings its own (core/protocol_part.py)."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    said = [name for node in ast.walk(tree) for name in (getattr(node, "id", ""), getattr(node, "attr", ""))]
+    said = [getattr(node, kind, "") for node in ast.walk(tree) for kind in ("id", "attr", "arg")]
     said += [
         node.value for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
     ]
-    spelled = [text for text in said if PROTOCOL_WORDS & set(re.split(r"[^a-z]", str(text).lower()))]
+    spelled = [text for text in said if PROTOCOL_WORDS & words_of(str(text))]
     assert not spelled, f"{file}: {spelled}"
 
 

@@ -1,4 +1,7 @@
-"""Inside one package every class, struct and enum has a name of its own, so that a name says which one is meant."""
+"""Inside one package every class has a name of its own, so that a name says which one is meant.
+
+Nested and private classes count, too, and so do structs and enums of Cython.
+"""
 
 import re
 from collections import defaultdict
@@ -11,13 +14,16 @@ PACKAGES = {
     "matchcore": "matchcore/matchcore",
     "fanlight": "clients/python/src/fanlight",
     "fanlight_archive": "archive/fanlight_archive",
+    "fanlight_broker": "broker/fanlight_broker",
     "fanlight_bench": "bench/fanlight_bench",
     "fanlight_matchers": "research/matchers/fanlight_matchers",
     "fanlight_spark": "pipeline/fanlight_spark",
 }
 # `fanlight.sync` is the public interface once more without `async`, under the same names.
 MIRRORS = {"fanlight": {"sync", "sync_message"}}
-DEFINITION = re.compile(r"^(?:cdef +)?(?:packed +)?(?:class|struct|union|enum) +(\w+)", re.MULTILINE)
+# C's own, declared where they are used.
+EXTERNAL = {"timespec"}
+DEFINITION = re.compile(r"^[ \t]*(?:c?p?def +)?(?:packed +)?(?:class|struct|union|enum) +(\w+)", re.MULTILINE)
 
 
 def definitions(package: str) -> dict[str, set[str]]:
@@ -25,9 +31,9 @@ def definitions(package: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     folder = ROOT / PACKAGES[package]
     for path in folder.rglob("*"):
-        if path.suffix in (".py", ".pyx", ".pxd") and path.stem not in MIRRORS.get(package, ()):
+        if path.suffix in (".py", ".pyx", ".pxd", ".pxi") and path.stem not in MIRRORS.get(package, ()):
             module = str(path.relative_to(folder).with_suffix(""))
-            for name in DEFINITION.findall(path.read_text(encoding="utf-8")):
+            for name in set(DEFINITION.findall(path.read_text(encoding="utf-8"))) - EXTERNAL:
                 found[name].add(module)
     return found
 

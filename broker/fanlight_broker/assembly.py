@@ -46,5 +46,5 @@ def assemble(settings: Settings) -> Assembly:
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
     )
-    parts = Parts([authentication, encryption, core, archiving, listeners, inspecting, administration, Measuring()])
+    parts = Parts([authentication, encryption, core, archiving, listeners, inspecting, Measuring(), administration])
     return Assembly(parts, inspecting.summary)

@@ -11,7 +11,7 @@ The list is in assembly.py. app.py runs it, and knows no part by its name.
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import ClassVar, Final
 
@@ -88,7 +88,7 @@ def naming(part: Part, act: str) -> Iterator[None]:
     except PartError as error:
         raise PartError(error.reason, error.code, part.name) from error
     except Exception:
-        log.error("part_failed", part=part.name, act=act)
+        log.error("part_failed", part=part.name, act=act, exc_info=True)
         raise
 
 
@@ -118,7 +118,8 @@ class Parts:
                     await part.open()
                 self._open.append(part)
         except BaseException:
-            await self.stop()
+            with suppress(Exception):  # it is in the log; the error that is raised came first
+                await self.stop()
             raise
 
     async def start(self) -> None:
@@ -153,6 +154,13 @@ class Parts:
 
 
 def _apply_all(applies: Sequence[tuple[Part, Apply]]) -> None:
+    """Apply new settings to every part, also behind one that raises. Raises the first error."""
+    failed: Exception | None = None
     for part, apply in applies:
-        with naming(part, "reload"):
-            apply()
+        try:
+            with naming(part, "reload"):
+                apply()
+        except Exception as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed

@@ -32,7 +32,7 @@ cdef extern from "<sys/epoll.h>" nogil:
     int EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL
 
 cdef enum:
-    FEW = 8                    # outboxes: so many are flushed without a thought, some 20 us
+    FEW = 8                    # outboxes: so many are flushed without a thought, some 20 µs
     READS_PER_WRITE = 8        # when there are more of them
     SMALL_READ = 1024          # bytes: with more of them a socket, each write has enough to take along
 

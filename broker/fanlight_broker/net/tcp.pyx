@@ -46,7 +46,7 @@ cdef extern from "<unistd.h>" nogil:
     int close(int fd)
 
 cdef enum:
-    ACCEPTED_AT_ONCE = 64      # before the others have their turn, at some 50 us each until their first bytes come
+    ACCEPTED_AT_ONCE = 64      # before the others have their turn, at some 50 µs each until their first bytes come
 
 
 cdef class Socket(Watched):

@@ -13,7 +13,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 
 cdef struct Octets:
     char* data
@@ -38,7 +38,7 @@ cdef class Columns:
         Outbox last                      # the publisher of the message before, and its number
         int32_t last_number
 
-    cdef int add(self, Publication* publication, Outbox publisher, double now) except -1
+    cdef int add(self, FanoutState* publication, Outbox publisher, double now) except -1
     cdef int32_t number_of(self, Outbox publisher) except -1
     cdef Py_ssize_t size(self) noexcept
 
@@ -54,5 +54,5 @@ cdef class ArchiveTap:
         public object begun              # called without arguments when a batch has its first message
         public object full               # called with a batch that is to be handed over
 
-    cdef int record(self, Ledger ledger, Outbox publisher, Publication* publication) except -1
+    cdef int record(self, Ledger ledger, Outbox publisher, FanoutState* publication) except -1
     cdef int hand_over(self) except -1

@@ -13,7 +13,7 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication, kept
+from fanlight_broker.wire.publication cimport FanoutState, kept
 
 cdef enum:
     FIRST_OCTETS = 64 * 1024
@@ -97,7 +97,7 @@ cdef class Columns:
     cdef Py_ssize_t size(self) noexcept:
         return self.rows * ROW_BYTES + self.topics.size + self.values.size
 
-    cdef int add(self, Publication* publication, Outbox publisher, double now) except -1:
+    cdef int add(self, FanoutState* publication, Outbox publisher, double now) except -1:
         cdef Message message = <Message> publication.message
         cdef Py_ssize_t row = self.rows
         self.times[row] = <int64_t> (now * 1e6)
@@ -140,7 +140,7 @@ cdef class ArchiveTap:
         """Is the buffer full? Publishers that need an acknowledgement should wait."""
         return self.bytes >= self.bytes_max
 
-    cdef int record(self, Ledger ledger, Outbox publisher, Publication* publication) except -1:
+    cdef int record(self, Ledger ledger, Outbox publisher, FanoutState* publication) except -1:
         """Copy a message into the columns."""
         cdef Message message = <Message> publication.message
         cdef Py_ssize_t size = ROW_BYTES + message.topic_size + message.payload_size

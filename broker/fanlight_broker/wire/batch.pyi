@@ -1,6 +1,6 @@
 from typing import final
 
-"""fanlight_broker.wire.batch, compiled. What it does is told in batch.pyx."""
+"""fanlight_broker.wire.batch, compiled. See batch.pyx."""
 
 @final
 class Batch:

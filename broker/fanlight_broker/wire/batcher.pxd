@@ -21,7 +21,7 @@ from fanlight_broker.wire.target cimport Target
 from fanlight_broker.wire.ledger cimport Ledger, PendingBatches
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.batch cimport Batch
 
 cdef enum:
@@ -69,11 +69,11 @@ cdef class Batcher(PendingBatches):
     cdef Outbox held_back_by(self)
     cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef int make_batches(self) except -1
-    cdef int sort_targets(self, Route route, Outbox publisher, Publication* publication) except -1
+    cdef int sort_targets(self, Route route, Outbox publisher, FanoutState* publication) except -1
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
     cdef int flush_open_batches(self) except -1
     cdef int hand_over(self, Batch batch, Target target) except -1
     cdef bint held_back(self, Outbox publisher) except -1
-    cdef Py_ssize_t deliver_individually(self, Outbox publisher, Publication* publication) except -1
+    cdef Py_ssize_t deliver_individually(self, Outbox publisher, FanoutState* publication) except -1
     cdef int link(self, Target target, Chain* chain) except -1
     cdef OpenBatch* open_batch_for(self, Variant variant, uint32_t number) except? NULL

@@ -20,7 +20,7 @@ from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport SHARED_BODY, Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
 from fanlight_broker.wire.publication cimport (
-    Prepare, Publication, begin, converted, finish, for_format, prepare, raised,
+    Prepare, FanoutState, begin, converted, finish, for_format, prepare, raised,
 )
 from fanlight_broker.wire.batch cimport BATCH_BYTES, Batch
 
@@ -46,7 +46,7 @@ cdef int forget_raised() except -1:
     return 0
 
 
-cdef Variant steady_of(Variant variant, Publication* publication):
+cdef Variant steady_of(Variant variant, FanoutState* publication):
     """What writes the same as a stateful variant from now on, or None."""
     cdef Message own
     try:
@@ -115,7 +115,7 @@ cdef class Batcher(PendingBatches):
         cdef Target target
         cdef QueueGroup group
         cdef Outbox outbox
-        cdef Publication publication
+        cdef FanoutState publication
         if self.adding:
             return False
         self.serial += 2
@@ -157,7 +157,7 @@ cdef class Batcher(PendingBatches):
                 self.open[i].batch = <void*> batch
         return 0
 
-    cdef int sort_targets(self, Route route, Outbox publisher, Publication* publication) except -1:
+    cdef int sort_targets(self, Route route, Outbox publisher, FanoutState* publication) except -1:
         """Link each target to an open batch, or to those that are served individually."""
         cdef Target target
         cdef Outbox outbox
@@ -228,7 +228,7 @@ cdef class Batcher(PendingBatches):
 
     cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2:
         """Join one more message. Returns the count of its subscriptions; -1, with nothing done, if it cannot be."""
-        cdef Publication publication
+        cdef FanoutState publication
         cdef Ledger ledger = self.ledger
         cdef Route route = self.route
         cdef OpenBatch* opened
@@ -279,7 +279,7 @@ cdef class Batcher(PendingBatches):
         ledger.count_recipients(joined, 1)
         return joined
 
-    cdef Py_ssize_t deliver_individually(self, Outbox publisher, Publication* publication) except -1:
+    cdef Py_ssize_t deliver_individually(self, Outbox publisher, FanoutState* publication) except -1:
         """Deliver to the archive and to those that take no part. That may flush an outbox, and the batch before it.
 
         If it raises, the publication is finished: a `try` in `add` would cost 4 % of a message.

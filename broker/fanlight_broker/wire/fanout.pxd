@@ -10,13 +10,13 @@
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.target cimport Target
 
-ctypedef int (*Give)(Target, Publication*) noexcept    # what is called unchecked: see publication.pxd
+ctypedef int (*Give)(Target, FanoutState*) noexcept    # what is called unchecked: see publication.pxd
 
-cdef inline int deliver_to(Target target, Publication* publication) except -1:
+cdef inline int deliver_to(Target target, FanoutState* publication) except -1:
     return target.deliver(publication, target.variant)
 
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1

@@ -14,12 +14,12 @@ from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
-from fanlight_broker.wire.publication cimport Publication, begin, converted, finish, prepare
+from fanlight_broker.wire.publication cimport FanoutState, begin, converted, finish, prepare
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Target
 
 
-cdef inline bint pass_on(Target target, Publication* publication) except -1:
+cdef inline bint pass_on(Target target, FanoutState* publication) except -1:
     """`deliver` for the copies of which there are most, those with nothing special. False for the others."""
     cdef Variant variant = target.variant
     cdef Outbox outbox = target.direct
@@ -44,7 +44,7 @@ cdef inline bint pass_on(Target target, Publication* publication) except -1:
     return True
 
 
-cdef inline int give_copy(Target target, Publication* publication) except -1:
+cdef inline int give_copy(Target target, FanoutState* publication) except -1:
     """One copy. 1 if its payload is still to be counted, else 0."""
     if pass_on(target, publication):
         return 1
@@ -58,7 +58,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef int given
     cdef Target target
     cdef QueueGroup group
-    cdef Publication publication
+    cdef FanoutState publication
     if ledger.pending is not None:
         ledger.pending.flush_batch()
     route.hits += 1

@@ -6,7 +6,7 @@
 cimport cython
 
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -22,5 +22,5 @@ cdef class QueueGroup(Members):
 
     cdef int forget_consumers(self, Window window) except -1
     cdef Target pick(self, Outbox publisher, int qos, bint* waits)
-    cdef bint give(self, Outbox publisher, Publication* publication) except -1
+    cdef bint give(self, Outbox publisher, FanoutState* publication) except -1
     cdef Outbox blocker(self, Outbox publisher)

@@ -7,7 +7,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication, kept
+from fanlight_broker.wire.publication cimport FanoutState, kept
 from fanlight_broker.wire.queue cimport Consumer, Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -107,7 +107,7 @@ cdef class QueueGroup(Members):
             waits[0] = waits[0] and best_stalled
         return best
 
-    cdef bint give(self, Outbox publisher, Publication* publication) except -1:
+    cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
         """Give a message to a member, or to the queue. False if nobody gets it.
 
         If it cannot be written for one member, another gets it; that member is not picked any more.

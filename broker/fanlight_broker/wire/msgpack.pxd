@@ -4,7 +4,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-cdef struct Cursor:
+cdef struct MsgpackCursor:
     const unsigned char* at
     const unsigned char* end
 
@@ -16,11 +16,11 @@ cdef enum Fault:
     BAD_UTF8 = 4          # a str that is not UTF-8
     WRONG_TYPE = 5
 
-cdef Fault skip(Cursor* cursor, int depth) noexcept nogil
-cdef Fault array_header(Cursor* cursor, uint32_t* count) noexcept nogil
-cdef Fault map_header(Cursor* cursor, uint32_t* count) noexcept nogil
-cdef Fault octets(Cursor* cursor, bint allow_str, bint allow_bin, const unsigned char** start, Py_ssize_t* size,
+cdef Fault skip(MsgpackCursor* cursor, int depth) noexcept nogil
+cdef Fault array_header(MsgpackCursor* cursor, uint32_t* count) noexcept nogil
+cdef Fault map_header(MsgpackCursor* cursor, uint32_t* count) noexcept nogil
+cdef Fault octets(MsgpackCursor* cursor, bint allow_str, bint allow_bin, const unsigned char** start, Py_ssize_t* size,
                   bint* is_str) noexcept nogil
-cdef Fault unsigned_integer(Cursor* cursor, uint64_t* value) noexcept nogil
-cdef bint is_nil(Cursor* cursor) noexcept nogil
+cdef Fault unsigned_integer(MsgpackCursor* cursor, uint64_t* value) noexcept nogil
+cdef bint is_nil(MsgpackCursor* cursor) noexcept nogil
 cdef bint is_utf8(const unsigned char* at, Py_ssize_t size) noexcept nogil

@@ -17,7 +17,7 @@ FAULTS = {
 }
 
 
-cdef inline bint take(Cursor* cursor, int size, uint64_t* value) noexcept nogil:
+cdef inline bint take(MsgpackCursor* cursor, int size, uint64_t* value) noexcept nogil:
     """A big-endian integer of `size` octets."""
     cdef int i
     if cursor.end - cursor.at < size:
@@ -29,14 +29,14 @@ cdef inline bint take(Cursor* cursor, int size, uint64_t* value) noexcept nogil:
     return True
 
 
-cdef inline Fault pass_over(Cursor* cursor, uint64_t size) noexcept nogil:
+cdef inline Fault pass_over(MsgpackCursor* cursor, uint64_t size) noexcept nogil:
     if <uint64_t> (cursor.end - cursor.at) < size:
         return TRUNCATED
     cursor.at += size
     return NO_FAULT
 
 
-cdef bint is_nil(Cursor* cursor) noexcept nogil:
+cdef bint is_nil(MsgpackCursor* cursor) noexcept nogil:
     """Is the next value nil? It is passed over if so."""
     if cursor.at < cursor.end and cursor.at[0] == 0xC0:
         cursor.at += 1
@@ -44,7 +44,7 @@ cdef bint is_nil(Cursor* cursor) noexcept nogil:
     return False
 
 
-cdef Fault unsigned_integer(Cursor* cursor, uint64_t* value) noexcept nogil:
+cdef Fault unsigned_integer(MsgpackCursor* cursor, uint64_t* value) noexcept nogil:
     """A non-negative integer in any of its forms (a signed form with a value of 0 or more counts)."""
     cdef unsigned char kind
     cdef int size
@@ -66,7 +66,7 @@ cdef Fault unsigned_integer(Cursor* cursor, uint64_t* value) noexcept nogil:
     return WRONG_TYPE
 
 
-cdef inline Fault counted(Cursor* cursor, unsigned char fix, unsigned char fix_mask, unsigned char wide,
+cdef inline Fault counted(MsgpackCursor* cursor, unsigned char fix, unsigned char fix_mask, unsigned char wide,
                           uint32_t* count) noexcept nogil:
     """The header of an array or a map: the fix form, or `wide` with 16 bits, or `wide` + 1 with 32."""
     cdef unsigned char kind
@@ -87,15 +87,15 @@ cdef inline Fault counted(Cursor* cursor, unsigned char fix, unsigned char fix_m
     return WRONG_TYPE
 
 
-cdef Fault array_header(Cursor* cursor, uint32_t* count) noexcept nogil:
+cdef Fault array_header(MsgpackCursor* cursor, uint32_t* count) noexcept nogil:
     return counted(cursor, 0x90, 0xF0, 0xDC, count)
 
 
-cdef Fault map_header(Cursor* cursor, uint32_t* count) noexcept nogil:
+cdef Fault map_header(MsgpackCursor* cursor, uint32_t* count) noexcept nogil:
     return counted(cursor, 0x80, 0xF0, 0xDE, count)
 
 
-cdef Fault octets(Cursor* cursor, bint allow_str, bint allow_bin, const unsigned char** start, Py_ssize_t* size,
+cdef Fault octets(MsgpackCursor* cursor, bint allow_str, bint allow_bin, const unsigned char** start, Py_ssize_t* size,
                   bint* is_str) noexcept nogil:
     """A str (whose UTF-8 is checked) or a bin; `start` and `size` get its octets."""
     cdef unsigned char kind
@@ -125,7 +125,7 @@ cdef Fault octets(Cursor* cursor, bint allow_str, bint allow_bin, const unsigned
     return NO_FAULT
 
 
-cdef Fault skip(Cursor* cursor, int depth) noexcept nogil:
+cdef Fault skip(MsgpackCursor* cursor, int depth) noexcept nogil:
     """Pass over one value of any type, containers at most `depth` deep."""
     cdef unsigned char kind
     cdef uint64_t value
@@ -217,7 +217,7 @@ cdef bint is_utf8(const unsigned char* at, Py_ssize_t size) noexcept nogil:
 
 def check(const unsigned char[::1] encoded, int depth=8):
     """None if `encoded` is exactly one sound value, else a sentence about what is wrong."""
-    cdef Cursor cursor
+    cdef MsgpackCursor cursor
     cdef Fault fault
     if encoded.shape[0] == 0:
         return FAULTS[TRUNCATED]

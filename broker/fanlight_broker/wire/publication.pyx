@@ -9,7 +9,7 @@ from fanlight_broker.wire.message cimport Format, Message, Variant, uint16_into,
 publications = 0
 
 
-cdef void drop(Publication* publication) noexcept:
+cdef void drop(FanoutState* publication) noexcept:
     """`finish`, if the publication owns anything."""
     publication.owns = False
     Py_XDECREF(<PyObject*> publication.copy)
@@ -18,7 +18,7 @@ cdef void drop(Publication* publication) noexcept:
     Py_XDECREF(<PyObject*> publication.bodies)
 
 
-cdef inline void own_parts(Publication* publication) noexcept:
+cdef inline void own_parts(FanoutState* publication) noexcept:
     """Before a part is looked at: `begin` leaves them unset, because few publications have one."""
     if not publication.owns:
         publication.owns = True
@@ -31,7 +31,7 @@ cdef void* owned(part) noexcept:
     return <void*> part
 
 
-cdef Message kept(Publication* publication):
+cdef Message kept(FanoutState* publication):
     """The message, owning its octets: itself, or one copy for everybody who keeps it."""
     cdef Message message = <Message> publication.message
     if message.topic_octets is not None:
@@ -42,7 +42,7 @@ cdef Message kept(Publication* publication):
     return <Message> publication.copy
 
 
-cdef Message for_format(Publication* publication, Format format):
+cdef Message for_format(FanoutState* publication, Format format):
     """The message in a format's family, or None if it has no form there."""
     cdef Message message = <Message> publication.message, translation
     cdef dict translations
@@ -64,7 +64,7 @@ cdef Message for_format(Publication* publication, Format format):
     return translation
 
 
-cdef bint encode(Publication* publication, Variant variant, bint again, double now) except -1:
+cdef bint encode(FanoutState* publication, Variant variant, bint again, double now) except -1:
     """Make the template. False if the message has no form in this format.
 
     again  a copy was sent before, and may have arrived
@@ -79,7 +79,7 @@ cdef bint encode(Publication* publication, Variant variant, bint again, double n
     return False
 
 
-cdef int keep(Publication* publication, bytes body) except -1:
+cdef int keep(FanoutState* publication, bytes body) except -1:
     """Keep bytes that a template points into."""
     own_parts(publication)
     if publication.bodies is NULL:
@@ -88,14 +88,14 @@ cdef int keep(Publication* publication, bytes body) except -1:
     return 0
 
 
-cdef int keep_body(Publication* publication, Variant variant) except -1:
+cdef int keep_body(FanoutState* publication, Variant variant) except -1:
     """Keep the body of a template that was written in Python."""
     keep(publication, variant.octets)
     variant.octets = None
     return 0
 
 
-cdef bytes shared_bytes(Publication* publication, const char* body, Py_ssize_t size, Message own):
+cdef bytes shared_bytes(FanoutState* publication, const char* body, Py_ssize_t size, Message own):
     """A body as bytes that all outboxes share."""
     cdef bytes found
     if own.payload_octets is not None and body == own.payload_at and size == own.payload_size:
@@ -118,7 +118,7 @@ cdef bytes shared_bytes(Publication* publication, const char* body, Py_ssize_t s
     return found
 
 
-cdef int share_body(Publication* publication, Variant variant, Message own) except -1:
+cdef int share_body(FanoutState* publication, Variant variant, Message own) except -1:
     """Let outboxes refer to the body in place of copying it; the publication has it until it is finished."""
     cdef bytes shared = shared_bytes(publication, variant.body, variant.body_size, own)
     variant.shared = <void*> shared
@@ -128,7 +128,7 @@ cdef int share_body(Publication* publication, Variant variant, Message own) exce
 
 def frame_of(Variant variant not None, Message message not None, *, int number=0, bint again=False, double now=0.0):
     """The whole frame of a message for one variant, its hole filled; None if the message has no form there."""
-    cdef Publication publication
+    cdef FanoutState publication
     cdef bytes frame
     begin(&publication, message)
     try:

@@ -20,7 +20,7 @@ cdef class Receiver:
 
     cdef int acknowledge(self, uint32_t number, uint32_t answer) except -1
 
-cdef struct Entry:
+cdef struct PendingReceipt:
     uint64_t sequence
     void* receiver          # owned; NULL: nobody's any more, or a call that no connection waits with
     void* then              # owned, called in place of `acknowledge`; or NULL
@@ -29,7 +29,7 @@ cdef struct Entry:
 
 cdef class Receipts:
     cdef:
-        Entry* entries              # a ring; `head` and `tail` count upwards for good
+        PendingReceipt* entries              # a ring; `head` and `tail` count upwards for good
         uint64_t head, tail
         uint64_t mask
         readonly Py_ssize_t count   # that wait

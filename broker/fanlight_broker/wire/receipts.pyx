@@ -26,13 +26,13 @@ cdef class Receipts:
     def __cinit__(self, Py_ssize_t most, begun):
         self.most = most
         self.begun = begun
-        self.entries = <Entry*> allocate_zeros(FIRST_ENTRIES, sizeof(Entry))
+        self.entries = <PendingReceipt*> allocate_zeros(FIRST_ENTRIES, sizeof(PendingReceipt))
         if self.entries is NULL:
             raise MemoryError()
         self.mask = FIRST_ENTRIES - 1
 
     def __dealloc__(self):
-        cdef Entry* entry
+        cdef PendingReceipt* entry
         while self.entries is not NULL and self.head != self.tail:
             entry = &self.entries[self.head & self.mask]
             Py_XDECREF(<PyObject*> entry.receiver)
@@ -58,7 +58,7 @@ cdef class Receipts:
             self.append(sequence, receiver, <void*> then, 0, 0)
 
     cdef int append(self, uint64_t sequence, Receiver receiver, void* then, uint32_t number, uint32_t answer) except -1:
-        cdef Entry* entry
+        cdef PendingReceipt* entry
         if self.tail - self.head > self.mask:
             self.grow()
         entry = &self.entries[self.tail & self.mask]
@@ -81,7 +81,7 @@ cdef class Receipts:
 
     def release(self, uint64_t sequence):
         """All up to `sequence` is stored: acknowledge it. Those are not lost that stand behind one that raises."""
-        cdef Entry entry
+        cdef PendingReceipt entry
         cdef Receiver receiver
         self.released = max(sequence, self.released)
         while self.head != self.tail and self.entries[self.head & self.mask].sequence <= self.released:
@@ -106,7 +106,7 @@ cdef class Receipts:
 
     def forget(self, Receiver receiver not None):
         """Its connection has ended: nobody waits for its acknowledgements."""
-        cdef Entry* entry
+        cdef PendingReceipt* entry
         cdef uint64_t at = receiver.newest
         while at > self.head:
             entry = &self.entries[(at - 1) & self.mask]
@@ -122,7 +122,7 @@ cdef class Receipts:
 
     cdef int grow(self) except -1:
         cdef uint64_t mask = 2 * self.mask + 1, at
-        cdef Entry* entries = <Entry*> allocate_zeros(mask + 1, sizeof(Entry))
+        cdef PendingReceipt* entries = <PendingReceipt*> allocate_zeros(mask + 1, sizeof(PendingReceipt))
         if entries is NULL:
             raise MemoryError()
         for at in range(self.head, self.tail):

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fanlight_broker.wire.message cimport Variant
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Consumer, Consumers
 from fanlight_broker.wire.window cimport Window
 
@@ -85,7 +85,7 @@ cdef class Target:
     cdef bint joins(self, int qos) noexcept
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
-    cdef int deliver(self, Publication* publication, Variant variant) except -1
+    cdef int deliver(self, FanoutState* publication, Variant variant) except -1
     cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
     cdef int failed(self) except -1

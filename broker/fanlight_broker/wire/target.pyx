@@ -14,7 +14,7 @@ from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport (
-    Publication, begin, encode, finish, for_format, prepare, raised, share_body,
+    FanoutState, begin, encode, finish, for_format, prepare, raised, share_body,
 )
 from fanlight_broker.wire.queue cimport Consumers
 from fanlight_broker.wire.window cimport Window
@@ -143,7 +143,7 @@ cdef class Target:
         cdef Outbox outbox = self.box()
         return outbox.size + outbox.awaiting_credit
 
-    cdef int deliver(self, Publication* publication, Variant variant) except -1:
+    cdef int deliver(self, FanoutState* publication, Variant variant) except -1:
         cdef Outbox outbox = self.direct
         if self.window is not None:
             if publication.qos and variant.qos:
@@ -286,7 +286,7 @@ cdef class Target:
 
     def send(self, Message message not None, Variant variant not None, double now):
         """One message for this target alone, written as `variant`: a retained one."""
-        cdef Publication publication
+        cdef FanoutState publication
         begin(&publication, message)
         try:
             encode(&publication, variant, False, now)

@@ -16,7 +16,7 @@ from fanlight_broker.wire.inflight cimport Inflight
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport Publication
+from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Consumer, Queue
 
 @cython.final
@@ -44,15 +44,15 @@ cdef class Window:
             or (self.sent and (not self.box.has_room(0)
                                or (self.queue.account is not None and self.queue.account.over(self.ledger))))
 
-    cdef int offer(self, Publication* publication, Variant variant, Consumer consumer) except -1
+    cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef int launch(self, Flight flight) except -1
     cdef int assign(self, Flight flight, Queue origin) except -1
     cdef int end_flight(self, Flight flight) except -1
     cdef int keep(self, Py_ssize_t octets) noexcept
-    cdef int enqueue(self, Publication* publication, Variant variant, Consumer consumer) except -1
+    cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1
-    cdef bint send(self, Publication* publication, Flight flight, double now) except -1
+    cdef bint send(self, FanoutState* publication, Flight flight, double now) except -1
     # For the protocol, which knows what an acknowledgement means.
     cdef int acknowledged(self, Flight flight, double now) except -1
     cdef int give_up_message(self, Flight flight) except -1

@@ -21,7 +21,7 @@ from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, absent
-from fanlight_broker.wire.publication cimport Publication, begin, converted, encode, finish, kept, prepare
+from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
 from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
 cdef enum:
@@ -65,7 +65,7 @@ cdef class Window:
 
     # -- a message comes --------------------------------------------------------------------------------------------
 
-    cdef int offer(self, Publication* publication, Variant variant, Consumer consumer) except -1:
+    cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1:
         """Send a message of QoS 1 or 2, or let it wait: if it is a queue group's (`consumer`), in the group's queue."""
         cdef Flight flight
         if self.full():
@@ -84,7 +84,7 @@ cdef class Window:
         self.assign(flight, None)
         return self.launch(flight)
 
-    cdef int enqueue(self, Publication* publication, Variant variant, Consumer consumer) except -1:
+    cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1:
         if consumer is not None:
             consumer.queue.put(new_flight(kept(publication), None, consumer.queue))
             return 0
@@ -222,7 +222,7 @@ cdef class Window:
     cdef int pump(self, double now) except -1:
         """Send what waits, as far as there is room and the turn is not over; one at least, if nothing is in flight."""
         cdef Flight flight
-        cdef Publication publication
+        cdef FanoutState publication
         cdef bint sent
         cdef Py_ssize_t work = SENDING
         self.resting = False
@@ -247,7 +247,7 @@ cdef class Window:
                 self.box.mark_dirty()    # its flush finds that it has drained
         return 0
 
-    cdef bint send(self, Publication* publication, Flight flight, double now) except -1:
+    cdef bint send(self, FanoutState* publication, Flight flight, double now) except -1:
         """Send what `following` has found, or drop it. False if there is no room: it waits again, as the first."""
         cdef Message message = flight.message
         cdef Variant variant = flight.variant

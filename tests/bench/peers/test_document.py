@@ -45,7 +45,7 @@ def test_it_has_every_contender_every_scenario_and_every_bar() -> None:
 
 def test_a_bar_that_is_missed_has_a_place_for_its_explanation() -> None:
     made = document.rewritten(PAGE, missing_a_bar())
-    assert f"**{MISSED}** (1.5x, at least 2x wanted)" in made
+    assert f"**{MISSED}** (1.5x, at least 2x required)" in made
     assert f"<!-- why: {MISSED} -->\n{document.UNEXPLAINED}\n<!-- end why -->" in made
 
 
@@ -64,7 +64,7 @@ def test_a_place_that_nobody_filled_goes_when_the_bar_is_met() -> None:
     empty = document.rewritten(PAGE, missing_a_bar())
     met = document.rewritten(empty, report([run("A", "nats-1cpu"), run("A", "fanlight-mqtt")]))
     assert f"<!-- why: {MISSED} -->" not in met
-    assert "All bars that were measured are met." in met
+    assert "All goals that were measured are met." in met
 
 
 def test_a_configuration_that_two_contenders_share_is_printed_once() -> None:

@@ -78,11 +78,6 @@ cdef class AliasFormat(PublishFormat):
             self.pot.force(-self.octets)
         self.octets = 0
 
-    @property
-    def told(self):
-        """Topics that the client knows by their alias."""
-        return len(self.known)
-
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
         cdef int alias
         variant.firm = False

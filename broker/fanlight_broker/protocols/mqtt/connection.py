@@ -25,7 +25,7 @@ from fanlight_broker.protocols.mqtt.errors import PacketError, PacketTooLarge, P
 from fanlight_broker.protocols.mqtt.fixed_header import PacketType
 from fanlight_broker.protocols.mqtt.format import FORMATS
 from fanlight_broker.protocols.mqtt.from_client import check_from_client
-from fanlight_broker.protocols.mqtt.on_auth import Authentication
+from fanlight_broker.protocols.mqtt.on_auth import AuthenticationExchange
 from fanlight_broker.protocols.mqtt.on_connect import AcceptedConnect
 from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
@@ -76,7 +76,7 @@ class MqttConnection(ProtocolConnection):
         self.counts = counts
         self.version: Version | None = None  # as in CONNECT
         self.keep_alive = 0  # seconds; 0: none
-        self.auth: Authentication | None = None
+        self.auth: AuthenticationExchange | None = None
         self._accepted: AcceptedConnect | None = None  # CONNECT, until it is answered
         self._accepted_bytes = 0
         self._packet_max: int | None = None  # the client's Maximum Packet Size
@@ -256,7 +256,7 @@ class MqttConnection(ProtocolConnection):
             user, password = on_connect.credentials(packet)
             self.verify(user, password)
             return
-        self.auth = Authentication.begin(method, packet, self.options.methods, self.transport.address)
+        self.auth = AuthenticationExchange.begin(method, packet, self.options.methods, self.transport.address)
         self.state = ConnectionState.AUTHENTICATING
         self._authenticate(packet.properties.authentication_data, now)
 
@@ -269,7 +269,7 @@ class MqttConnection(ProtocolConnection):
 
     def _on_auth(self, packet: Auth, now: float) -> None:
         if self.auth is None:
-            raise ProtocolError("AUTH: this connection began without an Authentication Method")  # 4.12
+            raise ProtocolError("AUTH: this connection began without an AuthenticationExchange Method")  # 4.12
         self.auth.check(packet, again=self.state is ConnectionState.CONNECTED)
         self._authenticate(packet.properties.authentication_data, now)
 

@@ -14,7 +14,7 @@ from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
 
-class Authentication:
+class AuthenticationExchange:
     """The method of one connection, and the exchange that is under way, if any."""
 
     def __init__(self, name: str, method: AuthenticationMethod, user: str | None, address: str) -> None:
@@ -28,7 +28,7 @@ class Authentication:
     @classmethod
     def begin(
         cls, name: str, packet: Connect, methods: Mapping[str, AuthenticationMethod], address: str
-    ) -> "Authentication":
+    ) -> "AuthenticationExchange":
         """Raises ProtocolError for a method that there is not [MQTT-4.12.0-1]."""
         if name not in methods:
             raise ProtocolError(

@@ -14,9 +14,9 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.lane cimport Lane
-from fanlight_broker.wire.msgpack cimport Cursor, Fault
+from fanlight_broker.wire.msgpack cimport MsgpackCursor, Fault
 
-cdef struct Publish:
+cdef struct PublishFields:
     bint wants_receipt
     uint32_t request
     uint64_t syntax
@@ -39,9 +39,9 @@ cdef struct Publish:
 cdef class NativeLane(Lane):
     cdef:
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
-        Publish publish
+        PublishFields publish
 
     cdef int check_frame(self) except -1
     cdef int report_publish(self, int fault) except -1
-    cdef Fault parse_publish(self, Cursor* cursor) noexcept
+    cdef Fault parse_publish(self, MsgpackCursor* cursor) noexcept
     cdef int set_message(self) noexcept

@@ -17,7 +17,7 @@ from fanlight_broker.wire.lane cimport (
 )
 from fanlight_broker.wire.message cimport Message, borrowed
 from fanlight_broker.wire.msgpack cimport (
-    NO_FAULT, TOO_DEEP, WRONG_TYPE, Cursor, Fault,
+    NO_FAULT, TOO_DEEP, WRONG_TYPE, MsgpackCursor, Fault,
 )
 
 from fanlight_broker.protocols.native.format import FORMAT
@@ -69,7 +69,7 @@ cdef class NativeLane(Lane):
     cdef int read_frames(self, double now) except -1:
         cdef Inbox inbox = self.inbox
         cdef const unsigned char* at
-        cdef Cursor cursor
+        cdef MsgpackCursor cursor
         cdef Py_ssize_t rest, size
         cdef Fault fault
         cdef Route route
@@ -117,7 +117,7 @@ cdef class NativeLane(Lane):
 
     cdef int check_frame(self) except -1:
         """FRAME if the one at hand is one of the protocol's, whichever."""
-        cdef Cursor cursor
+        cdef MsgpackCursor cursor
         cdef uint32_t fields = 0
         cdef Fault fault
         cursor.at = self.body_at
@@ -179,6 +179,9 @@ cdef class NativeLane(Lane):
     def answers(self, Route route not None):
         return True
 
+    def waits(self, Route route not None):
+        return self.receipts is not None and route.tap is not None
+
     # -- inside -----------------------------------------------------------------------------------------------------
 
     cdef int pass_frame(self) noexcept:
@@ -188,7 +191,7 @@ cdef class NativeLane(Lane):
     cdef int set_message(self) noexcept:
         """Point the message at the PUBLISH at hand."""
         cdef Message message = self.message
-        cdef Publish* publish = &self.publish
+        cdef PublishFields* publish = &self.publish
         message.syntax = <unsigned char> publish.syntax
         message.format_data = publish.fields
         message.topic_at, message.topic_size = <const char*> publish.topic, publish.topic_size
@@ -225,9 +228,9 @@ cdef class NativeLane(Lane):
         self.ledger.receipts += 1
         return 0
 
-    cdef Fault parse_publish(self, Cursor* cursor) noexcept:
+    cdef Fault parse_publish(self, MsgpackCursor* cursor) noexcept:
         """Take a PUBLISH apart. Everything that is forwarded has been checked, so that subscribers can decode it."""
-        cdef Publish* publish = &self.publish
+        cdef PublishFields* publish = &self.publish
         cdef uint32_t fields = 0, _
         cdef uint64_t number = 0
         cdef bint is_str
@@ -292,7 +295,7 @@ cdef class NativeLane(Lane):
         return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
 
 
-cdef Fault parse_mark(Cursor* cursor, Publish* publish) noexcept nogil:
+cdef Fault parse_mark(MsgpackCursor* cursor, PublishFields* publish) noexcept nogil:
     """[producer, batch, sequence], section 3.8."""
     cdef uint32_t count = 0
     cdef bint is_str
@@ -310,7 +313,7 @@ cdef Fault parse_mark(Cursor* cursor, Publish* publish) noexcept nogil:
     return fault
 
 
-cdef inline bint publish_waits(Route route, Publish* publish) noexcept:
+cdef inline bint publish_waits(Route route, PublishFields* publish) noexcept:
     """Does the receipt wait until the message is where it is to be kept?"""
     return publish.wants_receipt and route.tap is not None
 
@@ -324,7 +327,7 @@ cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept
     return body[0] == 0xDD and size > 5 and body[5] == PUBLISH_TYPE
 
 
-cdef Fault check_headers(Cursor* cursor) noexcept nogil:
+cdef Fault check_headers(MsgpackCursor* cursor) noexcept nogil:
     """A map of str keys to scalars, or to arrays of scalars."""
     cdef uint32_t count = 0, _
     cdef const unsigned char* start
@@ -351,7 +354,7 @@ cdef inline bint is_array(unsigned char kind) noexcept nogil:
     return kind & 0xF0 == 0x90 or kind == 0xDC or kind == 0xDD
 
 
-cdef Fault check_value(Cursor* cursor) noexcept nogil:
+cdef Fault check_value(MsgpackCursor* cursor) noexcept nogil:
     """A scalar, or an array of scalars: nothing nested, whatever the frame's own bound."""
     cdef uint32_t count = 1
     cdef Fault fault

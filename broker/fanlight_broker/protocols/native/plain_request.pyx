@@ -7,7 +7,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from fanlight_broker.wire.msgpack cimport NO_FAULT, Cursor, array_header, is_nil, map_header, octets, unsigned_integer
+from fanlight_broker.wire.msgpack cimport (
+    NO_FAULT, MsgpackCursor, array_header, is_nil, map_header, octets, unsigned_integer,
+)
 
 cdef enum:    # docs/native-protocol.md, section 3
     SUBSCRIBE = 6
@@ -18,7 +20,7 @@ cdef enum:    # docs/native-protocol.md, section 3
 
 def plain_request(bytes body not None):
     """(type, request, subscription, filter, syntax); in an UNSUBSCRIBE b"" and 0. None: the codec is to look at it."""
-    cdef Cursor cursor
+    cdef MsgpackCursor cursor
     cdef uint32_t count = 0
     cdef uint64_t kind = 0, request = 0, number = 0, syntax = 0
     cdef const unsigned char* start = NULL
