@@ -15,9 +15,9 @@ mkdir -p "$tree"
 find "$tree" -type f ! -name '*.so' ! -name '*.c' ! -name '*.o' -delete
 (cd "$root" && tar cf - --exclude=.git --exclude='.venv*' --exclude='*.so' --exclude='*.c' --exclude=__pycache__ \
     --exclude='.*_cache' --exclude=.hypothesis --exclude=build --exclude=dist --exclude='*.egg-info' .) | (cd "$tree" && tar xf -)
-find "$tree" -name '*.so' | while read -r module; do [ -e "${module%%.*}.pyx" ] || rm "$module"; done
+find "$tree" -name '*.so' -delete  # built with other flags, or from other sources
 cd "$tree"
-CFLAGS="-O0 -g0 -DCYTHON_TRACE=1 -DCYTHON_USE_SYS_MONITORING=0" "$python" - <<'PYTHON'
+CFLAGS="-O0 -g0 -DCYTHON_TRACE=1 -DCYTHON_TRACE_NOGIL=1 -DCYTHON_USE_SYS_MONITORING=0" "$python" - <<'PYTHON'
 import os
 from pathlib import Path
 
@@ -46,6 +46,7 @@ parallel = true
 patch = subprocess
 sigterm = true
 data_file = $tree/.coverage
+omit = *.pxd
 source = $tree/matchcore/matchcore
     $tree/broker/fanlight_broker
     $tree/archive/fanlight_archive
