@@ -68,7 +68,7 @@ class Server:
         self._listeners = list(listeners)
         self._changed = threading.Condition()
         self._at_end = False
-        with _on_cpu(cpu):
+        with on_cpu(cpu):
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -253,7 +253,8 @@ def _clean_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _on_cpu(cpu: int | None) -> Iterator[None]:
+def on_cpu(cpu: int | None) -> Iterator[None]:
+    """This thread, and what it starts, on one processor; None leaves it as it is."""
     # A child inherits the processors of the thread that starts it: no code between fork and exec.
     if cpu is None or not hasattr(os, "sched_setaffinity"):
         yield

@@ -41,7 +41,7 @@ class MetricChange:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[MetricChange]:
-    """A change for each metric that both have. Raises ValueError if there is none, or if a document is not a run."""
+    """A change for each metric that both have. Raises ValueError if they share none, or if a document is no run."""
     earlier, later = _cases(before), _cases(now)
     found = []
     for case, runs in later.items():

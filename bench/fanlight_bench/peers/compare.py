@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fanlight_bench.launch import on_cpu
 from fanlight_bench.machine import machine
 from fanlight_bench.peers import plan
 from fanlight_bench.peers.contenders import Contender
@@ -76,7 +77,7 @@ def run(step: Step, drive: Drive, duration: float, warmup: float) -> Row:
         with (
             tempfile.TemporaryDirectory(prefix="fanlight-bench-", ignore_cleanup_errors=True) as folder,
             peer.start(Path(folder), broker_cpu) as up,
-            _pinned(generator_cpu),
+            on_cpu(generator_cpu),
         ):
             row |= drive(step.asked, up.url(step.scheme), duration, warmup, up.pid)
     except Exception as error:  # whatever it is: the row says it, and an hour of other runs is not lost for it
@@ -90,20 +91,6 @@ def processors() -> tuple[int | None, int | None]:
         return None, None
     usable = sorted(os.sched_getaffinity(0))
     return (usable[0], usable[1]) if len(usable) > 1 else (None, None)
-
-
-@contextlib.contextmanager
-def _pinned(cpu: int | None) -> Iterator[None]:
-    """This thread and what it starts on one processor."""
-    if cpu is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager

@@ -81,8 +81,8 @@ cdef class Socket(Watched):
             self.go_on()
         if events & ~<uint32_t> WRITABLE:
             if self.paused or self.closing:
-                # It is told again when it is read from again: a reset, too, which is noticed here without being asked
-                # for.
+                # epoll reports it again when it is read from again; a reset is reported
+                # in any case.
                 self.poller.watch(self, WRITABLE if self.full else 0)
             else:
                 self.read(now)

@@ -188,7 +188,7 @@ class ArchiveReading:
         self._next = end  # also past messages that were not selected
 
     def _mask(self, batch: Any) -> Any:
-        """The mask of selected rows of a batch; None if there is none. Each topic is looked up once."""
+        """The mask of selected rows of a batch; None if no row is selected. Each topic is looked up once."""
         found = None
         for syntax in SYNTAXES:
             column = batch.column(batch.schema.get_field_index("topic")).dictionary_encode()

@@ -37,7 +37,7 @@ cdef class QueueGroup(Members):
             self.renew_consumer(target)
 
     def remove(self, Target target not None):
-        """Remove a member. Raises ValueError if it is none."""
+        """Remove a member. Raises ValueError if it is not a member."""
         self.members.remove(target)
         if target.window is not None:
             self.forget_consumers(target.window)
