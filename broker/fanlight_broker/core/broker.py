@@ -32,6 +32,7 @@ from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.system_topics import SystemTopics
 from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.turns import Clock, Turns
+from fanlight_broker.wire.journal import JournalPosition
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
 from fanlight_broker.wire.outbox import Outbox
@@ -82,6 +83,12 @@ class Broker:
     def journal_to(self, journal: Journal) -> None:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
         self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
+        self.publishing.journal = journal
+
+    @property
+    def position(self) -> JournalPosition:
+        """Where the journal is."""
+        return self.publishing.journal.position
 
     def use(self, limits: Limits) -> None:
         """Apply new limits to clients and subscriptions created from now on."""

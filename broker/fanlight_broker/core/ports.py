@@ -11,7 +11,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.wire.journal import QueueJournal
+from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.receipts import Receipts, Receiver
@@ -130,6 +130,18 @@ class Journal(Protocol):
     Messages in queues and in flight are reported by the queue's own part of it, a compiled `wire.QueueJournal`. Put in
     by `Broker.journal_to` before the first session.
     """
+
+    @property
+    def position(self) -> JournalPosition:
+        """Where it is: always the same object."""
+        ...
+
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        """Call `then`, an acknowledgement, when all that was reported until now is synced: now or later, in order.
+
+        receiver: a lane whose other acknowledgements wait behind this one.
+        """
+        ...
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         """A session is there. Returns the journal of its queue and window; None: what is in them is not kept."""

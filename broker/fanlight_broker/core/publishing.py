@@ -18,8 +18,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.ports import Permissions, Recorder, Rules
+from fanlight_broker.core.ports import Journal, Permissions, Recorder, Rules
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.retained import Retained
@@ -135,6 +136,7 @@ class Publishing:
         self.permissions = permissions
         self.rules: Rules = NoRules()
         self.recorder: Recorder = NoRecorder()
+        self.journal: Journal = NO_JOURNAL
 
     @property
     def cacheable(self) -> bool:

@@ -10,10 +10,25 @@
 # queue and is put back because there was no room has not changed, and is not reported.
 #
 # A journal does not raise, for it is called in the middle of changes: it keeps an error for its next sync.
+#
+# Where the journal of the whole broker is, sessions and retained messages included, is in one JournalPosition:
+#
+#   change 1 | 2 | 3 | 4 | 5 | 6 | 7
+#                      ^           ^
+#                      synced      appended    an acknowledgement of change 6 waits, one of change 4 does not
 
+cimport cython
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
+
+@cython.final
+cdef class JournalPosition:
+    cdef:
+        public uint64_t appended    # changes reported so far that an acknowledgement may have to wait for
+        public uint64_t synced      # all up to it survive; without a journal both stay 0
+        public bint full            # the store takes no more for now: publishers that need it are held back
+        public bint refusing        # the disk is full or broken: publishers that need the store are refused
 
 cdef class QueueJournal:
     cdef:

@@ -1,6 +1,13 @@
-from typing import Any
+from typing import Any, final
 
 from fanlight_broker.wire.flight import Flight
+
+@final
+class JournalPosition:
+    appended: int
+    synced: int
+    full: bool
+    refusing: bool
 
 class QueueJournal:
     def enqueued(self, flight: Flight, place: int) -> Any: ...

@@ -9,6 +9,14 @@ cdef enum:
     FIRST_PLACE = 1 << 30    # places in front of it are for what comes back from flight
 
 
+cdef class JournalPosition:
+    """Where the journal of a broker is. The journal writes it, and everybody reads it.
+
+    Both numbers count changes, not entries of a log: each change that an acknowledgement may have to wait for raises
+    `appended`, also if it is written together with the change before it.
+    """
+
+
 cdef class QueueJournal:
     """Abstract: a store has one for each durable queue. What a method raises ends the change that it reports."""
 

@@ -1,12 +1,15 @@
 """What the core reports to a journal tells sessions, subscriptions, retained messages and QoS 2 identifiers."""
 
+from collections.abc import Callable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of
-from fanlight_broker.wire.journal import QueueJournal
+from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.receipts import Receiver
 from tests.broker.core.sessions import World
 from tests.broker.wire.test_journal import Records
 
@@ -15,12 +18,16 @@ class Journal:
     """A plain image of what was reported. Sessions that expire with their connection are not kept."""
 
     def __init__(self) -> None:
+        self.position = JournalPosition()
         self.sessions: dict[str, tuple[float, bool, bool]] = {}  # name -> expiry, connected, has a will
         self.queues: dict[str, Records] = {}
         self.groups: dict[tuple[str, bytes], Records] = {}
         self.unreleased: dict[str, set[int]] = {}
         self.subscriptions: dict[tuple[str, bytes, str | None], int] = {}  # -> QoS
         self.kept: dict[bytes, Message] = {}
+
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        then()
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         assert session.name not in self.sessions
@@ -98,6 +105,7 @@ ACTIONS = st.sampled_from([
 def test_the_image_of_a_journal_is_the_broker(steps: list[tuple[str, int, int]]) -> None:
     world, journal = World(retained_messages_max=3, queue_messages_max=4), Journal()
     world.broker.journal_to(journal)
+    assert world.broker.position is journal.position
     peers = {n: world.connect(f"c{n}", expiry=50.0, clean_start=False) for n in range(3)}
     for what, who, nth in steps:
         peer, topic = peers[who], f"t/{nth % 3}"
@@ -142,3 +150,5 @@ def test_a_broker_without_a_journal_reports_nothing() -> None:
     assert peer.session.window.queue.journal is None
     assert subscription.group is not None
     assert subscription.group.queue.journal is None
+    world.publish("t", "x", 1)
+    assert (world.broker.position.appended, world.broker.position.synced) == (0, 0)
