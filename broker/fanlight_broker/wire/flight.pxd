@@ -22,18 +22,16 @@ cdef class Source:
     pass
 
 # The garbage collector does not see it: there is one for each delivery, and what refers to it drops it when it ends.
+# 64 bytes, so it has no methods: a table of them would make it 72, and what pymalloc gives for that 80.
 @cython.final
 @cython.no_gc
 cdef class Flight:
     cdef:
         readonly Message message      # None once it is TAG_ONLY
         readonly Variant variant      # None in a group's queue: the member that takes it has one
-        readonly uint64_t tag         # 0: none yet
         Source source                 # of a queue group's queue; None: of the session's own
+        readonly uint64_t tag         # 0: none yet
         uint64_t order                # in a queue its place there; sent, the order in which to send again
         readonly FlightState state
-        bint counted                  # it takes one of the window's `inflight_max`
-
-    cdef inline int quality(self) noexcept:
-        """Of the delivery; there is a message."""
-        return min(self.variant.qos, self.message.qos)
+        unsigned char qos             # of the delivery, from SENT on
+        unsigned char counted         # it takes one of the window's `inflight_max`

@@ -11,6 +11,6 @@ cdef class Source:
 
 
 @cython.no_gc
-@cython.freelist(256)
+@cython.freelist(1024)    # what a client may have in flight by default
 cdef class Flight:
     """One message on its way to one subscriber. The message is counted in the ledger as long as the flight has it."""

@@ -72,7 +72,7 @@ cdef class QueueGroup(Members):
         cdef Target member
         if self.queue is not None:
             for member in self.members:
-                if member.window is not None and len(self.queue.flights):
+                if member.window is not None and self.queue.length:
                     member.window.pump(now)
 
     def __len__(self):

@@ -9,6 +9,7 @@
 # different slots have different slots again.
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
@@ -30,6 +31,7 @@ cdef class Inflight:
     cdef int clear(self) except -1
     cdef int charge(self, Py_ssize_t octets) except -1
 
+# `look_up` is `find`, inline: the window calls it once for each acknowledgement.
 @cython.final
 @cython.no_gc
 cdef class ReusedTags(Inflight):
@@ -40,6 +42,10 @@ cdef class ReusedTags(Inflight):
 
     cdef inline Py_ssize_t at(self, uint64_t tag) noexcept:
         return <Py_ssize_t> (tag & <uint64_t> self.mask)
+
+    cdef inline Flight look_up(self, uint64_t tag):
+        cdef Flight flight = <Flight> PyList_GET_ITEM(self.slots, self.at(tag))
+        return flight if flight is not None and flight.tag == tag else None
 
     cdef int grow(self) except -1
 

@@ -1,5 +1,6 @@
 # cython: language_level=3
 # cython: wraparound=False
+# cython: boundscheck=False
 """Messages in flight by tag, with two ways to choose tags: see inflight.pxd."""
 
 cimport cython
@@ -96,7 +97,7 @@ cdef class ReusedTags(Inflight):
             self.grow()
         while True:
             tag = 1 if tag >= TAGS else tag + 1
-            if self.slots[self.at(tag)] is None:
+            if <object> PyList_GET_ITEM(self.slots, self.at(tag)) is None:
                 break
         self.last = flight.tag = tag
         self.slots[self.at(tag)] = flight
@@ -114,8 +115,7 @@ cdef class ReusedTags(Inflight):
         return 0
 
     cdef Flight find(self, uint64_t tag):
-        cdef Flight flight = <Flight> PyList_GET_ITEM(self.slots, self.at(tag))
-        return flight if flight is not None and flight.tag == tag else None
+        return self.look_up(tag)
 
     cdef int remove(self, Flight flight) except -1:
         self.slots[self.at(flight.tag)] = None

@@ -115,9 +115,10 @@ cdef class Message:
     expiry_hole  where in `fields` four octets, big-endian, say how many seconds it has left; -1 if nowhere
     """
 
-    def __cinit__(self, Format format not None, bytes topic not None, int syntax, bytes payload not None, *,
-                  bytes fields not None=b"", int qos=0, bint retain=False, double expires_at=INFINITY,
-                  Py_ssize_t expiry_hole=-1, uint32_t format_data=0):
+    # Not __cinit__, which `new_message` would have to pass arguments to, as objects: 500 instructions a kept message.
+    def __init__(self, Format format not None, bytes topic not None, int syntax, bytes payload not None, *,
+                 bytes fields not None=b"", int qos=0, bint retain=False, double expires_at=INFINITY,
+                 Py_ssize_t expiry_hole=-1, uint32_t format_data=0):
         if not 0 <= qos <= 2:
             raise ValueError(f"QoS {qos}; it is 0, 1 or 2")
         if expiry_hole != -1 and not 0 <= expiry_hole <= len(fields) - 4:
@@ -170,7 +171,7 @@ cdef class Message:
         cdef Py_ssize_t at
         if self.topic_octets is not None:
             return self
-        copy = Message.__new__(Message, self.format, b"", 0, b"")
+        copy = new_message(self.format)
         copy.syntax, copy.qos, copy.retain, copy.format_data = self.syntax, self.qos, self.retain, self.format_data
         copy.expires_at, copy.expiry_hole = self.expires_at, self.expiry_hole
         copy.topic_octets = PyBytes_FromStringAndSize(self.topic_at, self.topic_size)
@@ -179,8 +180,7 @@ cdef class Message:
         copy.fields_at, copy.fields_size = PyBytes_AS_STRING(copy.fields_octets), self.fields_size
         at = self.payload_at - self.fields_at
         if 0 <= at and at + self.payload_size <= self.fields_size:
-            copy.payload_octets = None    # it is among the fields
-            copy.payload_at = copy.fields_at + at
+            copy.payload_at = copy.fields_at + at    # it has no octets of its own
         else:
             copy.payload_octets = PyBytes_FromStringAndSize(self.payload_at, self.payload_size)
             copy.payload_at = PyBytes_AS_STRING(copy.payload_octets)
@@ -247,10 +247,19 @@ cdef class Message:
         return 0
 
 
+cdef inline Message new_message(Format format):
+    """A message with nothing in it yet."""
+    cdef Message message = Message.__new__(Message)
+    message.format = format
+    return message
+
+
 cdef Message borrowed(Format format):
     """A message without octets of its own: a lane points it at each PUBLISH in turn."""
-    cdef Message message = Message.__new__(Message, format, b"", 0, b"")
-    message.topic_octets = message.payload_octets = message.fields_octets = None
+    cdef Message message = new_message(format)
+    message.expiry_hole = -1
+    message.expires_at = INFINITY
+    message.topic_at = message.payload_at = message.fields_at = b""
     return message
 
 

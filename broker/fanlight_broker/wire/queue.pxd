@@ -23,6 +23,7 @@ cdef class Queue:
         Ledger ledger
         readonly Account account      # of the principal it is kept for, or None
         object flights                # deque, oldest first
+        Py_ssize_t length
         public QueueJournal journal   # of what must survive a restart; None: nothing does
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max

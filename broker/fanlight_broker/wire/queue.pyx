@@ -49,18 +49,18 @@ cdef class Queue:
         self.flights = NOTHING
 
     def __len__(self):
-        return len(self.flights)
+        return self.length
 
     cdef bint put(self, Flight flight) except -1:
         """False if it was dropped, by the policy."""
         cdef Flight oldest
         cdef Ledger ledger = self.ledger
         cdef Py_ssize_t size = flight.message.bytes_held()
-        while len(self.flights) >= self.messages_max or self.nbytes + size > self.bytes_max \
+        while self.length >= self.messages_max or self.nbytes + size > self.bytes_max \
                 or ledger.stored > ledger.stored_limit or self.over_share():
             self.dropped += 1
             ledger.dropped_queue += 1
-            if not self.drop_oldest or not self.flights or size > self.bytes_max:
+            if not self.drop_oldest or self.length == 0 or size > self.bytes_max:
                 flight.message.drop_holder(ledger, self.account)
                 flight.state = ENDED
                 ledger.turned_away += 1
@@ -87,10 +87,10 @@ cdef class Queue:
     cdef bint has_room(self, Py_ssize_t size) noexcept:
         """Would `put` keep a message of this size?"""
         cdef Ledger ledger = self.ledger
-        if self.drop_oldest and len(self.flights) and size <= self.bytes_max:
+        if self.drop_oldest and self.length and size <= self.bytes_max:
             return True
         # `put` asks when the message is entered already.
-        return len(self.flights) < self.messages_max and self.nbytes + size <= self.bytes_max \
+        return self.length < self.messages_max and self.nbytes + size <= self.bytes_max \
             and ledger.stored + size + HOLDER <= ledger.stored_limit \
             and (self.account is None or self.account.admits(size + HOLDER, ledger))
 
@@ -128,6 +128,7 @@ cdef class Queue:
 
     cdef int entered(self, Flight flight, int sign) noexcept:
         """Count a message that was added (1) or removed (-1)."""
+        self.length += sign
         self.nbytes += sign * flight.message.bytes_held()
         if flight.message.expires_at != INFINITY:
             self.mortal += sign
@@ -136,7 +137,7 @@ cdef class Queue:
     cdef Flight pop(self, double now):
         """The oldest that has not expired, or None."""
         cdef Flight flight
-        while self.flights:
+        while self.length:
             flight = self.flights.popleft()
             self.entered(flight, -1)
             if flight.message.expires_at > now:
@@ -148,7 +149,7 @@ cdef class Queue:
 
     cdef bint over(self, int quarters) noexcept:
         """Is it filled to this many quarters, or more?"""
-        return 4 * len(self.flights) >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
+        return 4 * self.length >= quarters * self.messages_max or 4 * self.nbytes >= quarters * self.bytes_max
 
     def filled(self, int quarters):
         """`over`, for Python."""
@@ -179,11 +180,11 @@ cdef class Queue:
     def clear(self):
         """Drop everything: its subscribers have ended. Returns how many messages."""
         cdef Flight flight
-        cdef Py_ssize_t lost = len(self.flights)
+        cdef Py_ssize_t lost = self.length
         for flight in self.flights:
             self.lose(flight)
         self.flights = NOTHING
-        self.nbytes = self.mortal = 0
+        self.length = self.nbytes = self.mortal = 0
         self.dropped += lost
         self.ledger.dropped_session += lost
         return lost

@@ -9,10 +9,11 @@
 #                                 take
 
 cimport cython
+from cpython.list cimport PyList_GET_SIZE
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
-from fanlight_broker.wire.inflight cimport Inflight
+from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
@@ -35,14 +36,22 @@ cdef class Window:
         readonly uint64_t ended_flights     # whichever way they ended
         Ledger ledger
         uint64_t order
-        object again                  # deque
+        object again                  # deque, or None if it is empty
+        ReusedTags reused             # `inflight`, if it is one, to call it without a table; else None
 
     cdef inline bint full(self) except -1:
         """Would a message have to wait?"""
         return not self.open or self.sent >= self.inflight_max or self.inflight.count >= self.inflight.most \
-            or len(self.again) > 0 or len(self.queue.flights) > 0 \
+            or self.again is not None or self.queue.length > 0 \
             or (self.sent and (not self.box.has_room(0)
                                or (self.queue.account is not None and self.queue.account.over(self.ledger))))
+
+    cdef inline Flight find(self, uint64_t tag):
+        return self.reused.look_up(tag) if self.reused is not None else self.inflight.find(tag)
+
+    cdef inline bint waits(self) noexcept:
+        """May `following` have something?"""
+        return self.queue.length > 0 or self.again is not None or PyList_GET_SIZE(self.consumers) > 0
 
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef int launch(self, Flight flight) except -1

@@ -28,9 +28,6 @@ cdef enum:
     INFLIGHT_MOST = 65_535    # messages that a client may take unacknowledged
     SENDING = 4               # what sending one counts as, in copies: it is entered in the table, too
 
-# In place of a deque, which takes 600 bytes.
-cdef tuple NOTHING = ()
-
 
 cdef class Window:
     """What is on its way to one session. It is closed until `resume`.
@@ -44,8 +41,10 @@ cdef class Window:
         self.box = outbox if outbox is not None else absent(self.ledger)
         self.queue = queue
         self.owner = owner
-        self.inflight = CountingTags(tables) if counting else ReusedTags(tables)
-        self.again = NOTHING
+        if counting:
+            self.inflight = CountingTags(tables)
+        else:
+            self.inflight = self.reused = ReusedTags(tables)
         self.consumers = unseen([])
 
     @property
@@ -106,6 +105,7 @@ cdef class Window:
         cdef Outbox outbox = self.box
         flight.counted = True
         flight.state = SENT
+        flight.qos = min(variant.qos, flight.message.qos)
         self.sent += 1
         if variant.hole_size == 2:
             uint16_into(variant.head + variant.hole, <uint32_t> flight.tag)
@@ -180,7 +180,7 @@ cdef class Window:
 
     def acknowledge(self, uint64_t tag, double now):
         """The flight with this tag ends, if its message is not given up. False if there is none."""
-        cdef Flight flight = self.inflight.find(tag)
+        cdef Flight flight = self.find(tag)
         if flight is None or flight.state != SENT:
             return False
         self.acknowledged(flight, now)
@@ -202,8 +202,10 @@ cdef class Window:
         """What is to be sent next: what was sent on an earlier connection, then the queue, then the groups'."""
         cdef Flight flight
         cdef Consumer consumer
-        while self.again:
+        while self.again is not None:
             flight = self.again.popleft()
+            if not self.again:
+                self.again = None
             if flight.state != ENDED and flight.message is not None:
                 return flight
         if self.inflight.count >= self.inflight.most:
@@ -226,7 +228,7 @@ cdef class Window:
         cdef bint sent
         cdef Py_ssize_t work = SENDING
         self.resting = False
-        while self.open and self.sent < self.inflight_max:
+        while self.open and self.waits() and self.sent < self.inflight_max:
             flight = self.following(now)
             if flight is None:
                 break
@@ -273,6 +275,8 @@ cdef class Window:
                 (self.queue if consumer is None else consumer.queue).lose(flight)
         elif self.sent and not self.box.has_room(size):
             if again:
+                if self.again is None:
+                    self.again = unseen(deque())
                 self.again.appendleft(flight)
             elif consumer is not None:
                 consumer.queue.put_back(flight)
@@ -318,7 +322,7 @@ cdef class Window:
                 self.box.write(flight.variant.format.tag_frame(flight.tag))
                 self.ledger.redelivered += 1
             else:
-                if self.again is NOTHING:
+                if self.again is None:
                     self.again = unseen(deque())
                 self.again.append(flight)
         self.pump(now)
@@ -332,11 +336,11 @@ cdef class Window:
         cdef Queue queue
         cdef list groups = []
         self.open = False
-        self.again = NOTHING
+        self.again = None
         self.box.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
-            if flight.source is None or flight.state != SENT or flight.quality() != 1:
+            if flight.source is None or flight.state != SENT or flight.qos != 1:
                 continue
             queue = (<Consumer> flight.source).queue
             if queue.group is not None:
@@ -378,6 +382,7 @@ cdef class Window:
             flight.message.drop_holder(self.ledger, self.queue.account)
             raise
         flight.state = SENT
+        flight.qos = min(variant.qos, flight.message.qos)
         self.order += 1
         flight.order = self.order
         if self.queue.journal is not None:

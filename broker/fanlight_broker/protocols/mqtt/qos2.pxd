@@ -10,16 +10,16 @@ from fanlight_broker.wire.window cimport Window
 
 cdef inline bint puback(Window window, int identifier, double now) except -1:
     """PUBACK. False if no QoS 1 message is in flight with this identifier."""
-    cdef Flight flight = window.inflight.find(identifier)
-    if flight is None or flight.state != SENT or flight.quality() != 1:
+    cdef Flight flight = window.find(identifier)
+    if flight is None or flight.state != SENT or flight.qos != 1:
         return False
     window.acknowledged(flight, now)
     return True
 
 cdef inline bint pubrec(Window window, int identifier) except -1:
     """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""
-    cdef Flight flight = window.inflight.find(identifier)
-    if flight is None or (flight.state == SENT and flight.quality() != 2):
+    cdef Flight flight = window.find(identifier)
+    if flight is None or (flight.state == SENT and flight.qos != 2):
         return False
     if flight.state == SENT:
         window.give_up_message(flight)
@@ -27,7 +27,7 @@ cdef inline bint pubrec(Window window, int identifier) except -1:
 
 cdef inline bint pubcomp(Window window, int identifier, double now) except -1:
     """PUBCOMP. False if no message with this identifier waits for it."""
-    cdef Flight flight = window.inflight.find(identifier)
+    cdef Flight flight = window.find(identifier)
     if flight is None or flight.state != TAG_ONLY:
         return False
     window.acknowledged(flight, now)

@@ -10,12 +10,12 @@ from fanlight_broker.wire.window cimport Window
 
 def awaited(Window window not None, int identifier):
     """The acknowledgement that the message in flight with this identifier waits for; None if none is in flight."""
-    cdef Flight flight = window.inflight.find(identifier)
+    cdef Flight flight = window.find(identifier)
     if flight is None:
         return None
     if flight.state != SENT:
         return "PUBCOMP"
-    return "PUBACK" if flight.quality() == 1 else "PUBREC"
+    return "PUBACK" if flight.qos == 1 else "PUBREC"
 
 
 def acknowledge(Window window not None, int identifier, double now):
@@ -35,7 +35,7 @@ def complete(Window window not None, int identifier, double now):
 
 def refuse(Window window not None, int identifier, double now):
     """PUBACK or PUBREC with a reason code of 0x80 or more: the message is discarded, for a queue group too (4.8.2)."""
-    cdef Flight flight = window.inflight.find(identifier)
+    cdef Flight flight = window.find(identifier)
     if flight is None or flight.state != SENT:
         return False
     window.refused(flight, now)
