@@ -28,7 +28,7 @@ SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
+.PHONY: help setup archive run test simulate demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -47,6 +47,7 @@ help:
 	@echo '  make bench-peers    beside Mosquitto, NATS, RabbitMQ and amqtt: asks before it installs them, says how long it takes'
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  matcher and broker under AddressSanitizer, UBSan and debug assertions; then rubbish for a broker'
+	@echo '  make simulate       the broker in simulated time and network, SEEDS=1000 runs of it: nothing acknowledged is lost'
 	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
@@ -174,6 +175,9 @@ test-research: same-python $(STAMPS)/research $(STAMPS)/dev
 	@$(BIN)/python -m pytest tests/research $(ARGS)
 
 FUZZ_SECONDS ?= 60
+simulate: same-python $(STAMPS)/built $(STAMPS)/dev
+	@exec $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)
+
 fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh $(BIN)/python
 

@@ -1,0 +1,41 @@
+"""Simulate many seeds and print JSON: `make simulate SEEDS=1000`, or FROM:TO for seeds from and up to.
+
+A seed that fails is printed with what was broken, and fails again in the same way when it is run alone: SEEDS=17:18.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import traceback
+
+import structlog
+
+from tests.simulation.simulation import Simulation
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("seeds", nargs="?", default="1000", help="how many, or FROM:TO")
+    arguments = parser.parse_args()
+    first, _, end = arguments.seeds.rpartition(":")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    totals = dict.fromkeys(("seeds", "events", "deliveries_due", "cuts", "standstills"), 0)
+    failed: dict[int, str] = {}
+    for seed in range(int(first or 0), int(end)):
+        simulation = Simulation(seed)
+        totals["seeds"] += 1
+        try:
+            totals["deliveries_due"] += simulation.run()
+        except Exception:  # whatever it is, it is this seed's result
+            failed[seed] = traceback.format_exc(limit=-3)
+        totals["events"] += simulation.events
+        totals["cuts"] += simulation.cuts
+        totals["standstills"] += simulation.standstills
+    json.dump({**totals, "failed": failed}, sys.stdout, indent=1)
+    print()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
