@@ -130,7 +130,7 @@ class Sessions:
             session = self.begin(Subscriber(
                 wanted.client_id, wanted.user, wanted.protocol, wanted.format, share, new_inbox(), wanted.verified,
                 wanted.label, Subscriptions(by_filter=True),
-            ))
+            ), wanted.expiry)
         else:
             session = found
             self._rejoin(session, wanted)

@@ -22,7 +22,7 @@ cdef class Source:
     pass
 
 # The garbage collector does not see it: there is one for each delivery, and what refers to it drops it when it ends.
-# 64 bytes, so it has no methods: a table of them would make it 72, and what pymalloc gives for that 80.
+# 72 bytes, for which pymalloc gives 80. It has no methods: there would be a table of them in each.
 @cython.final
 @cython.no_gc
 cdef class Flight:
@@ -31,7 +31,8 @@ cdef class Flight:
         readonly Variant variant      # None in a group's queue: the member that takes it has one
         Source source                 # of a queue group's queue; None: of the session's own
         readonly uint64_t tag         # 0: none yet
-        uint64_t order                # in a queue its place there; sent, the order in which to send again
+        uint64_t order                # sent: the order in which to send again
+        public uint64_t number        # of a journal, in the queue that it was put into; 0: none
         readonly FlightState state
         unsigned char qos             # of the delivery, from SENT on
         unsigned char counted         # it takes one of the window's `inflight_max`

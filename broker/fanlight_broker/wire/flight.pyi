@@ -11,4 +11,5 @@ class Flight:
     message: Message | None
     variant: Variant
     tag: int
+    number: int
     state: int

@@ -1,10 +1,19 @@
 # The journal of one durable queue, and of the window that is its consumer: each change, as it happens.
 #
-#   enqueued   a message is in the queue, at a place: larger behind, smaller in front
-#   removed    it is not any more: dropped, expired, or the queue has ended
-#   assigned   it is in flight with a tag, out of the queue that `origin` is the journal of; None: it has never waited
+#   enqueued   a message is in the queue, behind the others
+#   returned   it was in flight, and waits again: in its place
+#   removed    it does not wait any more: dropped, expired, or the queue has ended
+#   assigned   it is in flight with a tag
 #   given_up   of a message in flight there is only the tag
 #   ended      the tag is free
+#
+# A queue is ordered by the numbers of its flights. The journal gives them: when a message is enqueued, or when it is
+# assigned and has never waited. A message in flight was taken from its own session's queue or from a group's: `origin`
+# is the journal of that queue, in which the number is.
+#
+# What a session without a journal takes from a group's queue that has one, and may arrive twice (QoS 1), is still
+# waiting there, as far as the journal is concerned: it is removed when it is acknowledged, and until then a restart
+# returns it to the group.
 #
 # Who keeps nothing has no journal: a queue and its window test one pointer for each change. What was taken out of a
 # queue and is put back because there was no room has not changed, and is not reported.
@@ -31,12 +40,9 @@ cdef class JournalPosition:
         public bint refusing        # the disk is full or broken: publishers that need the store are refused
 
 cdef class QueueJournal:
-    cdef:
-        uint64_t front, back    # the places given last at both ends
-
-    cdef int entered(self, Flight flight, bint in_front) except -1
-    cpdef enqueued(self, Flight flight, uint64_t place)
-    cpdef removed(self, Flight flight, uint64_t place)
-    cpdef assigned(self, Flight flight, QueueJournal origin, uint64_t place)
-    cpdef given_up(self, Flight flight)
-    cpdef ended(self, Flight flight)
+    cpdef enqueued(self, Flight flight)
+    cpdef returned(self, Flight flight)
+    cpdef removed(self, Flight flight)
+    cpdef assigned(self, Flight flight, QueueJournal origin)
+    cpdef given_up(self, Flight flight, QueueJournal origin)
+    cpdef ended(self, Flight flight, QueueJournal origin)

@@ -1,12 +1,7 @@
 # cython: language_level=3
 """The journal port of a durable queue: see journal.pxd. core/ports.py has that of sessions and retained messages."""
 
-from libc.stdint cimport uint64_t
-
 from fanlight_broker.wire.flight cimport Flight
-
-cdef enum:
-    FIRST_PLACE = 1 << 30    # places in front of it are for what comes back from flight
 
 
 cdef class JournalPosition:
@@ -20,36 +15,26 @@ cdef class JournalPosition:
 cdef class QueueJournal:
     """Abstract: a store has one for each durable queue. What a method raises ends the change that it reports."""
 
-    def __cinit__(self):
-        self.front = self.back = <uint64_t> FIRST_PLACE << 20
-
-    cdef int entered(self, Flight flight, bint in_front) except -1:
-        """Give a message that enters the queue its place, and report it."""
-        if in_front:
-            self.front -= 1
-            flight.order = self.front
-        else:
-            self.back += 1
-            flight.order = self.back
-        self.enqueued(flight, flight.order)
-        return 0
-
-    cpdef enqueued(self, Flight flight, uint64_t place):
-        """`flight` is in the queue at this place."""
+    cpdef enqueued(self, Flight flight):
+        """`flight` is in the queue, behind the others: give it a number."""
         raise NotImplementedError("a journal that keeps nothing")
 
-    cpdef removed(self, Flight flight, uint64_t place):
-        """What was at this place is lost."""
+    cpdef returned(self, Flight flight):
+        """`flight` waits again, under its number: it was in flight."""
         raise NotImplementedError("a journal that keeps nothing")
 
-    cpdef assigned(self, Flight flight, QueueJournal origin, uint64_t place):
-        """`flight` is in flight with its tag, from this place of the queue of `origin`; None: from no queue."""
+    cpdef removed(self, Flight flight):
+        """`flight`, which waited, is lost, or done with."""
         raise NotImplementedError("a journal that keeps nothing")
 
-    cpdef given_up(self, Flight flight):
+    cpdef assigned(self, Flight flight, QueueJournal origin):
+        """`flight` is in flight with its tag. It has no number if it has never waited: give it one of `origin`."""
+        raise NotImplementedError("a journal that keeps nothing")
+
+    cpdef given_up(self, Flight flight, QueueJournal origin):
         """The message of `flight` has arrived, its tag is still in use."""
         raise NotImplementedError("a journal that keeps nothing")
 
-    cpdef ended(self, Flight flight):
+    cpdef ended(self, Flight flight, QueueJournal origin):
         """`flight` has ended, its tag is free."""
         raise NotImplementedError("a journal that keeps nothing")

@@ -81,6 +81,7 @@ cdef class Ledger:
         readonly Pot subscriptions        # filters, their place in the index, queue groups
         # Messages kept in queues, windows and the retained store, each counted once, however many keep it.
         readonly Py_ssize_t stored, stored_messages
+        public Py_ssize_t logged          # bytes that a log has for messages that are kept
         public Py_ssize_t stored_limit
         public double stored_share        # of what others leave of that, what one account may take: 0 to 1
         list short                        # accounts that have reached it, each once in its life

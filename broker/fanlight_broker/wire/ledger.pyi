@@ -53,6 +53,7 @@ class Ledger:
     def pots(self) -> tuple[Pot, ...]: ...
     stored: int
     stored_messages: int
+    logged: int
     stored_limit: int
     stored_share: float
     turned_away: int

@@ -57,6 +57,8 @@ cdef class Message:
         bytes topic_octets, payload_octets, fields_octets
         # Kept in queues, windows and the retained store.
         Py_ssize_t holders
+        public uint64_t number            # that a journal has given it last; 0: none
+        Py_ssize_t logged                 # bytes that a log has for it; entered in the ledger while it is kept
         # By which principals: each pays for it once. Mostly it is one.
         Account account
         Py_ssize_t account_holders
@@ -66,6 +68,7 @@ cdef class Message:
     cdef Py_ssize_t bytes_held(self) noexcept
     cpdef int add_holder(self, Ledger ledger, Account account) except -1
     cpdef int drop_holder(self, Ledger ledger, Account account) except -1
+    cdef int log_more(self, Ledger ledger, Py_ssize_t octets) except -1
     cdef int charge(self, Account account) except -1
     cdef int discharge(self, Account account) except -1
 

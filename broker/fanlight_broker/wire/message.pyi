@@ -30,6 +30,7 @@ class Message:
     expires_at: float
     expiry_hole: int
     format_data: int
+    number: int
     def __init__(
         self,
         format: Format,

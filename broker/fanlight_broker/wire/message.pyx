@@ -19,7 +19,7 @@ from fanlight_broker.wire.ledger cimport Account, Ledger
 
 cdef enum:
     KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
-    OBJECTS = 272             # bytes of a kept message beside its octets: the message, topic and fields as objects
+    OBJECTS = 288             # bytes of a kept message beside its octets: the message, topic and fields as objects
     PAYLOAD_OBJECT = 40       # of the payload, if it has one of its own
 
 NEVER = INFINITY
@@ -210,8 +210,17 @@ cdef class Message:
         if self.holders == 0:
             ledger.stored -= self.bytes_held()
             ledger.stored_messages -= 1
+            if self.logged:
+                ledger.logged -= self.logged
+                self.logged = 0
         if account is not None:
             self.discharge(account)
+        return 0
+
+    cdef int log_more(self, Ledger ledger, Py_ssize_t octets) except -1:
+        """A log has taken it, in so many bytes. They are of use as long as somebody keeps the message."""
+        self.logged += octets
+        ledger.logged += octets
         return 0
 
     cdef int charge(self, Account account) except -1:

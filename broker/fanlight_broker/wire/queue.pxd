@@ -37,6 +37,7 @@ cdef class Queue:
     cdef bint has_room(self, Py_ssize_t size) noexcept
     cdef int put_back(self, Flight flight) except -1
     cdef int put_in_front(self, Flight flight) except -1
+    cdef int put_stored(self, Flight flight) except -1
     cdef int lose(self, Flight flight) except -1
     cdef Flight pop(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept

@@ -73,13 +73,13 @@ cdef class Queue:
         self.flights.append(flight)
         self.entered(flight, 1)
         if self.journal is not None:
-            self.journal.entered(flight, False)
+            self.journal.enqueued(flight)
         return True
 
     cdef int lose(self, Flight flight) except -1:
         """It was in the queue, and will not be delivered."""
         if self.journal is not None:
-            self.journal.removed(flight, flight.order)
+            self.journal.removed(flight)
         flight.message.drop_holder(self.ledger, self.account)
         flight.state = ENDED
         return 0
@@ -123,8 +123,24 @@ cdef class Queue:
         """A message that was in flight waits again, and is the oldest, whatever the bounds."""
         self.put_back(flight)
         if self.journal is not None:
-            self.journal.entered(flight, True)
+            self.journal.returned(flight)
         return 0
+
+    cdef int put_stored(self, Flight flight) except -1:
+        """The journal has it from before a restart: it is the newest, whatever the bounds."""
+        if self.flights is NOTHING:
+            self.flights = unseen(deque())
+        self.flights.append(flight)
+        return self.entered(flight, 1)
+
+    def restore(self, Message message not None, Variant variant, uint64_t number):
+        """Take in a message that waited before a restart, under its number; in the order of these.
+
+        variant  None in the queue of a group
+        """
+        cdef Flight flight = new_flight(message.kept(), variant, self)
+        flight.number = number
+        self.put_stored(flight)
 
     cdef int entered(self, Flight flight, int sign) noexcept:
         """Count a message that was added (1) or removed (-1)."""

@@ -14,6 +14,7 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
+from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
@@ -53,10 +54,19 @@ cdef class Window:
         """May `following` have something?"""
         return self.queue.length > 0 or self.again is not None or PyList_GET_SIZE(self.consumers) > 0
 
+    cdef inline QueueJournal origin(self, Flight flight):
+        """The journal of the queue in which a flight has its number; None: it has none."""
+        cdef QueueJournal journal = None
+        if flight.source is not None:
+            journal = (<Consumer> flight.source).queue.journal
+        return journal if journal is not None else self.queue.journal
+
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef int launch(self, Flight flight) except -1
-    cdef int assign(self, Flight flight, Queue origin) except -1
+    cdef int assign(self, Flight flight) except -1
+    cdef int lend(self, Flight flight, QueueJournal journal) except -1
     cdef int end_flight(self, Flight flight) except -1
+    cdef int become_tag_only(self, Flight flight) except -1
     cdef int keep(self, Py_ssize_t octets) noexcept
     cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef Flight following(self, double now)

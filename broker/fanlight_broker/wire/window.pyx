@@ -18,6 +18,7 @@ from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags
+from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, absent
@@ -80,7 +81,7 @@ cdef class Window:
         flight = new_flight(kept(publication), variant, self.queue)
         flight.source = consumer
         check(variant.serial == publication.serial, b"a template of another publication is copied")
-        self.assign(flight, None)
+        self.assign(flight)
         return self.launch(flight)
 
     cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1:
@@ -118,16 +119,28 @@ cdef class Window:
             variant.format.sent(variant)
         return 0
 
-    cdef int assign(self, Flight flight, Queue origin) except -1:
-        """Give it a tag that is not in use. origin: the queue that it was taken from, or None."""
-        cdef uint64_t place = flight.order
+    cdef int assign(self, Flight flight) except -1:
+        """Give it a tag that is not in use."""
+        cdef QueueJournal journal
         self.inflight.assign(flight)
         self.order += 1
         flight.order = self.order
         if self.queue.journal is not None:
-            self.queue.journal.assigned(flight, origin.journal if origin is not None else None, place)
-        elif origin is not None and origin.journal is not None:
-            origin.journal.removed(flight, place)    # a durable group's, and this session is not
+            self.queue.journal.assigned(flight, self.origin(flight))
+        elif flight.source is not None:
+            journal = self.origin(flight)
+            if journal is not None:
+                self.lend(flight, journal)
+        return 0
+
+    cdef int lend(self, Flight flight, QueueJournal journal) except -1:
+        """It is a durable group's, and this session is not durable. See journal.pxd."""
+        if min(flight.variant.qos, flight.message.qos) == 1:
+            if flight.number == 0:
+                journal.enqueued(flight)
+        elif flight.number:
+            journal.removed(flight)    # it may not arrive twice
+            flight.number = 0
         return 0
 
     # -- an acknowledgement comes -----------------------------------------------------------------------------------
@@ -140,14 +153,18 @@ cdef class Window:
 
     cdef int give_up_message(self, Flight flight) except -1:
         """Its message has arrived and is not sent again; the tag stays in use until `acknowledged`."""
+        self.become_tag_only(flight)
+        if self.queue.journal is not None:
+            self.queue.journal.given_up(flight, self.origin(flight))
+        return 0
+
+    cdef int become_tag_only(self, Flight flight) except -1:
         flight.message.drop_holder(self.ledger, self.queue.account)
         flight.message = None
         self.keep(HOLDER)    # the flight itself remains
         flight.state = TAG_ONLY
         self.order += 1
         flight.order = self.order
-        if self.queue.journal is not None:
-            self.queue.journal.given_up(flight)
         return 0
 
     cdef int refused(self, Flight flight, double now) except -1:
@@ -157,8 +174,13 @@ cdef class Window:
         return self.pump(now)
 
     cdef int end_flight(self, Flight flight) except -1:
+        cdef QueueJournal journal
         if self.queue.journal is not None:
-            self.queue.journal.ended(flight)
+            self.queue.journal.ended(flight, self.origin(flight))
+        elif flight.number:
+            journal = self.origin(flight)
+            if journal is not None:
+                journal.removed(flight)
         self.inflight.remove(flight)
         if flight.counted:
             self.sent -= 1
@@ -294,7 +316,7 @@ cdef class Window:
                 message.add_holder(self.ledger, self.queue.account)
                 message.drop_holder(self.ledger, consumer.queue.account)
             check(variant.serial == publication.serial, b"a template of another publication is copied")
-            self.assign(flight, self.queue if consumer is None else consumer.queue)
+            self.assign(flight)
             self.launch(flight)
         return True
 
@@ -345,6 +367,8 @@ cdef class Window:
             queue = (<Consumer> flight.source).queue
             if queue.group is not None:
                 returned = new_flight(flight.message, None, queue)
+                returned.number = flight.number
+                flight.number = 0    # the copy goes on: what ends here is the flight
                 self.end_flight(flight)
                 queue.put_in_front(returned)
                 if queue.group not in groups:
@@ -364,17 +388,26 @@ cdef class Window:
         self.box = absent(self.ledger)
         return groups
 
-    def restore(self, Message message not None, Variant variant not None, int64_t tag=0, bint tag_only=False):
+    def restore(self, Message message not None, Variant variant not None, int64_t tag=0, bint tag_only=False,
+                uint64_t number=0, Queue origin=None):
         """Take in a message of a session that is made anew: in flight with this tag, or 0: waiting.
 
-        tag_only  the message has arrived: there is only the tag. In the order in which they were sent; before the first
-        connection. Its journal, if it has one, is written anew. Raises ValueError if the tag is in use.
+        tag_only  the message has arrived: there is only the tag
+        number    that the journal has for it, in the queue `origin` (None: the session's own); nothing is reported
+                  then. Without one it is new, and the journal is written anew
+
+        In the order in which they were sent; before the first connection. Raises ValueError if the tag is in use.
         """
         cdef Flight flight = new_flight(message.kept(), variant, self.queue)
+        cdef Consumer consumer
         if self.open:
             raise ValueError("a session that is connected is not restored")
+        flight.number = number
         if not tag:
-            self.queue.put(flight)
+            if number:
+                self.queue.put_stored(flight)
+            else:
+                self.queue.put(flight)
             return
         try:
             self.inflight.put(flight, <uint64_t> tag)
@@ -385,10 +418,16 @@ cdef class Window:
         flight.qos = min(variant.qos, flight.message.qos)
         self.order += 1
         flight.order = self.order
-        if self.queue.journal is not None:
-            self.queue.journal.assigned(flight, None, 0)
+        if origin is not None:
+            for consumer in self.consumers:
+                if consumer.queue is origin:
+                    flight.source = consumer
+        if number == 0 and self.queue.journal is not None:
+            self.queue.journal.assigned(flight, self.queue.journal)
         if tag_only:
-            self.give_up_message(flight)
+            self.become_tag_only(flight)
+            if number == 0 and self.queue.journal is not None:
+                self.queue.journal.given_up(flight, self.queue.journal)
 
     def flights(self):
         """Those with a tag, in the order in which they are to be sent again."""

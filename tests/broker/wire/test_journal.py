@@ -1,5 +1,6 @@
 """What a journal is told is enough to build queue and inflight anew: compared with the real ones after every step."""
 
+from itertools import count
 from typing import Any
 
 from hypothesis import given, settings
@@ -21,42 +22,61 @@ from tests.broker.wire.formats import LineFormat
 
 
 class Records(QueueJournal):
-    """Applies each record to a plain image: messages that wait by place, messages in flight by tag in their order."""
+    """Applies each record to a plain image: messages that wait by number, messages in flight by tag in their order."""
+
+    numbers = count(1)
 
     def __init__(self) -> None:
         self.waiting: dict[int, Message] = {}
         self.flights: dict[int, Message | None] = {}
-        self.count = 0
+        self.held: set[int] = set()  # numbers of this queue that are in flight
+        self.reported = 0
 
-    def enqueued(self, flight: Flight, place: int) -> None:
-        self.count += 1
-        assert place not in self.waiting
+    def enqueued(self, flight: Flight) -> None:
+        self.reported += 1
+        assert not flight.number
         assert flight.message is not None
-        self.waiting[place] = flight.message
+        flight.number = next(self.numbers)
+        self.waiting[flight.number] = flight.message
 
-    def removed(self, flight: Flight, place: int) -> None:
-        self.count += 1
-        assert self.waiting.pop(place) is flight.message
+    def returned(self, flight: Flight) -> None:
+        self.reported += 1
+        assert flight.message is not None
+        if flight.number in self.held:
+            self.held.remove(flight.number)
+            self.waiting[flight.number] = flight.message
+        else:  # from a session without a journal
+            assert self.waiting[flight.number] is flight.message
 
-    def assigned(self, flight: Flight, origin: QueueJournal | None, place: int) -> None:
-        self.count += 1
-        if origin is not None:
-            assert isinstance(origin, Records)
-            assert origin.waiting.pop(place) is flight.message
+    def removed(self, flight: Flight) -> None:
+        self.reported += 1
+        assert self.waiting.pop(flight.number) is flight.message
+
+    def assigned(self, flight: Flight, origin: QueueJournal) -> None:
+        self.reported += 1
+        assert isinstance(origin, Records)
+        if flight.number:
+            assert origin.waiting.pop(flight.number) is flight.message
+        else:
+            flight.number = next(self.numbers)
+        origin.held.add(flight.number)
         assert flight.tag not in self.flights
         self.flights[flight.tag] = flight.message
 
-    def given_up(self, flight: Flight) -> None:
-        self.count += 1
+    def given_up(self, flight: Flight, origin: QueueJournal) -> None:
+        self.reported += 1
         del self.flights[flight.tag]
         self.flights[flight.tag] = None  # behind the others: its order is that of this step
 
-    def ended(self, flight: Flight) -> None:
-        self.count += 1
+    def ended(self, flight: Flight, origin: QueueJournal) -> None:
+        self.reported += 1
+        assert isinstance(origin, Records)
         del self.flights[flight.tag]
+        if flight.number:
+            origin.held.remove(flight.number)
 
     def messages(self) -> list[Message]:
-        return [self.waiting[place] for place in sorted(self.waiting)]
+        return [self.waiting[number] for number in sorted(self.waiting)]
 
 
 class World:
@@ -116,7 +136,10 @@ class World:
     def check(self) -> None:
         own, groups = self.journals
         assert own.messages() == self.queues[0].waiting()
-        assert groups.messages() == self.queues[2].waiting()
+        # Those on their way to the session without a journal are still in the group's queue, for its journal.
+        at_other = [flight.message for flight in self.windows[1].flights() if flight.number]
+        assert sorted(map(id, groups.messages())) == sorted(map(id, [*self.queues[2].waiting(), *at_other]))
+        assert groups.held <= {flight.number for flight in self.windows[0].flights()}
         assert not groups.flights
         assert [*own.flights.items()] == [(flight.tag, flight.message) for flight in self.windows[0].flights()]
 
@@ -158,19 +181,19 @@ def test_a_journal_has_what_queue_and_inflight_have(
     for window in world.windows:
         window.end()
     world.queues[2].clear()
-    assert [(journal.waiting, journal.flights) for journal in world.journals] == [({}, {}), ({}, {})]
+    assert [(each.waiting, each.flights, each.held) for each in world.journals] == [({}, {}, set()), ({}, {}, set())]
 
 
 def test_one_message_is_one_record_for_each_change() -> None:
     world = World(10, drop_oldest=False)
     journal = world.journals[0]
     world.publish(False, 2, 0)
-    assert (journal.count, len(journal.waiting)) == (1, 1)
+    assert (journal.reported, len(journal.waiting)) == (1, 1)
     world.act("connect", 0, 0)
-    assert (journal.count, journal.waiting, len(journal.flights)) == (2, {}, 1)
+    assert (journal.reported, journal.waiting, len(journal.flights)) == (2, {}, 1)
     world.act("receive", 0, 0)
     world.act("acknowledge", 0, 0)
-    assert (journal.count, journal.flights) == (4, {})
+    assert (journal.reported, journal.flights) == (4, {})
 
 
 def test_what_is_put_back_for_want_of_room_is_no_change() -> None:
@@ -180,7 +203,7 @@ def test_what_is_put_back_for_want_of_room_is_no_change() -> None:
         publish(world.routes[0], world.ledger, None, Message(world.format, b"t", 0, bytes(300), qos=1))
     window.attach(Outbox(world.ledger, 400, "drop_newest"), 10)
     window.resume(1.0)
-    assert (window.sent, len(window.queue), journal.count) == (1, 1, 3)
+    assert (window.sent, len(window.queue), journal.reported) == (1, 1, 3)
     for _ in range(5):
         window.advance(1.0)
-    assert (window.sent, len(window.queue), journal.count) == (1, 1, 3)
+    assert (window.sent, len(window.queue), journal.reported) == (1, 1, 3)
