@@ -24,7 +24,7 @@ from fanlight_broker.net.clock import monotonic
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.handshake import HandshakeTurns
 from fanlight_broker.net.listener import Listener
-from fanlight_broker.net.traffic import families_of
+from fanlight_broker.net.listener_metrics import families_of
 from fanlight_broker.net.websocket import WebSocket
 from fanlight_broker.parts import Apply, Part, PartError
 from fanlight_broker.wire.inbox import ReceiveBuffer
