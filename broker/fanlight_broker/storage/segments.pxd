@@ -1,0 +1,85 @@
+# The bytes of a segment: docs/store-format.md draws them. Integers are little-endian.
+#
+#   0       header: magic, version, checksum, generation, salt          2048   the same once more
+#   4096    entry, entry, ... each a multiple of 8 bytes; what follows the last is of an older generation, or zeros
+#
+#   entry:  crc32c u32 | length u32 | sequence u64 | number u64 | unsynced u16 and time u48 | records, zeros up to 8
+#   record: type u8 | size, as a varint | body
+
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
+
+from fanlight_broker.storage.crc32c cimport extend_crc
+from fanlight_broker.storage.disk cimport Disk
+
+cdef enum:
+    SEGMENT_HEADER = 4096       # a page: no entry shares a sector with it
+    SECOND_COPY = 2048
+    ENTRY_HEADER = 32
+    RECORD_HEADER_MAX = 11
+    UNSYNCED_MAX = 0xFFFF       # that many or more
+
+cdef struct EntryHeader:
+    uint32_t crc        # of generation, salt and all that follows here, without the zeros at the end
+    uint32_t length     # of the records; never 0
+    uint64_t sequence   # 1, 2, 3 ... in the log
+    uint64_t number     # the caller's, when the entry began
+    uint64_t when       # unsynced: entries directly before this one that may not have been synced | ms since 1970 << 16
+
+cdef inline size_t entry_size(uint32_t length) noexcept nogil:
+    return (<size_t> ENTRY_HEADER + length + 7) & ~<size_t> 7
+
+cdef inline uint32_t entry_crc(uint32_t seed, const char* entry, uint32_t length) noexcept nogil:
+    return extend_crc(seed, entry + 4, ENTRY_HEADER - 4 + <size_t> length)
+
+cdef inline char* put_varint(char* at, uint64_t value) noexcept nogil:
+    while value >= 0x80:
+        at[0] = <char> (value | 0x80)
+        value >>= 7
+        at += 1
+    at[0] = <char> value
+    return at + 1
+
+cdef inline const char* get_varint(const char* at, const char* end, uint64_t* value) noexcept nogil:
+    """Behind it; NULL: it does not end before `end`, or has more than 63 bits."""
+    cdef int shift = 0
+    value[0] = 0
+    while at < end and shift < 63:
+        value[0] |= <uint64_t> (at[0] & 0x7F) << shift
+        if not at[0] & 0x80:
+            return at + 1
+        at += 1
+        shift += 7
+    return NULL
+
+cdef void make_header(char* page, uint64_t generation, uint64_t salt) noexcept nogil
+
+cdef class Segment:
+    # One file of the log. `generation` names it: it rises with each use of the file.
+    cdef:
+        readonly object path
+        bytes c_path
+        int fd
+        readonly uint64_t generation
+        readonly uint64_t capacity      # bytes, the header included: the size of the file
+        uint32_t seed                   # of the checksums of its entries
+        readonly uint64_t first, last   # sequences of its entries; 0: none
+        readonly uint64_t end           # offset behind the last entry
+        readonly Py_ssize_t live        # references that the caller counts
+        readonly bint damaged           # kept aside: it is never used again
+
+    cdef int close(self, Disk disk) noexcept
+    cdef bint read_header(self, Disk disk) except -1
+    cdef int write_header(self, Disk disk, uint64_t generation, uint64_t salt) noexcept nogil
+
+cdef class SegmentReader:
+    # Reads one segment through a buffer. What it returns points into the buffer, until the next call.
+    cdef:
+        Disk disk
+        Segment segment
+        char* buffer
+        size_t capacity, filled
+        uint64_t start          # offset of the buffer in the file
+
+    cdef const char* view(self, uint64_t offset, size_t size) except? NULL
+    cdef EntryHeader* entry(self, uint64_t offset) except? NULL
+    cdef uint64_t search(self, uint64_t offset, uint64_t sequence) except? 0

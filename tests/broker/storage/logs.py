@@ -1,0 +1,60 @@
+"""Logs for tests: opened and replayed, small, without a thread unless a test is about it."""
+
+import select
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanlight_broker.storage.log import Log
+
+Record = tuple[int, int, bytes]  # sequence, type, body
+
+
+@dataclass
+class OpenLog:
+    """A log, and what it had when it was opened."""
+
+    log: Log
+    found: list[Record]
+    reports: list[tuple[int, str | None]] = field(default_factory=list)
+
+    def entry(self, *bodies: bytes, type: int = 1) -> int:
+        """Append an entry; its sequence."""
+        for body in bodies:
+            self.log.append(type, body)
+        self.log.seal()
+        return self.log.appended
+
+    def work(self) -> None:
+        """Write all that can be written."""
+        while self.log.work():
+            pass
+        self.log.collect()
+
+    def write(self, *bodies: bytes) -> None:
+        """An entry for each body, all synced: one group for each."""
+        for body in bodies:
+            self.entry(body)
+            self.work()
+
+    def wait(self, sequence: int) -> None:
+        """Until the writer thread has synced this entry."""
+        poll = select.poll()
+        poll.register(self.log.fileno(), select.POLLIN)
+        while self.log.synced < sequence:
+            poll.poll()
+            self.log.collect()
+
+
+def opened(folder: Path, *, after: int = 0, threaded: bool = False, **options: Any) -> OpenLog:
+    """Open and replay."""
+    options.setdefault("segment_bytes", 16384)
+    log = Log(folder, lambda: opened.reports.append((log.synced, log.trouble)), threaded=threaded, salt=1, **options)
+    opened = OpenLog(log, [])
+    opened.found = [(sequence, type, body) for sequence, _, type, body in log.replay(after)]
+    return opened
+
+
+def reopened(before: OpenLog, **options: Any) -> OpenLog:
+    before.log.close()
+    return opened(before.log.folder, **options)
