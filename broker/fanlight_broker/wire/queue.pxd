@@ -1,12 +1,14 @@
 # A queue of messages, oldest first, and who takes from it.
 #
 #   put --> flights {Flight, Flight, ...} --pop--> a Window, of a session, or of a member of a queue group
-#             ^                                      |
-#             '-- put_back ---- no room, or gone ----'
+#             ^     ^                                |
+#             |     '-- put_back -- no room, or gone '
+#             '-- backlog (backlog.pxd): what a durable queue has not in memory
 
 cimport cython
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.flight cimport Flight, Source
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
@@ -25,6 +27,8 @@ cdef class Queue:
         object flights                # deque, oldest first
         Py_ssize_t length
         public QueueJournal journal   # of what must survive a restart; None: nothing does
+        public Backlog backlog        # None: all of it is in memory
+        public bint idle              # no consumer is connected: what comes is not taken soon
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
@@ -38,6 +42,9 @@ cdef class Queue:
     cdef int put_back(self, Flight flight) except -1
     cdef int put_in_front(self, Flight flight) except -1
     cdef int put_stored(self, Flight flight) except -1
+    cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
+    cdef int drop_first(self) except -1
+    cdef int expire_backlog(self, double now) except -1
     cdef int lose(self, Flight flight) except -1
     cdef Flight pop(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept

@@ -1,5 +1,6 @@
 from typing import final
 
+from fanlight_broker.wire.backlog import Backlog
 from fanlight_broker.wire.flight import Source
 from fanlight_broker.wire.journal import QueueJournal
 from fanlight_broker.wire.ledger import Account, Ledger
@@ -20,6 +21,8 @@ class Queue:
     expired: int
     account: Account | None
     journal: QueueJournal | None
+    backlog: Backlog | None
+    idle: bool
     def __init__(
         self, ledger: Ledger, messages_max: int, bytes_max: int, drop_oldest: bool = False,
         account: Account | None = None,
@@ -28,6 +31,7 @@ class Queue:
     def __len__(self) -> int: ...
     def filled(self, quarters: int) -> bool: ...
     def waiting(self) -> list[Message]: ...
+    def fetched(self, messages: list[tuple[Message, Variant | None, int]], octets: int, now: float) -> None: ...
     def expire(self, now: float) -> int: ...
     def clear(self) -> int: ...
     def restore(self, message: Message, variant: Variant | None, number: int) -> None: ...

@@ -11,10 +11,14 @@ from collections import deque
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.flight cimport ENDED, Flight, Source
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant
+
+cdef enum:
+    HEAD_BYTES = 256 * 1024    # of a queue with a backlog, that are kept in memory beside one message
 
 # In place of a deque, which takes 600 bytes: most sessions never have anything waiting.
 cdef tuple NOTHING = ()
@@ -53,7 +57,6 @@ cdef class Queue:
 
     cdef bint put(self, Flight flight) except -1:
         """False if it was dropped, by the policy."""
-        cdef Flight oldest
         cdef Ledger ledger = self.ledger
         cdef Py_ssize_t size = flight.message.bytes_held()
         while self.length >= self.messages_max or self.nbytes + size > self.bytes_max \
@@ -65,16 +68,40 @@ cdef class Queue:
                 flight.state = ENDED
                 ledger.turned_away += 1
                 return False
-            oldest = self.flights.popleft()
-            self.entered(oldest, -1)
-            self.lose(oldest)
+            self.drop_first()
+        if self.journal is not None:
+            self.journal.enqueued(flight)
+            if self.backlog is not None and self.set_aside(flight, size):
+                return True
         if self.flights is NOTHING:
             self.flights = unseen(deque())
         self.flights.append(flight)
         self.entered(flight, 1)
-        if self.journal is not None:
-            self.journal.enqueued(flight)
         return True
+
+    cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1:
+        """Leave a message to the backlog, if it is not sent soon, or others wait there. False if it stays in memory."""
+        cdef Backlog backlog = self.backlog
+        if backlog.length == 0 and not self.idle and self.length < backlog.head and self.nbytes < HEAD_BYTES:
+            return False
+        if flight.number == 0:
+            return False    # the journal could not take it
+        backlog.add(flight, size)
+        self.length += 1
+        self.nbytes += size
+        flight.message.drop_holder(self.ledger, self.account)
+        return True
+
+    cdef int drop_first(self) except -1:
+        """Drop the oldest: a new one needs its room."""
+        cdef Flight oldest
+        if len(self.flights) > 0:
+            oldest = self.flights.popleft()
+            self.entered(oldest, -1)
+            return self.lose(oldest)
+        self.nbytes -= self.backlog.drop_first()
+        self.length -= 1
+        return 0
 
     cdef int lose(self, Flight flight) except -1:
         """It was in the queue, and will not be delivered."""
@@ -151,9 +178,14 @@ cdef class Queue:
         return 0
 
     cdef Flight pop(self, double now):
-        """The oldest that has not expired, or None."""
+        """The oldest that has not expired; None if there is none, or it is to be fetched from the backlog."""
         cdef Flight flight
-        while self.length:
+        cdef Py_ssize_t stored = 0
+        if self.backlog is not None:
+            stored = self.backlog.length
+            if stored and 4 * (self.length - stored) <= self.backlog.head:
+                self.backlog.fetch()
+        while self.length > stored:
             flight = self.flights.popleft()
             self.entered(flight, -1)
             if flight.message.expires_at > now:
@@ -162,6 +194,25 @@ cdef class Queue:
             self.expired += 1
             self.ledger.expired += 1
         return None
+
+    def fetched(self, list messages not None, Py_ssize_t octets, double now):
+        """The backlog has read its oldest, and has removed them: [(message, variant or None, number), ...].
+
+        octets  that they counted in the backlog
+        """
+        cdef Flight flight
+        cdef Message message
+        self.length -= len(messages)
+        self.nbytes -= octets
+        for message, variant, number in messages:
+            flight = new_flight(message, variant, self)
+            flight.number = number
+            if message.expires_at > now:
+                self.put_stored(flight)
+            else:
+                self.lose(flight)
+                self.expired += 1
+                self.ledger.expired += 1
 
     cdef bint over(self, int quarters) noexcept:
         """Is it filled to this many quarters, or more?"""
@@ -172,7 +223,7 @@ cdef class Queue:
         return self.over(quarters)
 
     def waiting(self):
-        """The messages in it, oldest first (a copy)."""
+        """The messages in it that are in memory, oldest first (a copy)."""
         return [flight.message for flight in self.flights]
 
     def expire(self, double now):
@@ -180,8 +231,10 @@ cdef class Queue:
         cdef Flight flight
         cdef uint64_t before = self.expired
         cdef object old = self.flights
+        if self.backlog is not None and self.backlog.length:
+            self.expire_backlog(now)
         if self.mortal == 0:
-            return 0
+            return self.expired - before
         self.flights = unseen(deque())
         for flight in old:
             if flight.message.expires_at > now:
@@ -193,12 +246,23 @@ cdef class Queue:
                 self.ledger.expired += 1
         return self.expired - before
 
+    cdef int expire_backlog(self, double now) except -1:
+        cdef Py_ssize_t messages, octets
+        messages, octets = self.backlog.expire(now)
+        self.length -= messages
+        self.nbytes -= octets
+        self.expired += messages
+        self.ledger.expired += messages
+        return 0
+
     def clear(self):
         """Drop everything: its subscribers have ended. Returns how many messages."""
         cdef Flight flight
         cdef Py_ssize_t lost = self.length
         for flight in self.flights:
             self.lose(flight)
+        if self.backlog is not None:
+            self.backlog.clear()
         self.flights = NOTHING
         self.length = self.nbytes = self.mortal = 0
         self.dropped += lost

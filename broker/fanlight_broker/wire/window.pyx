@@ -41,6 +41,7 @@ cdef class Window:
         self.ledger = queue.ledger
         self.box = outbox if outbox is not None else absent(self.ledger)
         self.queue = queue
+        self.queue.idle = True
         self.owner = owner
         if counting:
             self.inflight = CountingTags(tables)
@@ -339,6 +340,7 @@ cdef class Window:
         """Send once more what is not acknowledged, in order, then what waits."""
         cdef Flight flight
         self.open = True
+        self.queue.idle = False
         for flight in self.flights():
             if flight.state == TAG_ONLY:
                 self.box.write(flight.variant.format.tag_frame(flight.tag))
@@ -358,6 +360,7 @@ cdef class Window:
         cdef Queue queue
         cdef list groups = []
         self.open = False
+        self.queue.idle = True
         self.again = None
         self.box.crowded = False
         for flight in reversed(self.flights()):

@@ -1,0 +1,21 @@
+# The backlog of a durable queue: what waits in it and is not in memory, but in a store. Behind the flights in memory.
+#
+#   Queue.put --> flights {Flight, Flight, ...}        the oldest, in memory: as many as a consumer takes soon
+#             '-> backlog                              the others, by number
+#   Queue.pop --> flights; few are left: Backlog.fetch --- later: Queue.fetched --> flights
+#
+# A fetch takes its time. What is put meanwhile goes to the backlog, too, so the order is kept.
+
+from fanlight_broker.wire.flight cimport Flight
+
+cdef class Backlog:
+    cdef:
+        readonly Py_ssize_t length    # messages, those being fetched included
+        readonly Py_ssize_t nbytes    # that they count in their queue
+        public Py_ssize_t head        # messages of the queue in memory; at a quarter of it more are fetched
+
+    cpdef add(self, Flight flight, Py_ssize_t octets)
+    cpdef Py_ssize_t drop_first(self) except -1
+    cpdef fetch(self)
+    cpdef clear(self)
+    cpdef expire(self, double now)
