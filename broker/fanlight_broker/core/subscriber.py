@@ -22,14 +22,14 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.ledger import PotShare
 from fanlight_broker.wire.message import Format
-from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.outbox import Outbox, Owner
 from fanlight_broker.wire.subscriptions import Subscriptions
 from fanlight_broker.wire.tag_set import TagSet
 from fanlight_broker.wire.window import Window
 
 
 @dataclass(slots=True, eq=False)
-class Subscriber:
+class Subscriber(Owner):
     """Who has subscriptions, and who publishes."""
 
     name: str  # as the client says; unique among sessions
@@ -44,6 +44,11 @@ class Subscriber:
     searching: int = 0  # subscriptions whose filters have several `#`
     session: "Session | None" = None
     client: "Client | None" = None
+
+    @property
+    def subscriber(self) -> "Subscriber":
+        """Itself: the owner of a window, or of the outbox of a session without a connection."""
+        return self
 
 
 # -- its connection -------------------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ CLOSED_CONNECTION: Final = ClosedConnection()
 
 
 @dataclass(slots=True, eq=False)
-class Client:
+class Client(Owner):
     """One connection that is through its handshake, whatever protocol it speaks."""
 
     number: int  # unique in this broker's life; in logs and views

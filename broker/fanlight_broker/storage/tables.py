@@ -9,7 +9,6 @@ from typing import Any, Final
 from fanlight_archive.arrow import pa
 from fanlight_archive.schema import MESSAGE
 from fanlight_broker.core.content import Content
-from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.archive_tap import Columns
 
@@ -34,7 +33,7 @@ def batch_of(columns: Columns) -> Any:
 
     publishers = fixed(pa.int32(), "publishers")
     # A will has no client any more: its outbox is owned by the subscriber itself.
-    senders = [owner.subscriber if isinstance(owner, Client) else owner for owner in columns.owners]
+    senders = [None if owner is None else owner.subscriber for owner in columns.owners]
     names = [None if sender is None else sender.name for sender in senders]
     protocols = [OWN if sender is None else sender.protocol for sender in senders]
     made = {

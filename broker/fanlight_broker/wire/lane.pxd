@@ -48,7 +48,7 @@ cdef class Lane(Receiver):
         public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None:
                                           # none do
         readonly str fault                # what is wrong, after FAULT
-        readonly object blocker           # the outbox that holds this client back, after BLOCKED
+        readonly Outbox blocker           # the outbox that holds this client back, after BLOCKED
         readonly double last_activity     # when the peer last sent something that counts, in seconds of `Ledger.awake`
         bint active                       # it has sent such since then (the protocol decides what counts for
                                           # keep-alive)

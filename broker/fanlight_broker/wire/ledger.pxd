@@ -68,7 +68,7 @@ cdef class Ledger:
         # This turn of the loop: when it must end, by `clock`; and what was done without a look at that.
         public double turn_ends
         public double turn_cpu_max        # seconds of CPU of the longest turn so far
-        public object clock               # put in by who has one; None: no turn is ever over
+        public object clock               # a function without arguments, by its owner; None: no turn is ever over
         Py_ssize_t copies
         # Memory: bytes unsent or waiting for credit, of all outboxes.
         readonly Py_ssize_t used
@@ -91,12 +91,12 @@ cdef class Ledger:
         readonly list attention
         readonly list ended
         readonly list faults
-        object absent                     # the outbox of those who have no connection, see outbox.pxd
+        object absent                     # Outbox, of those without a connection: outbox.pxd, which cimports this file
         PendingBatches pending            # to be flushed before an outbox is looked at; None: nothing is under way
         readonly Meter meter              # of connections without a port, and of messages without a connection
         uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each
         readonly uint64_t recipients      # of all of them
-        object _schedule                  # called once when the first outbox becomes dirty
+        object _schedule                  # a function without arguments: the first outbox of a turn has become dirty
         # Counters, monotonic.
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
         readonly uint64_t receipts, unroutable

@@ -28,6 +28,11 @@ cdef class Sink:
     # Who sends the frames of an outbox. What an outbox asks of it; the rest is fanlight_broker.net.flush's.
     cpdef flush_now(self)
 
+cdef class Owner:
+    # Whom an outbox or a window belongs to: the core's Client or Subscriber. Wire hands it back, and asks it only for its
+    # `subscriber`, an attribute of both.
+    pass
+
 @cython.final
 cdef class Outbox(Frames):
     cdef:
@@ -63,7 +68,7 @@ cdef class Outbox(Frames):
         readonly dict evicted              # subscription number -> messages dropped out of the outbox
         public Sink sink                   # who sends it; None: nobody yet, or nobody any more
         readonly object fault              # the exception that a delivery to it raised; None: there was none
-        public object owner                # whose it is (the core's client); for views and notices
+        public Owner owner                 # whose it is; None: nobody's
 
     cdef inline bint admits(self, Py_ssize_t size) noexcept:
         """Does a message of `size` bytes fit?"""

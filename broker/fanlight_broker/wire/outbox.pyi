@@ -9,6 +9,8 @@ PAUSES: int
 class Sink:
     def flush_now(self) -> None: ...
 
+class Owner: ...
+
 @final
 class Outbox:
     meter: Meter

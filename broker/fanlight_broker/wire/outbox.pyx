@@ -32,6 +32,10 @@ cdef class Sink:
         raise NotImplementedError("a sink that sends nothing")
 
 
+cdef class Owner:
+    """Whom an outbox or a window belongs to. Abstract: a subclass has an attribute `subscriber`."""
+
+
 cdef class Outbox:
     """The unsent frames of one connection.
 
@@ -39,7 +43,7 @@ cdef class Outbox:
     policy   one of POLICIES
     """
 
-    def __cinit__(self, Ledger ledger not None, Py_ssize_t limit, str policy, owner=None):
+    def __cinit__(self, Ledger ledger not None, Py_ssize_t limit, str policy, Owner owner=None):
         self.ledger = ledger
         self.meter = ledger.meter
         self.limit = limit

@@ -106,7 +106,7 @@ cdef class Target:
     @property
     def owner(self):
         """Whose it is: the core's subscriber, which outlives connections."""
-        return self.direct.owner.subscriber if self.window is None else self.window.owner
+        return (self.direct.owner if self.window is None else self.window.owner).subscriber
 
     @property
     def ended(self):

@@ -17,7 +17,7 @@ from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
-from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.outbox cimport Outbox, Owner
 from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Consumer, Queue
 
@@ -25,7 +25,7 @@ from fanlight_broker.wire.queue cimport Consumer, Queue
 cdef class Window:
     cdef:
         Outbox box                    # of the present connection; the absent one's (outbox.pxd) while there is none
-        public object owner           # whose it is (the core's subscriber)
+        public Owner owner            # whose it is; None: nobody's
         readonly Queue queue
         readonly Inflight inflight
         readonly bint open            # the client is there and may be sent to

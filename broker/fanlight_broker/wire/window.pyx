@@ -21,7 +21,7 @@ from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
-from fanlight_broker.wire.outbox cimport Outbox, absent
+from fanlight_broker.wire.outbox cimport Outbox, Owner, absent
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
 from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
 
@@ -36,7 +36,7 @@ cdef class Window:
     counting  tags count upwards and are never used again; else they are of 16 bits and reused
     """
 
-    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, owner=None, *, bint counting=False):
+    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, Owner owner=None, *, bint counting=False):
         cdef Pot tables = pot if pot is not None else queue.ledger.sessions
         self.ledger = queue.ledger
         self.box = outbox if outbox is not None else absent(self.ledger)

@@ -11,7 +11,7 @@ from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.outbox import Outbox, Owner
 from fanlight_broker.wire.route import Route
 
 
@@ -44,7 +44,7 @@ def octets(columns: Columns, name: str) -> bytes:
 def test_a_batch_has_the_messages_column_by_column() -> None:
     taken = Taken()
     taken.tap.utc, taken.ledger.now = 1_000_000.0, 2.5
-    owner = object()
+    owner = Owner()
     outbox = Outbox(taken.ledger, 1000, "pause", owner)
     taken.publish(b"a/b", b"first", outbox)
     taken.publish(b"c", b"", qos=1, retain=True)
