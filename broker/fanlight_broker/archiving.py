@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Exit, Settings
 from fanlight_broker.config.settings import Compression
+from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.errors import InvalidFilter
-from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import monotonic
@@ -35,11 +35,12 @@ class Archiving(Part):
     async def open(self) -> None:
         broker = self._broker
         self.archive = archive = open_archive(
-            self._settings, asyncio.get_running_loop(), monotonic, broker.flow, lambda: broker.limits
+            self._settings, asyncio.get_running_loop(), monotonic, broker.acknowledgements, lambda: broker.limits
         )
         if archive is not None:
             broker.router.archive_selection = archive.selection
-            broker.publishing.recorder = broker.replay_source = archive
+            broker.replay_source = archive
+            broker.record_to(archive)
             broker.marks.restore(archive.kept)
 
     async def start(self) -> None:
@@ -78,7 +79,8 @@ def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
 
 
 def open_archive(
-    settings: Settings, loop: "EventLoop", clock: Callable[[], float], flow: Flow, limits: Callable[[], Limits]
+    settings: Settings, loop: "EventLoop", clock: Callable[[], float], acknowledgements: Acknowledgements,
+    limits: Callable[[], Limits],
 ) -> "Archive | None":
     """The archive; None if there is to be none. Reads and writes the disk. Raises PartError."""
     if settings.archive is None:
@@ -108,7 +110,7 @@ def open_archive(
     except (ArchiveError, OSError) as error:
         raise PartError(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
     try:
-        return Archive(options, writer, loop, clock, flow, limits)
+        return Archive(options, writer, loop, clock, acknowledgements, limits)
     except InvalidFilter as error:
         writer.close()
         raise PartError(f"archive_topics: {error}") from error

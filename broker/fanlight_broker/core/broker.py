@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import structlog
 
+from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.clients import Clients
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.permissions import Unrestricted
-from fanlight_broker.core.ports import Journal, Permissions
+from fanlight_broker.core.ports import Journal, Permissions, Recorder
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
@@ -37,6 +38,7 @@ from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variants
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.synced import send_synced
 
 log: Final = structlog.stdlib.get_logger("core")
 
@@ -69,7 +71,10 @@ class Broker:
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
         if permissions is None:
             permissions = Unrestricted()
-        self.publishing = Publishing(self.router, self.retained, self.marks, self.ledger, permissions)
+        self.acknowledgements = Acknowledgements(self.flow)
+        self.publishing = Publishing(
+            self.router, self.retained, self.marks, self.ledger, permissions, self.acknowledgements
+        )
         self.subscribing = Subscribing(limits, self.router, self.shares, permissions)
         self.teardown = Teardown(self.subscribing, self.turns)
         self.clients = Clients(limits, self.shares, self.flow, self.teardown)
@@ -83,12 +88,24 @@ class Broker:
     def journal_to(self, journal: Journal) -> None:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
         self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
-        self.publishing.journal = journal
+        self.acknowledgements.journal_to(journal)
+
+    def record_to(self, recorder: Recorder) -> None:
+        """Record the messages on routes with a tap. Before the first connection."""
+        self.acknowledgements.record_to(recorder)
 
     @property
     def position(self) -> JournalPosition:
         """Where the journal is."""
-        return self.publishing.journal.position
+        return self.acknowledgements.position
+
+    def position_changed(self, now: float) -> None:
+        """The journal is further, has room again, or refuses: send what waited for it, let publishers go on."""
+        try:
+            send_synced(self.position, now)
+            self.acknowledgements.release(now)
+        finally:
+            self.finish()
 
     def use(self, limits: Limits) -> None:
         """Apply new limits to clients and subscriptions created from now on."""

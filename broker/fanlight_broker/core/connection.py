@@ -33,7 +33,7 @@ class ConnectionState(Enum):
     """Each protocol decides which frames are legal in each state (protocols/*/state.py)."""
 
     AWAITING = auto()  # the client's first frame
-    VERIFYING = auto()  # its credentials are being checked: nothing is read meanwhile
+    VERIFYING = auto()  # its credentials are checked, or its session is stored: nothing is read meanwhile
     AUTHENTICATING = auto()  # an exchange with a method is under way
     CONNECTED = auto()
     CLOSED = auto()  # the last frame was sent or received: nothing more is processed
@@ -64,6 +64,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.first_checked = False  # the first bytes have been checked
         self.failed: str | None = None  # why it was closed, if it broke the protocol
         lane.note_activity(now)
+        lane.receipts = broker.acknowledgements.for_lanes
         self._refused = 0
         self._complained = False
 
@@ -101,7 +102,10 @@ class ProtocolConnection(ClientConnection, ABC):
 
     @abstractmethod
     def welcome(self, identity: Identity, now: float) -> None:
-        """The client is authenticated: make it a client of the broker and answer. Raises FanlightError."""
+        """The client is authenticated: make it a client of the broker and answer. Raises FanlightError.
+
+        An answer that waits is followed by `go_on`; the state is VERIFYING until then.
+        """
 
     @abstractmethod
     def check_silence(self, silence: float, now: float) -> None:
@@ -193,7 +197,7 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def _waits_for_receipts(self) -> bool:
         """Leave the frame at hand for later if this client's acknowledgements wait, and too many do in all."""
-        if not self.lane.pending_acks or (gate := self.broker.publishing.recorder.crowded()) is None:
+        if not self.lane.pending_acks or (gate := self.broker.acknowledgements.crowded()) is None:
             return False
         self.lane.hold_back(gate)
         return True
@@ -255,15 +259,24 @@ class ProtocolConnection(ClientConnection, ABC):
 
     @property
     def waiting(self) -> bool:
-        """Its credentials are being checked; input waits meanwhile."""
+        """Its credentials are being checked, or its session is being stored; input waits meanwhile."""
         return self.state is ConnectionState.VERIFYING
 
     def verify(self, user: str | None, password: str | None) -> None:
         """Check the client's credentials. Nothing is read meanwhile."""
+        self.hold_input()
+        self.transport.authenticate(user, password)
+
+    def hold_input(self) -> None:
+        """Read nothing until `go_on`."""
         self.state = ConnectionState.VERIFYING
         self.inbox.pause()
         self.transport.pause_reading()
-        self.transport.authenticate(user, password)
+
+    def go_on(self, now: float) -> None:
+        """The client is welcome: continue with what is in the inbox."""
+        self.transport.resume_reading()
+        self.resume(now)
 
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials are valid."""
@@ -274,8 +287,8 @@ class ProtocolConnection(ClientConnection, ABC):
         except FanlightError as error:
             self.fail(error)
             return
-        self.transport.resume_reading()
-        self.resume(now)
+        if not self.waiting:
+            self.go_on(now)
 
     def refuse(self, error: FanlightError) -> None:
         """The credentials are invalid, or could not be checked."""
@@ -285,7 +298,6 @@ class ProtocolConnection(ClientConnection, ABC):
     def admit(self) -> None:
         """Lift the limits of an unauthenticated connection, and let the lane work without Python where it can."""
         publishing = self.broker.publishing
-        self.lane.receipts = publishing.recorder.receipts
         self.lane.plain = self.lane.plain or not publishing.cacheable
         self.inbox.read_max = 0
         self.inbox.admitted()

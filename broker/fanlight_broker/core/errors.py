@@ -73,5 +73,12 @@ class LimitExceeded(FanlightError):
         super().__init__(f"{text}; at most {value} ({limit})", limit=limit, value=value)
 
 
+class StoreUnavailable(FanlightError):
+    """What must survive a restart cannot be stored now: the disk is full or broken."""
+
+    def __init__(self) -> None:
+        super().__init__("the broker cannot store anything now, its disk is full or broken; try again later")
+
+
 class Unsupported(FanlightError):
     """A frame type, option or value that this broker does not know."""

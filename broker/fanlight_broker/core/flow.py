@@ -38,7 +38,7 @@ AT_ONCE: Final = 0.005  # seconds: what is due this soon is done together with w
 
 # Whose budget a hold uses: the consumer's, and the publisher's own by its kind (BURST, PAUSES).
 CONSUMER: Final = 0
-STORE: Final = 4  # the archive has no room: no budget, because a receipt must not be sent before
+STORE: Final = 4  # the archive or the store has no room: no budget, because a receipt must not be sent before
 ANSWERS: Final = 8  # the publisher has left its own answers unread
 
 
@@ -193,6 +193,10 @@ class Flow:
     def _free_more(self, outbox: Outbox, now: float) -> None:
         if not outbox.pausing or outbox.choked:
             self._go_on(self._free_some(outbox, now))
+
+    def go_on(self, outbox: Outbox, now: float) -> None:
+        """An outbox has drained: let the publishers continue that it held back, each in a turn of its own."""
+        self._go_on(self.drained(outbox, now))
 
     def refill(self, outbox: Outbox) -> None:
         """Notify an outbox's own client when the outbox is empty, because there is more to send."""

@@ -1,18 +1,12 @@
 """The journal of a broker that keeps nothing over a restart (`ports.Journal`)."""
 
-from collections.abc import Callable
-
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.receipts import Receiver
 
 
 class NoJournal:
     def __init__(self) -> None:
         self.position = JournalPosition()  # stays where it is
-
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        then()
 
     def session_begun(self, session: object) -> QueueJournal | None:
         return None

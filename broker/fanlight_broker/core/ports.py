@@ -13,8 +13,6 @@ from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
@@ -133,13 +131,10 @@ class Journal(Protocol):
 
     @property
     def position(self) -> JournalPosition:
-        """Where it is: always the same object."""
-        ...
+        """Where it is: always the same object. After each change of it the journal calls `Broker.position_changed`.
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        """Call `then`, an acknowledgement, when all that was reported until now is synced: now or later, in order.
-
-        receiver: a lane whose other acknowledgements wait behind this one.
+        While it is `full`, publishers of what it would get are held back. While it is `refusing`, what would have to be
+        acknowledged is refused. Other changes (ends of flights, retained messages of QoS 0) still come and may be lost.
         """
         ...
 
@@ -189,18 +184,23 @@ class Journal(Protocol):
 
 
 class Recorder(Protocol):
-    """Records the messages that pass on routes with a tap: the archive."""
+    """Records the messages that pass on routes with a tap: the archive. Put in by `Broker.record_to`.
+
+    It calls `Acknowledgements.release` when it has recorded more.
+    """
 
     @property
-    def receipts(self) -> Receipts | None:
-        """Where the lanes let acknowledgements wait until their message is stored; None: they do not wait."""
+    def awaited(self) -> bool:
+        """Do acknowledgements wait until their message is recorded? Always the same."""
         ...
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order.
+    @property
+    def taken(self) -> int:
+        """Messages taken so far, of which an acknowledgement has to wait for the last; 0 if none waits."""
+        ...
 
-        receiver: a lane whose other acknowledgements wait behind this one.
-        """
+    def hurry(self) -> None:
+        """The first acknowledgement waits."""
         ...
 
     def note(self, mark: Mark, route: Route) -> None:
@@ -211,12 +211,17 @@ class Recorder(Protocol):
         """The message of the last `note` was held back: it was not sent."""
         ...
 
-    def blocker(self, route: Route) -> Outbox | None:
-        """The outbox that publishers needing an acknowledgement must wait for; None if there is room."""
+    def has_room(self, route: Route) -> bool:
+        """Is there room for a message whose acknowledgement waits until it is recorded?"""
         ...
 
-    def crowded(self) -> Outbox | None:
-        """The outbox that clients must wait for whose acknowledgements wait already; None if more may wait."""
+    def make_room(self) -> None:
+        """Publishers are held back from now on, until it is `roomy`."""
+        ...
+
+    @property
+    def roomy(self) -> bool:
+        """Is half of its room free?"""
         ...
 
 

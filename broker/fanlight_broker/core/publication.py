@@ -12,3 +12,4 @@ class Publication:
     message: Message  # may point into an inbox: copy what must last
     publisher: Subscriber | None = None  # None: the broker itself
     mark: Mark | None = None  # for deduplication, if its publisher numbers its messages
+    identifier: int | None = None  # of QoS 2: its session remembers it until the publisher releases it

@@ -1,15 +1,16 @@
 """Publishing: the one place where a message is accepted, from any publisher.
 
-    accept:  route and permission --> mark --> rules --> room --> store --> fan out --> retain --> receipt
+    accept:  route and permission --> mark --> rules --> room --> fan out --> retain, identifier --> receipt
                  |                     |        |         |
-                 Refused               Repeated Refused   Held
+                 Refused               Repeated Refused   Held, Refused
 
 Protocols, wills and the broker's own messages are handed to `accept` as a Publication and a Sender. The sender delivers
 the message to the outboxes: a lane forwards the PUBLISH at hand, `Direct` a message that is an object. A lane that
 publishes on a cached route without Python uses the same decision, made when the route was looked up here.
 
 A message is retained after the fan-out and not before it: the fan-out decides last whether there is room (`Held`, or
-every queue is full), and a message that was not accepted must not be retained. Nothing runs between the two.
+every queue is full), and a message that was not accepted must not be retained. Nothing runs between the two. The
+receipt is last: it waits for the journal's position behind all that the message has changed (core/acknowledgements.py).
 """
 
 from collections.abc import Callable
@@ -17,12 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.errors import FanlightError
-from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.ports import Journal, Permissions, Recorder, Rules
+from fanlight_broker.core.ports import Permissions, Rules
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.rules import NoRules
@@ -89,12 +89,12 @@ class Sender(Protocol):
         """Make it wait for this outbox."""
         ...
 
-    def answers(self, route: Route) -> bool:
-        """Does `forward` write the receipt itself, if one is expected: now, or when the message is stored?"""
+    def confirm(self, route: Route) -> bool:
+        """Write the receipt of what was forwarded, if one is expected, when it is stored. False: the caller does."""
         ...
 
     def waits(self, route: Route) -> bool:
-        """Would a receipt for the message have to wait for the recorder?"""
+        """Would a receipt for the message have to wait for the recorder or the journal?"""
         ...
 
 
@@ -116,7 +116,7 @@ class Direct:
     def hold_back(self, blocker: Outbox | None) -> None:
         raise AssertionError("a message that cannot wait was held")
 
-    def answers(self, route: Route) -> bool:
+    def confirm(self, route: Route) -> bool:
         return True
 
     def waits(self, route: Route) -> bool:
@@ -124,19 +124,19 @@ class Direct:
 
 
 class Publishing:
-    """Rules and recorder may be replaced before the first message; permissions are shared with `Subscribing`."""
+    """Rules may be replaced before the first message; permissions are shared with `Subscribing`."""
 
     def __init__(
-        self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions
+        self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions,
+        acknowledgements: Acknowledgements,
     ) -> None:
         self.router = router
         self.retained = retained
         self.marks = marks
         self.ledger = ledger
         self.permissions = permissions
+        self.acknowledgements = acknowledgements
         self.rules: Rules = NoRules()
-        self.recorder: Recorder = NoRecorder()
-        self.journal: Journal = NO_JOURNAL
 
     @property
     def cacheable(self) -> bool:
@@ -166,17 +166,19 @@ class Publishing:
             if mark is not None and client is not None:
                 self.marks.check(mark, client)
                 if self.marks.repeats(mark):
-                    self._acknowledge(REPEATED, sender, route, receipt)
+                    if receipt is not None:
+                        # The first one may not be stored yet.
+                        self._commit(partial(receipt, REPEATED), sender, route)
                     return REPEATED
             if not self.rules.empty:
                 self.rules.check(publication, route)
+            waits = receipt is not None and sender.waits(route)
+            blocker = self.acknowledgements.blocker(message, route, waits=waits)
         except FanlightError as error:
             return Refused(error)
-        if receipt is not None and sender.waits(route):
-            blocker = self.recorder.blocker(route)
-            if blocker is not None:
-                sender.hold_back(blocker)
-                return HELD
+        if blocker is not None:
+            sender.hold_back(blocker)
+            return HELD
         self.ledger.now = now
         kept = message.keep() if message.retain else None  # forwarding invalidates what a lane's message points at
         if not self._send(mark, route, sender):
@@ -185,21 +187,26 @@ class Publishing:
             self.marks.advance(mark, client)
         if kept is not None and not sender.unkept:
             self._retain(kept, publisher, now)
+        if publication.identifier is not None and publisher is not None and not sender.unkept:
+            assert publisher.session is not None
+            publisher.session.receive(publication.identifier)
         outcome = Accepted(sender.routed, not sender.unkept)
-        self._acknowledge(outcome, sender, route, receipt)
+        if receipt is not None and not sender.confirm(route):
+            self._commit(partial(receipt, outcome), sender, route)
         return outcome
 
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
         """Fan out. A mark is stored together with its message, or not at all."""
         if mark is None:
             return sender.forward(route)
-        self.recorder.note(mark, route)
+        recorder = self.acknowledgements.recorder
+        recorder.note(mark, route)
         sent = False
         try:
             sent = sender.forward(route)
         finally:
             if not sent:
-                self.recorder.undo_note()
+                recorder.undo_note()
         return sent
 
     def _retain(self, message: Message, publisher: Subscriber | None, now: float) -> None:
@@ -209,17 +216,10 @@ class Publishing:
             origin = publisher.name if publisher.session is not None else None
             self.retained.put(message, now, share=publisher.share, origin=origin)
 
-    def _acknowledge(
-        self, outcome: Accepted | Repeated, sender: Sender, route: Route, receipt: Receipt | None
-    ) -> None:
-        if receipt is None:
-            return
-        answered = sender.answers(route)
-        if outcome is REPEATED and answered and route.tap is None:
-            receipt(outcome)  # the sender has sent nothing
-        elif outcome is REPEATED or not answered:
-            # The first one may not be stored yet. Nobody waits for it any more when the connection has ended.
-            self.recorder.commit(partial(receipt, outcome), sender if isinstance(sender, Receiver) else None)
+    def _commit(self, receipt: Callable[[], None], sender: Sender, route: Route) -> None:
+        """Nobody waits for it any more when the connection has ended."""
+        receiver = sender if isinstance(sender, Receiver) else None
+        self.acknowledgements.commit(receipt, receiver, recorded=route.tap is not None)
 
     def announce(self, message: Message, now: float) -> None:
         """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""

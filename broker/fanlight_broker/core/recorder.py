@@ -1,18 +1,16 @@
 """The recorder of a broker without an archive (`ports.Recorder`)."""
 
-from collections.abc import Callable
-
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 
 
 class NoRecorder:
-    receipts = None
+    awaited = False
+    taken = 0
+    roomy = True
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        then()
+    def hurry(self) -> None:
+        pass
 
     def note(self, mark: Mark, route: Route) -> None:
         pass  # core.Marks has it
@@ -20,8 +18,11 @@ class NoRecorder:
     def undo_note(self) -> None:
         pass
 
-    def blocker(self, route: Route) -> Outbox | None:
-        return None
+    def has_room(self, route: Route) -> bool:
+        return True
 
-    def crowded(self) -> Outbox | None:
-        return None
+    def make_room(self) -> None:
+        pass
+
+
+NO_RECORDER = NoRecorder()

@@ -17,7 +17,7 @@ import structlog
 from fanlight_broker.core.away import AwaySessions
 from fanlight_broker.core.clients import Clients, new_inbox
 from fanlight_broker.core.deadlines import Deadlines
-from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted
+from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted, StoreUnavailable
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
@@ -97,7 +97,8 @@ class Sessions:
     ) -> tuple[Client, Session, bool]:
         """A client has completed its handshake. Returns it, its session, and whether the session was present before.
 
-        `resume` sends messages, not this. Raises LimitExceeded, and NotPermitted for another user's session.
+        `resume` sends messages, not this. Raises LimitExceeded, StoreUnavailable for a new session that outlives its
+        connection, and NotPermitted for another user's session.
         """
         found = self._by_name.get(wanted.client_id)
         if found is not None and found.subscriber.user != wanted.user:
@@ -111,6 +112,8 @@ class Sessions:
             share = found.share
             check_growth(self._shares, found, wanted)
         else:
+            if wanted.expiry > 0 and self.journal.position.refusing:
+                raise StoreUnavailable
             share = self._shares.of(principal_of(wanted.user, wanted.address, verified=wanted.verified))
             ending = room_for(self._shares, share, wanted, found, len(self), self._away.of(share))
         # Nothing below may refuse the client.
@@ -145,6 +148,7 @@ class Sessions:
         share = subscriber.share
         queue = new_queue(self._ledger, self.limits, share.account)
         session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions, self.journal)
+        session.window.position = self.journal.position
         self._by_name[session.name] = session
         hide(*session.things, self._by_name)
         self._shares.charge(share, SharedPot.SESSIONS)
@@ -323,8 +327,10 @@ class Sessions:
         """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
 
         `variant` is that of the options, for callers with many filters of the same options. Raises InvalidFilter,
-        NotPermitted, LimitExceeded.
+        NotPermitted, LimitExceeded, StoreUnavailable.
         """
+        if session.expiry > 0 and self.journal.position.refusing:
+            raise StoreUnavailable
         if variant is None:
             variant = self.variant_of(session, options)
         found = session.subscriptions.find(filter, options.group)

@@ -20,9 +20,9 @@ from typing import Any, Final, Protocol
 import structlog
 
 from fanlight_archive import Writer
+from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import MetricFamily
@@ -32,16 +32,12 @@ from fanlight_broker.storage.pending_marks import PendingMarks, octets_of
 from fanlight_broker.storage.replays import ArchiveReplays
 from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob, WriteProgress
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
-from fanlight_broker.wire.ledger import Ledger
-from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.receipts import Receipts, Receiver
 from fanlight_broker.wire.route import Route
 
 log: Final = structlog.stdlib.get_logger("archive")
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # written together: large payloads make small batches
 MARKS_BYTES_MAX: Final = 512 * 1024  # written together: half of what a batch's metadata may be
-WAITING_MAX: Final = 100_000  # acknowledgements that wait: some 100 bytes each
 
 COUNTERS: Final[Mapping[str, str]] = {
     "archive_messages": "Messages written to the archive",
@@ -93,14 +89,15 @@ class Archive:
     counted, gauged = COUNTERS, GAUGES
 
     def __init__(
-        self, options: ArchiveOptions, writer: Writer, loop: EventLoop, clock: Callable[[], float], flow: Flow,
-        limits: Callable[[], Limits],
+        self, options: ArchiveOptions, writer: Writer, loop: EventLoop, clock: Callable[[], float],
+        acknowledgements: Acknowledgements, limits: Callable[[], Limits],
     ) -> None:
         self.options = options
-        self.receipts = Receipts(WAITING_MAX, self._hurry) if options.receipts else None
+        self.awaited = options.receipts
+        self.receipts = acknowledgements.receipts if options.receipts else None
         self.held_back = 0
         self.state = WriteProgress()
-        self._loop, self._clock, self._flow, self._limits = loop, clock, flow, limits
+        self._loop, self._clock, self._acknowledgements, self._limits = loop, clock, acknowledgements, limits
         present = limits()
         self.tap = ArchiveTap(
             rows_max=present.archive_batch_messages_max, bytes_max=present.archive_buffer_bytes_max,
@@ -120,8 +117,6 @@ class Archive:
         self._marks_timer: Any = None
         self._hurrying = False
         self._handed = 0  # messages of the tap that were given to the writer thread
-        # The outbox of no connection, in a ledger of its own: publishers wait for it.
-        self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
         recovered = writer.recovered
         log.info(
             "archive_opened", folder=str(options.folder), epoch=writer.epoch, start=writer.start, end=writer.end,
@@ -155,11 +150,9 @@ class Archive:
 
     # -- ports.Recorder -----------------------------------------------------------------------------------------------
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        if self.receipts is None:
-            then()
-        else:
-            self.receipts.call(then, self.tap.taken, receiver)
+    @property
+    def taken(self) -> int:
+        return self.tap.taken if self.awaited else 0
 
     def note(self, mark: Mark, route: Route) -> None:
         if self._pending.octets >= MARKS_BYTES_MAX:
@@ -171,27 +164,20 @@ class Archive:
     def undo_note(self) -> None:
         self._pending.undo_note()
 
-    def blocker(self, route: Route) -> Outbox | None:
+    def has_room(self, route: Route) -> bool:
         if self.receipts is None:
-            return None
+            return True
         if self._pending.octets >= MARKS_BYTES_MAX:
             self._hand_over_marks()  # they take room: before the look at the room, not between it and the message
-        if not self.receipts.full and (route.tap is None or not (self._gate.pausing or self.tap.crowded)):
-            return None
-        return self._close_gate()
+        return route.tap is None or not (self.receipts.closed or self.tap.crowded)
 
-    def crowded(self) -> Outbox | None:
-        return self._close_gate() if self.receipts is not None and self.receipts.full else None
+    def make_room(self) -> None:
+        self.held_back += 1
+        self.tap.flush()
 
-    def _close_gate(self) -> Outbox:
-        """Hold publishers back until there is room again."""
-        assert self.receipts is not None
-        if not self._gate.pausing:
-            self.held_back += 1
-            self._gate.hold_publishers()
-            self.receipts.closed = True
-            self.tap.flush()
-        return self._gate
+    @property
+    def roomy(self) -> bool:
+        return 2 * self.tap.bytes <= self.tap.bytes_max
 
     # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
 
@@ -215,7 +201,7 @@ class Archive:
         self.tap.utc = time.time() - self._clock()
         self._timer = self._loop.call_later(self._limits().archive_batch_seconds_max, self._due)
 
-    def _hurry(self) -> None:
+    def hurry(self) -> None:
         """A receipt waits: hand over the present batch as soon as the writer thread is idle.
 
         So a batch has the messages that arrived while the one before was written, and a receipt waits for at most two
@@ -271,27 +257,15 @@ class Archive:
         while self._marks and self._marks[0][0] <= progress.written:
             self._marks.popleft()[1](progress.end)
         try:
-            if self.receipts is not None:
-                self.receipts.release(progress.sequence)
+            if self.awaited:
+                self._acknowledgements.release(self._clock(), progress.sequence)
         finally:
             if self._waiting:
-                self._hurry()
-            self._let_go()
+                self.hurry()
 
     @property
     def _waiting(self) -> int:
         return self.receipts.count if self.receipts is not None else 0
-
-    def _let_go(self) -> None:
-        """Let held-back publishers continue once half of the room is free."""
-        if self.receipts is None or not self._gate.pausing:
-            return
-        if 2 * self.tap.bytes > self.tap.bytes_max or 2 * self._waiting > self.receipts.most:
-            return
-        self.receipts.closed = False
-        self._gate.drained()
-        for client in self._flow.drained(self._gate, self._clock()):
-            self._loop.call_soon(client.connection.unblocked)
 
     # -- inspection ---------------------------------------------------------------------------------------------------
 

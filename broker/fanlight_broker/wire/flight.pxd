@@ -12,7 +12,7 @@ from libc.stdint cimport uint64_t
 from fanlight_broker.wire.message cimport Message, Variant
 
 cdef enum FlightState:
-    QUEUED = 0
+    QUEUED = 0      # also one that has a tag, and is sent when that is synced
     SENT = 1
     TAG_ONLY = 2
     ENDED = 3

@@ -18,6 +18,9 @@
 # Who keeps nothing has no journal: a queue and its window test one pointer for each change. What was taken out of a
 # queue and is put back because there was no room has not changed, and is not reported.
 #
+# What raises JournalPosition.appended, because something is sent only when it is synced: `enqueued`; `assigned`, with
+# QoS 2 or from no queue; `given_up`. Nothing waits for `returned`, `removed` and `ended`.
+#
 # A journal does not raise, for it is called in the middle of changes: it keeps an error for its next sync.
 #
 # Where the journal of the whole broker is, sessions and retained messages included, is in one JournalPosition:
@@ -38,6 +41,7 @@ cdef class JournalPosition:
         public uint64_t synced      # all up to it survive; without a journal both stay 0
         public bint full            # the store takes no more for now: publishers that need it are held back
         public bint refusing        # the disk is full or broken: publishers that need the store are refused
+        list windows                # with messages that are sent when their tags are synced (window.pyx)
 
 cdef class QueueJournal:
     cpdef enqueued(self, Flight flight)

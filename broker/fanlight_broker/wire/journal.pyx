@@ -11,6 +11,9 @@ cdef class JournalPosition:
     `appended`, also if it is written together with the change before it.
     """
 
+    def __cinit__(self):
+        self.windows = []
+
 
 cdef class QueueJournal:
     """Abstract: a store has one for each durable queue. What a method raises ends the change that it reports."""

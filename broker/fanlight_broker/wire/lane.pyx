@@ -50,12 +50,13 @@ cdef class Lane:
         self.stop()
 
     def forward(self, Route route not None):
-        """Send the PUBLISH at hand on this route, and its acknowledgement if it wants one and `answers`.
+        """Send the PUBLISH at hand on this route. `confirm` acknowledges it.
 
         Returns False if an outbox holds it back: `blocker` says which (None: no queue has room for it), and the frame
         is still at hand then.
         """
         self.blocker = None
+        self.note_position()
         return self.sent(self.batcher.publish_alone(route, self.ledger, self.outbox, self.message), route)
 
     def done(self):
@@ -67,12 +68,15 @@ cdef class Lane:
         if self.receipts is not None:
             self.receipts.forget(self)
 
-    def answers(self, Route route not None):
-        """Does `forward` acknowledge the PUBLISH at hand, at once or when it is stored? Else Python does."""
-        raise NotImplementedError
+    def confirm(self, Route route not None):
+        """Acknowledge the PUBLISH that was forwarded last, when it is stored, with what has changed since then.
+
+        False: its acknowledgement is for Python.
+        """
+        return self.acknowledge_sent(route)
 
     def waits(self, Route route not None):
-        """Would an acknowledgement of the PUBLISH at hand have to wait for the recorder?"""
+        """Would an acknowledgement of the PUBLISH at hand have to wait?"""
         raise NotImplementedError
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -98,7 +102,11 @@ cdef class Lane:
         raise NotImplementedError
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """The PUBLISH at hand has `routed` subscriptions: acknowledge and skip it. False if it is held back."""
+        """The PUBLISH at hand has `routed` subscriptions: skip it. False if it is held back."""
+        raise NotImplementedError
+
+    cdef bint acknowledge_sent(self, Route route) except -1:
+        """Acknowledge the PUBLISH that was `sent` last, if it expects that. False: Python does."""
         raise NotImplementedError
 
     cdef int pass_frame(self) noexcept:

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from fanlight_broker.wire.journal import JournalPosition
+
 class Receiver:
     pending_acks: int
 
@@ -8,11 +10,19 @@ class Receipts:
     count: int
     most: int
     closed: bool
-    released: int
-    def __init__(self, most: int, begun: Callable[[], Any]) -> None: ...
+    recording: bool
+    journaling: bool
+    position: JournalPosition
+    recorded: int
+    begun: Callable[[], Any] | None
+    def __init__(
+        self, most: int, begun: Callable[[], Any] | None = None, position: JournalPosition | None = None
+    ) -> None: ...
     def __len__(self) -> int: ...
     @property
     def full(self) -> bool: ...
-    def call(self, then: Callable[[], Any], sequence: int, receiver: Receiver | None = None) -> None: ...
-    def release(self, sequence: int) -> None: ...
+    def call(
+        self, then: Callable[[], Any], recorded: int, receiver: Receiver | None = None, synced: int = 0
+    ) -> None: ...
+    def release(self, recorded: int = 0) -> None: ...
     def forget(self, receiver: Receiver) -> None: ...

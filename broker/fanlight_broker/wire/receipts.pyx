@@ -5,6 +5,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
+from fanlight_broker.wire.journal cimport JournalPosition
 
 cdef enum:
     FIRST_ENTRIES = 64
@@ -17,15 +18,17 @@ cdef class Receiver:
 
 
 cdef class Receipts:
-    """The acknowledgements that wait for one store.
+    """The acknowledgements that wait for the archive and the store of a broker.
 
-    most   that may wait; past it publishers are held back
-    begun  called without arguments when the first begins to wait
+    most      that may wait; past it publishers are held back
+    begun     called without arguments when the first begins to wait
+    position  of the journal; None: there is no store
     """
 
-    def __cinit__(self, Py_ssize_t most, begun):
+    def __cinit__(self, Py_ssize_t most, begun=None, JournalPosition position=None):
         self.most = most
         self.begun = begun
+        self.position = position if position is not None else JournalPosition()
         self.entries = <PendingReceipt*> allocate_zeros(FIRST_ENTRIES, sizeof(PendingReceipt))
         if self.entries is NULL:
             raise MemoryError()
@@ -47,22 +50,26 @@ cdef class Receipts:
     def full(self):
         return <Py_ssize_t> (self.tail - self.head) >= self.most
 
-    def call(self, then not None, uint64_t sequence, Receiver receiver=None):
-        """Call `then` when all up to `sequence` is stored: now or later, behind those that wait already.
+    def call(self, then not None, uint64_t recorded, Receiver receiver=None, uint64_t synced=0):
+        """Call `then` when the archive and the journal have come so far: now or later, in order.
 
-        receiver  its connection's other acknowledgements wait behind this one
+        receiver  its connection's other acknowledgements wait behind this one, and it behind those; None: it waits
+                  behind all
         """
-        if self.count == 0 and sequence <= self.released:
+        if recorded <= self.recorded and synced <= self.position.synced \
+                and (self.count == 0 or (receiver is not None and receiver.pending_acks == 0)):
             then()
         else:
-            self.append(sequence, receiver, <void*> then, 0, 0)
+            self.append(recorded, synced, receiver, <void*> then, 0, 0)
 
-    cdef int append(self, uint64_t sequence, Receiver receiver, void* then, uint32_t number, uint32_t answer) except -1:
+    cdef int append(self, uint64_t recorded, uint64_t synced, Receiver receiver, void* then, uint32_t number,
+                    uint32_t answer) except -1:
         cdef PendingReceipt* entry
         if self.tail - self.head > self.mask:
             self.grow()
         entry = &self.entries[self.tail & self.mask]
-        entry.sequence = self.sequence = max(sequence, self.sequence)
+        entry.recorded = self.last_recorded = max(recorded, self.last_recorded)
+        entry.synced = self.last_synced = max(synced, self.last_synced)
         entry.number, entry.answer = number, answer
         entry.then, entry.receiver, entry.before = then, NULL, 0
         if then is not NULL:
@@ -75,17 +82,22 @@ cdef class Receipts:
             receiver.newest = self.tail
             receiver.pending_acks += 1
         self.count += 1
-        if self.count == 1:
+        if self.count == 1 and self.begun is not None:
             self.begun()
         return 0
 
-    def release(self, uint64_t sequence):
-        """All up to `sequence` is stored: acknowledge it. Those are not lost that stand behind one that raises."""
+    def release(self, uint64_t recorded=0):
+        """The archive has all up to `recorded`, or the journal has come further: acknowledge what is stored.
+
+        Those are not lost that stand behind one that raises.
+        """
         cdef PendingReceipt entry
         cdef Receiver receiver
-        self.released = max(sequence, self.released)
-        while self.head != self.tail and self.entries[self.head & self.mask].sequence <= self.released:
+        self.recorded = max(recorded, self.recorded)
+        while self.head != self.tail:
             entry = self.entries[self.head & self.mask]
+            if entry.recorded > self.recorded or entry.synced > self.position.synced:
+                break
             self.head += 1
             if entry.receiver is NULL and entry.then is NULL:
                 continue    # its connection has ended

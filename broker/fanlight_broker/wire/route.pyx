@@ -17,6 +17,10 @@ cdef enum:
     TOPIC_COPIES = 4             # of a topic: the key, the index and its words
 
 
+cdef inline bint stores(Target target) noexcept:
+    return target.window is not None and target.variant.qos and target.window.queue.journal is not None
+
+
 @cython.no_gc
 cdef class Route:
     """The subscriptions of one topic. Immutable: a change in the subscriptions makes a new one."""
@@ -68,6 +72,23 @@ cdef class Route:
             if group.queue is None or group.queue.has_room(size):
                 return True
         return alone
+
+    def stores(self, int qos):
+        """Would a message of this quality be in a queue that a journal keeps?"""
+        cdef Target target
+        cdef QueueGroup group
+        if not qos:
+            return False
+        for target in self.targets:
+            if stores(target):
+                return True
+        for group in self.groups:
+            if group.queue is not None and group.queue.journal is not None:
+                return True
+            for target in group.members:
+                if stores(target):
+                    return True
+        return False
 
     def blocker_of(self, Outbox publisher):
         """`blocker` for Python: look before a message is published."""

@@ -4,6 +4,8 @@
 #               |
 #               '-- no --> queue  {Flight, Flight, ...}           no tag yet; bounded
 #
+#   QoS 2, with a journal: unsynced  {Flight, ...}                have a tag, are sent when the journal has it: else a
+#                                                                 restart would send them a second time, with another
 #   after a reconnect: again      {Flight, ...}                   have a tag, are to be sent once more, first
 #   of queue groups:   consumers  [Consumer(queue, variant), ...] by which it takes unsent messages that any member may
 #                                 take
@@ -14,7 +16,7 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
-from fanlight_broker.wire.journal cimport QueueJournal
+from fanlight_broker.wire.journal cimport JournalPosition, QueueJournal
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox, Owner
@@ -35,15 +37,19 @@ cdef class Window:
         readonly Py_ssize_t sent      # of these, those in use
         readonly list consumers
         readonly uint64_t ended_flights     # whichever way they ended
+        public JournalPosition position     # of the broker's journal; None: nothing waits for it
+        readonly Py_ssize_t unsent    # with a tag that is not synced, and those behind them
         Ledger ledger
         uint64_t order
         object again                  # deque, or None if it is empty
+        object unsynced               # deque of (Flight, the position that it waits for), or None
+        bint listed                   # in `position.windows`
         ReusedTags reused             # `inflight`, if it is one, to call it without a table; else None
 
     cdef inline bint full(self) except -1:
         """Would a message have to wait?"""
-        return not self.open or self.sent >= self.inflight_max or self.inflight.count >= self.inflight.most \
-            or self.again is not None or self.queue.length > 0 \
+        return not self.open or self.sent + self.unsent >= self.inflight_max \
+            or self.inflight.count >= self.inflight.most or self.again is not None or self.queue.length > 0 \
             or (self.sent and (not self.box.has_room(0)
                                or (self.queue.account is not None and self.queue.account.over(self.ledger))))
 
@@ -52,7 +58,7 @@ cdef class Window:
 
     cdef inline bint waits(self) noexcept:
         """May `following` have something?"""
-        return self.queue.length > 0 or self.again is not None or PyList_GET_SIZE(self.consumers) > 0
+        return self.queue.length > 0 or self.again is not None or self.unsent > 0 or PyList_GET_SIZE(self.consumers) > 0
 
     cdef inline QueueJournal origin(self, Flight flight):
         """The journal of the queue in which a flight has its number; None: it has none."""
@@ -62,6 +68,7 @@ cdef class Window:
         return journal if journal is not None else self.queue.journal
 
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
+    cdef int launch_synced(self, Flight flight) except -1
     cdef int launch(self, Flight flight) except -1
     cdef int assign(self, Flight flight) except -1
     cdef int lend(self, Flight flight, QueueJournal journal) except -1

@@ -2,6 +2,7 @@ from typing import Any, final
 
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.inflight import Inflight
+from fanlight_broker.wire.journal import JournalPosition
 from fanlight_broker.wire.ledger import Pot
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
 from fanlight_broker.wire.outbox import Outbox
@@ -19,6 +20,8 @@ class Window:
     sent: int
     consumers: list[Consumer]
     ended_flights: int
+    position: JournalPosition | None
+    unsent: int
     def __init__(
         self, outbox: Outbox | None, queue: Queue, pot: Pot | None = ..., owner: Any = None, *, counting: bool = False
     ) -> None: ...

@@ -83,6 +83,8 @@ cdef class Window:
         flight.source = consumer
         check(variant.serial == publication.serial, b"a template of another publication is copied")
         self.assign(flight)
+        if self.unsent or (variant.qos == 2 and self.queue.journal is not None):
+            return self.launch_synced(flight)
         return self.launch(flight)
 
     cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1:
@@ -99,6 +101,23 @@ cdef class Window:
             # The client is there, and falls behind: its publishers wait, as they do for a full outbox.
             self.box.crowded = True
             self.box.begin_pause()
+        return 0
+
+    cdef int launch_synced(self, Flight flight) except -1:
+        """Send it when the journal has its tag, if that matters, and behind those that wait for that."""
+        cdef uint64_t synced = 0
+        if self.queue.journal is not None and min(flight.variant.qos, flight.message.qos) == 2 \
+                and self.position is not None:
+            synced = self.position.appended
+        if self.unsent == 0 and (synced == 0 or synced <= self.position.synced):
+            return self.launch(flight)
+        if self.unsynced is None:
+            self.unsynced = unseen(deque())
+        self.unsynced.append((flight, synced))
+        self.unsent += 1
+        if not self.listed:
+            self.listed = True
+            self.position.windows.append(self)
         return 0
 
     cdef int launch(self, Flight flight) except -1:
@@ -222,7 +241,7 @@ cdef class Window:
     # -- room for more ----------------------------------------------------------------------------------------------
 
     cdef Flight following(self, double now):
-        """What is to be sent next: what was sent on an earlier connection, then the queue, then the groups'."""
+        """What is to be sent next: what was sent on an earlier connection, what is synced now, the queue, the groups'."""
         cdef Flight flight
         cdef Consumer consumer
         while self.again is not None:
@@ -231,7 +250,12 @@ cdef class Window:
                 self.again = None
             if flight.state != ENDED and flight.message is not None:
                 return flight
-        if self.inflight.count >= self.inflight.most:
+        while self.unsent and self.unsynced[0][1] <= self.position.synced:
+            self.unsent -= 1
+            flight = self.unsynced.popleft()[0]
+            if flight.state != ENDED:
+                return flight
+        if self.sent + self.unsent >= self.inflight_max or self.inflight.count >= self.inflight.most:
             return None
         flight = self.queue.pop(now)
         if flight is not None:
@@ -278,7 +302,7 @@ cdef class Window:
         cdef Variant variant = flight.variant
         cdef Consumer consumer = <Consumer> flight.source
         cdef Py_ssize_t size = -1
-        cdef bint again = flight.tag != 0
+        cdef bint tagged = flight.tag != 0, again = flight.state == SENT
         try:
             if encode(publication, variant, again, now):
                 size = variant.head_size + variant.body_size
@@ -292,12 +316,12 @@ cdef class Window:
             self.ledger.dropped_too_large += 1
             size = -1
         if size < 0:
-            if again:
+            if tagged:
                 self.end_flight(flight)
             else:
                 (self.queue if consumer is None else consumer.queue).lose(flight)
         elif self.sent and not self.box.has_room(size):
-            if again:
+            if tagged:
                 if self.again is None:
                     self.again = unseen(deque())
                 self.again.appendleft(flight)
@@ -307,9 +331,9 @@ cdef class Window:
             else:
                 self.queue.put_back(flight)
             return False
-        elif again:
+        elif tagged:
             check(variant.serial == publication.serial, b"a template of another publication is copied")
-            self.ledger.redelivered += 1
+            self.ledger.redelivered += again
             self.launch(flight)
         else:
             if consumer is not None:
@@ -318,7 +342,7 @@ cdef class Window:
                 message.drop_holder(self.ledger, consumer.queue.account)
             check(variant.serial == publication.serial, b"a template of another publication is copied")
             self.assign(flight)
-            self.launch(flight)
+            self.launch_synced(flight)
         return True
 
     def advance(self, double now):
@@ -337,7 +361,10 @@ cdef class Window:
         self.inflight_max = inflight_max
 
     def resume(self, double now):
-        """Send once more what is not acknowledged, in order, then what waits."""
+        """Send once more what is not acknowledged, in order, then what waits.
+
+        With a journal all that was reported until now is synced by then: an answer to the client has waited for it.
+        """
         cdef Flight flight
         self.open = True
         self.queue.idle = False
@@ -352,20 +379,21 @@ cdef class Window:
         self.pump(now)
 
     def leave(self):
-        """The connection is gone. What may arrive twice (QoS 1) and is of a queue group goes back to the group, as long
-        as
-        that has members, also after the subscription has ended. Returns the groups that have something to `feed` now.
+        """The connection is gone. What may arrive twice (QoS 1), or was not sent, and is of a queue group goes back to
+        the group, as long as that has members, also after the subscription has ended. Returns the groups that have
+        something to `feed` now.
         """
         cdef Flight flight, returned
         cdef Queue queue
         cdef list groups = []
         self.open = False
         self.queue.idle = True
-        self.again = None
+        self.again = self.unsynced = None
+        self.unsent = 0
         self.box.crowded = False
         for flight in reversed(self.flights()):
             flight.counted = False
-            if flight.source is None or flight.state != SENT or flight.qos != 1:
+            if flight.source is None or flight.state == TAG_ONLY or (flight.state == SENT and flight.qos != 1):
                 continue
             queue = (<Consumer> flight.source).queue
             if queue.group is not None:

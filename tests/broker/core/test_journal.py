@@ -1,7 +1,5 @@
 """What the core reports to a journal tells sessions, subscriptions, retained messages and QoS 2 identifiers."""
 
-from collections.abc import Callable
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +7,6 @@ from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.receipts import Receiver
 from tests.broker.core.sessions import World
 from tests.broker.wire.test_journal import Records
 
@@ -25,9 +22,6 @@ class Journal:
         self.unreleased: dict[str, set[int]] = {}
         self.subscriptions: dict[tuple[str, bytes, str | None], int] = {}  # -> QoS
         self.kept: dict[bytes, Message] = {}
-
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        then()
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         assert session.name not in self.sessions

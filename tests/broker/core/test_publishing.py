@@ -1,19 +1,21 @@
 """One way in: what `Publishing.accept` does with a message, in which order, and what it returns."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from fanlight_broker.core.acknowledgements import Acknowledgements
+from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
+from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.subscriber import Client, Subscriber
+from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
 
@@ -31,6 +33,7 @@ class Sending:
         self.world.events.append("forward")
         if not self.world.room:
             return False
+        self.world.disk.taken += 1
         self.routed = publish(route, self.world.broker.ledger, self.publisher.outbox, self.message)
         self.unkept = self.world.unkept
         return True
@@ -42,26 +45,21 @@ class Sending:
     def waits(self, route: Route) -> bool:
         return True
 
-    def answers(self, route: Route) -> bool:
+    def confirm(self, route: Route) -> bool:
+        self.world.events.append("confirm")
         return False
 
 
-class Disk:
-    """A store whose commits wait until `sync`."""
+class Disk(NoRecorder):
+    """A recorder that stores when the test says `sync`."""
 
-    receipts = None
+    awaited = True
 
-    def __init__(self, events: list[str]) -> None:
+    def __init__(self, events: list[str], acknowledgements: Acknowledgements) -> None:
         self.events = events
-        self.waiting: list[Callable[[], None]] = []
-        self.full: Outbox | None = None
-
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        self.events.append("commit")
-        self.waiting.append(then)
-
-    def crowded(self) -> Outbox | None:
-        return None
+        self.acknowledgements = acknowledgements
+        self.taken = 0
+        self.full = False
 
     def note(self, mark: Mark, route: Route) -> None:
         self.events.append("note")
@@ -69,13 +67,11 @@ class Disk:
     def undo_note(self) -> None:
         self.events.append("take back")
 
-    def blocker(self, route: Route) -> Outbox | None:
-        return self.full
+    def has_room(self, route: Route) -> bool:
+        return not self.full
 
     def sync(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for then in waiting:
-            then()
+        self.acknowledgements.release(1.0, self.taken)
 
 
 class Gate:
@@ -107,7 +103,12 @@ class World:
         self.receipts: list[Outcome] = []
         self.room = True
         self.unkept = False
-        self.disk = self.broker.publishing.recorder = Disk(self.events)
+        self.disk = Disk(self.events, self.broker.acknowledgements)
+        self.broker.record_to(self.disk)
+        self.tap = ArchiveTap(
+            rows_max=9, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
+        )
+        self.broker.router.archive_selection = ArchiveSelection(self.tap, [(b"#", "amqp")])
 
     def accept(self, topic: bytes, sequence: int | None = None, *, retain: bool = False) -> Outcome:
         message = Message(FORMAT, topic, 0, b"x", retain=retain)
@@ -124,7 +125,7 @@ def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
     world.events.clear()
     world.broker.publishing.rules = Gate(world.events, "rule", b"never")
     assert world.accept(b"a.b", 1) == Accepted(1)
-    assert world.events == ["permission", "rule", "note", "forward", "commit"]
+    assert world.events == ["permission", "rule", "note", "forward", "confirm"]
     assert world.receipts == []
     world.disk.sync()
     assert world.receipts == [Accepted(1)]
@@ -151,7 +152,8 @@ def test_a_repeated_message_gets_its_receipt_and_nobody_gets_it_again() -> None:
     assert world.accept(b"a", 1) == Accepted(1)
     world.events.clear()
     assert world.accept(b"a", 1) is REPEATED
-    assert world.events == ["commit"]
+    assert world.events == []
+    assert world.receipts == []
     world.disk.sync()
     assert world.receipts == [Accepted(1), REPEATED]
 
@@ -169,9 +171,14 @@ def test_what_is_held_may_come_again_and_is_marked_and_retained_only_then() -> N
 
 def test_a_store_without_room_holds_it_before_anything_else_happens() -> None:
     world = World()
-    world.disk.full = Outbox(world.broker.ledger, 1_024, "drop_newest")
+    world.disk.full = True
     assert world.accept(b"a", 1, retain=True) is HELD
-    assert (world.events, world.sender.blocker) == (["hold"], world.disk.full)
+    assert world.events == ["hold"]
+    assert world.sender.blocker is not None
+    assert world.sender.blocker.pausing
+    world.disk.full = False
+    world.disk.sync()
+    assert not world.sender.blocker.pausing
 
 
 def test_a_message_that_every_queue_turned_away_is_not_retained() -> None:

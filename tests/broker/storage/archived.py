@@ -27,11 +27,12 @@ class Archived:
         broker = self.world.broker
         options = ArchiveOptions(folder, filters, durability, 0.01, receipts)
         self.archive = Archive(
-            options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.flow,
+            options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.acknowledgements,
             lambda: broker.limits,
         )
         broker.router.archive_selection = self.archive.selection
-        broker.publishing.recorder = broker.replay_source = self.archive
+        broker.replay_source = self.archive
+        broker.record_to(self.archive)
         broker.marks.restore(self.archive.kept)
         self.archive.start()
 

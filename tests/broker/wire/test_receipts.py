@@ -15,7 +15,7 @@ from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.receipts import Receipts, Receiver
 from tests.broker.wire.publisher import Publisher, publish
 
-ACTIONS = st.sampled_from(["call", "call", "call", "nobody", "release", "forget"])
+ACTIONS = st.sampled_from(["call", "call", "call", "nobody", "release", "sync", "forget"])
 STEPS = st.lists(st.tuples(ACTIONS, st.integers(0, 3), st.integers(0, 9)), max_size=200)
 
 
@@ -25,35 +25,49 @@ def test_a_ring_is_a_list_of_what_waits(steps: list[tuple[str, int, int]]) -> No
     done: list[int] = []
     begun: list[int] = []
     receipts = Receipts(1_000, lambda: begun.append(1))
+    position = receipts.position
     receivers = [Receiver() for _ in range(4)]
-    waiting: list[tuple[int, int, int | None]] = []  # sequence, number, receiver
+    waiting: list[tuple[int, int, int, int | None]] = []  # recorded, synced, number, receiver
     expected: list[int] = []
-    taken = released = starts = 0
+    taken = released = starts = newest = 0
+
+    def release() -> None:
+        while waiting and waiting[0][0] <= released and waiting[0][1] <= position.synced:
+            expected.append(waiting.pop(0)[2])
+
     for number, (what, who, nth) in enumerate(steps):
         if what in ("call", "nobody"):
             taken += nth % 3
+            position.appended += nth % 2
+            synced = position.appended if nth > 4 else 0
             receiver = receivers[who] if what == "call" else None
-            receipts.call(partial(done.append, number), taken, receiver)
-            if not waiting and taken <= released:
+            receipts.call(partial(done.append, number), taken, receiver, synced)
+            alone = not waiting or (receiver is not None and all(entry[3] != who for entry in waiting))
+            if alone and taken <= released and synced <= position.synced:
                 expected.append(number)
             else:
                 starts += not waiting
-                waiting.append((taken, number, who if receiver is not None else None))
+                newest = max(newest, synced)
+                waiting.append((taken, newest, number, who if receiver is not None else None))
         elif what == "release":
             released = max(released, taken - nth)
-            while waiting and waiting[0][0] <= released:
-                expected.append(waiting.pop(0)[1])
+            release()
             receipts.release(max(taken - nth, 0))
+        elif what == "sync":
+            position.synced = max(position.synced, position.appended - nth)
+            release()
+            receipts.release()
         else:
-            waiting = [entry for entry in waiting if entry[2] != who]
+            waiting = [entry for entry in waiting if entry[3] != who]
             receipts.forget(receivers[who])
         assert done == expected
         assert len(receipts) == receipts.count == len(waiting)
         assert len(begun) == starts
         for who, receiver in enumerate(receivers):
-            assert receiver.pending_acks == sum(entry[2] == who for entry in waiting)
+            assert receiver.pending_acks == sum(entry[3] == who for entry in waiting)
+    position.synced = position.appended
     receipts.release(taken)
-    assert done == expected + [number for _, number, _ in waiting]
+    assert done == expected + [entry[2] for entry in waiting]
 
 
 def test_one_that_raises_does_not_take_those_behind_it_along() -> None:
@@ -118,6 +132,7 @@ def test_receipts_of_a_recorded_route_wait_in_the_compiled_lane() -> None:
         rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
     )
     receipts = publisher.lane.receipts = Receipts(1_000, lambda: begun.append(1))
+    receipts.recording = True
     publisher.route(b"a", []).tap = tap
     publisher.route(b"b", [])
 
@@ -144,6 +159,7 @@ def test_receipts_of_a_recorded_route_wait_in_the_compiled_lane() -> None:
 def test_a_lane_asks_python_where_receipts_have_no_room() -> None:
     publisher = Publisher(Ledger(1 << 30, lambda: None))
     receipts = publisher.lane.receipts = Receipts(1, lambda: None)
+    receipts.recording = True
     tap = ArchiveTap(
         rows_max=1_000, bytes_max=60, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
     )

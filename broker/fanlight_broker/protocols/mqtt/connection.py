@@ -5,6 +5,7 @@ on_connect.py, PUBLISH in on_publish.py, SUBSCRIBE in on_subscribe.py, enhanced 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -30,6 +31,7 @@ from fanlight_broker.protocols.mqtt.on_connect import AcceptedConnect
 from fanlight_broker.protocols.mqtt.options import Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import (
     Auth,
+    ConnAck,
     Connect,
     Disconnect,
     Packet,
@@ -179,7 +181,7 @@ class MqttConnection(ProtocolConnection):
 
     def _farewell(self, reason: ReasonCode, text: str) -> Packet | None:
         """The last packet: DISCONNECT, or a refusing CONNACK before that. None: the version has no such packet."""
-        if self.client is not None:
+        if self.client is not None and not self.waiting:
             if self.version is V3:
                 return None
             stopping = reason is ReasonCode.SERVER_SHUTTING_DOWN and self.options.server_reference is not None
@@ -292,10 +294,9 @@ class MqttConnection(ProtocolConnection):
         assert accepted is not None
         assert self.version is not None
         wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes)
+        since = broker.position.appended
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
-        self.state = ConnectionState.CONNECTED
-        self.lane.note_activity(now)
         self.keep_alive = accepted.keep_alive
         inbox = on_connect.inbox_of(client.subscriber.inbox)
         connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
@@ -303,17 +304,37 @@ class MqttConnection(ProtocolConnection):
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
         self._keep_connect(0)
+        if broker.acknowledgements.stored(since) or (present and broker.position.refusing):
+            # While nothing can be stored a session that is there goes on: its messages are wanted.
+            self._greet(connack, session, now)
+            return
+        if not self.waiting:
+            self.hold_input()
+        broker.acknowledgements.commit(partial(self._greet_late, connack, session), self.lane, recorded=False)
+
+    def _greet_late(self, connack: ConnAck, session: Session) -> None:
+        """The session is stored now, as it outlives this connection."""
+        now = self.transport.now()
+        self._greet(connack, session, now)
+        if not self.closed:
+            self.go_on(now)
+
+    def _greet(self, connack: ConnAck, session: Session, now: float) -> None:
+        """Send CONNACK, then what waits for the client."""
+        assert self.version is not None
+        self.state = ConnectionState.CONNECTED
+        self.lane.note_activity(now)
         if not self._put(connack):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
-        self.lane.frame_max = limits.frame_bytes_max
+        self.lane.frame_max = self.broker.limits.frame_bytes_max
         self.lane.check_text = self.options.payload_format_check
         self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
                         alias_bytes_max=self.options.topic_alias_bytes_max,
                         maximum_qos=self.options.maximum_qos)
         self.admit()
-        broker.sessions.resume(session, now)
+        self.broker.sessions.resume(session, now)
 
     def _on_disconnect(self, packet: Disconnect, now: float) -> None:
         if self.client is None:  # in the middle of an enhanced authentication

@@ -44,7 +44,7 @@ cdef class MqttLane(Lane):
         char* spliced                     # properties with the Topic Alias cut out of their middle
 
     cdef int next_frame(self) except -1
-    cdef bint confirms_later(self, Route route) noexcept
+    cdef bint may_wait(self, Route route) noexcept
     cdef bint acknowledged(self, double now) except -1
     cdef int forward_publish(self, double now) except -1
     cdef bint is_valid_text(self) noexcept

@@ -123,17 +123,17 @@ cdef class MqttLane(Lane):
         """Does the PUBLISH at hand say that its payload is UTF-8? (3.3.2.3.2)"""
         return self.body.is_text
 
-    def answers(self, Route route not None):
-        return self.message.qos < 2
-
     def waits(self, Route route not None):
-        return self.receipts is not None and (self.message.qos == 2 or self.confirms_later(route))
+        return self.receipts is not None and (
+            self.message.qos == 2 or self.pending_acks > 0 or (route.tap is not None and self.receipts.recording)
+            or (self.receipts.journaling and (self.message.retain or route.stores(self.message.qos)))
+        )
 
-    cdef bint confirms_later(self, Route route) noexcept:
-        """Does PUBACK wait? For what is to be stored; and while an earlier acknowledgement waits, for they are in the
-        order of their PUBLISH packets [MQTT-4.6.0-2].
+    cdef bint may_wait(self, Route route) noexcept:
+        """May PUBACK have to wait? For what is to be stored; and while an earlier acknowledgement waits, for they are in
+        the order of their PUBLISH packets [MQTT-4.6.0-2].
         """
-        return self.receipts is not None and (route.tap is not None or self.pending_acks > 0)
+        return route.tap is not None or self.receipts.journaling or self.pending_acks > 0
 
     # -- packets ----------------------------------------------------------------------------------------------------
 
@@ -195,8 +195,12 @@ cdef class MqttLane(Lane):
                     return False
             elif not pubrec(self.window, identifier):
                 return False
-            else:
+            elif self.receipts is None or self.window.queue.journal is None:
                 self.answer(PUBREL, identifier, 0)
+            else:
+                # Not before the journal has what PUBREC says: a restart would send the PUBLISH again, to a receiver that
+                # has forgotten its identifier.
+                self.receipts.put(self, None, 0, identifier, PUBREL << 8)
         self.pass_frame()
         return True
 
@@ -234,12 +238,18 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None or (qos and self.confirms_later(route) and not self.receipts.takes(route.tap)):
+        if route is None:
             return PUBLISH
+        if qos and self.receipts is not None:
+            if self.may_wait(route) and not self.receipts.takes(route.tap):
+                return PUBLISH
+            self.note_position()
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
-        if self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route):
-            return PASSED
-        return BLOCKED
+        if not self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route):
+            return BLOCKED
+        if qos:
+            self.acknowledge_sent(route)
+        return PASSED
 
     cdef bint is_valid_text(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -311,8 +321,7 @@ cdef class MqttLane(Lane):
         return 0
 
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1:
-        """False with `blocker` None: no queue has room. The caller sends PUBREC, an error if `unkept`."""
-        cdef int reason = 0
+        """False with `blocker` None: no queue has room."""
         if routed < 0:
             self.wait()
             return False
@@ -329,20 +338,27 @@ cdef class MqttLane(Lane):
             self.ledger.payload_in -= self.message.payload_size
             self.ledger.count_recipients(routed, -1)
             return False
+        self.pass_frame()
+        return True
+
+    cdef bint acknowledge_sent(self, Route route) except -1:
+        """PUBACK. PUBREC is Python's, an error if `unkept`."""
+        cdef int reason = 0
+        if self.message.qos == 2:
+            return False
         if self.message.qos == 1:
             if self.unkept:
                 reason = QUOTA_EXCEEDED
             elif self.has_properties and self.routed == 0:
                 reason = NO_MATCHING_SUBSCRIBERS
-            if self.confirms_later(route):
-                self.receipts.put(self, route.tap, self.body.packet_id, reason)
+            if self.receipts is not None:
+                self.receipts.put(self, route.tap, self.position, self.body.packet_id, PUBACK << 8 | reason)
             else:
                 self.answer(PUBACK, self.body.packet_id, reason)
-        self.pass_frame()
         return True
 
     cdef int acknowledge(self, uint32_t number, uint32_t answer) except -1:
-        return self.answer(PUBACK, number, answer)
+        return self.answer(answer >> 8, number, answer & 0xFF)
 
     cdef int answer(self, int kind, uint32_t identifier, int reason) except -1:
         """An acknowledgement, in as few bytes as it may have (3.4.2.1)."""

@@ -1,12 +1,13 @@
 """PUBLISH from a client, where the compiled lane leaves it to Python (3.3, 4.3), and acknowledgements.
 
     QoS 0, 1   route --> forward: fan-out, PUBACK            the lane's own way, with a route looked up first
-               on a topic that is stored PUBACK waits in the lane's `wire.Receipts`, and so do those behind it
+               if something stores it, PUBACK waits in the lane's `wire.Receipts`, and so do those behind it
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
 A message for which every queue was full is refused too: with 0x97 in 5.0. A 3.1.1 publisher is not read from until a
-queue has room, and is disconnected after `unkept_seconds_max`.
+queue has room, and is disconnected after `unkept_seconds_max`. The same holds while nothing can be stored, but that a
+3.1.1 publisher waits for as long as that takes.
 
 A message that may not be published is dropped and counted. In 5.0 the acknowledgement says so. In 3.1.1 it cannot, and
 the connection is not closed for it [MQTT-3.3.5-2]: the message is acknowledged as if it had been published.
@@ -35,11 +36,13 @@ def publish(peer: Peer, now: float) -> bool:
     if not _expected(peer, qos, packet_id):
         return True
     receipt = None if packet_id is None else partial(_confirm, peer, packet_id)
-    publication = Publication(lane.message, peer.subscriber)
+    # With QoS 2 its PUBREL is still to come.
+    publication = Publication(lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None)
     outcome = _wrong_text(lane) or peer.broker.publishing.accept(publication, lane, now, receipt)
     match outcome:
-        case Accepted(kept=True) if qos == 2 and packet_id is not None:
-            peer.session.receive(packet_id)  # its PUBREL is still to come
+        case Refused(error=errors.StoreUnavailable()) if peer.version is V3:
+            lane.hold_back(peer.broker.acknowledgements.close_gate())  # 3.1.1 has no word for it
+            return False
         case Refused(error=refusal):
             _refuse(peer, qos, packet_id, refusal)
     return outcome is not HELD
@@ -120,8 +123,8 @@ def _answer(
 
 
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
-    """Behind the acknowledgements of this connection that wait for the recorder."""
-    peer.broker.publishing.recorder.commit(partial(peer.send, packet), peer.lane)
+    """Behind the acknowledgements of this connection that wait, and when what it acknowledges is stored."""
+    peer.broker.acknowledgements.commit(partial(peer.send, packet), peer.lane)
 
 
 def release(peer: Peer, packet: PubRel) -> None:
@@ -145,7 +148,13 @@ def received(peer: Peer, packet: PubRec, now: float) -> None:
     if packet.reason_code >= ERROR:
         _found(peer, qos2.refuse(window, packet.packet_id, now))
         return
-    peer.send(PubRel(packet.packet_id, _found(peer, qos2.receive(window, packet.packet_id))))
+    # Not before the journal has what PUBREC says: see MqttLane.acknowledged.
+    packet_id, known = packet.packet_id, qos2.receive(window, packet.packet_id)
+    answer = partial(peer.send, PubRel(packet_id, _found(peer, known)))
+    if window.queue.journal is None:
+        answer()
+    else:
+        peer.broker.acknowledgements.commit(answer, peer.lane, recorded=False)
 
 
 def completed(peer: Peer, packet: PubComp, now: float) -> None:

@@ -10,7 +10,7 @@ them.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from fanlight_broker.core import errors
@@ -66,6 +66,7 @@ def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
 
 def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
     refused: list[errors.FanlightError] = []
+    since = peer.broker.position.appended
     codes: list[ReasonCode] = []
     asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
     for filter, octet in filters:
@@ -76,7 +77,15 @@ def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -
             asked[octet] = options, peer.broker.sessions.variant_of(peer.session, options)
         codes.append(_subscribe(peer, filter, octet, *asked[octet], refused))
     explained = explaining(refused[0]) if refused and peer.version is V5 else NONE
-    peer.send(SubAck(packet_id, tuple(codes), explained))
+    _answer(peer, SubAck(packet_id, tuple(codes), explained), since)
+
+
+def _answer(peer: Peer, packet: SubAck | UnsubAck, since: int) -> None:
+    """If the session outlives its connection: when the journal has what was reported since then."""
+    if peer.session.expiry > 0:
+        peer.broker.acknowledgements.commit_changes(since, partial(peer.send, packet), peer.lane)
+    else:
+        peer.send(packet)
 
 
 @lru_cache(maxsize=256)  # most packets are alike
@@ -123,11 +132,12 @@ def _send_retained(peer: Peer, subscription: Subscription, *, is_new: bool) -> N
 
 def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
     codes: list[ReasonCode] = []
+    since = peer.broker.position.appended
     for filter, _ in filters:
         if codes and peer.broker.turns.over():
             yield
         codes.append(_unsubscribe(peer, filter))
-    peer.send(UnsubAck(packet_id, tuple(codes)))
+    _answer(peer, UnsubAck(packet_id, tuple(codes)), since)
 
 
 def _unsubscribe(peer: Peer, filter: bytes) -> ReasonCode:

@@ -19,8 +19,8 @@ cdef inline bint puback(Window window, int identifier, double now) except -1:
 cdef inline bint pubrec(Window window, int identifier) except -1:
     """PUBREC: the message has arrived, PUBREL is to be sent. False if no QoS 2 message has this identifier."""
     cdef Flight flight = window.find(identifier)
-    if flight is None or (flight.state == SENT and flight.qos != 2):
-        return False
+    if flight is None or (flight.state != TAG_ONLY and (flight.state != SENT or flight.qos != 2)):
+        return False    # also if it was not sent yet
     if flight.state == SENT:
         window.give_up_message(flight)
     return True

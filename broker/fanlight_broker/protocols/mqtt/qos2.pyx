@@ -4,14 +4,14 @@
 What a client sends with QoS 2 is remembered by `core.Session.unreleased`, which outlives connections.
 """
 
-from fanlight_broker.wire.flight cimport SENT, Flight
+from fanlight_broker.wire.flight cimport QUEUED, SENT, Flight
 from fanlight_broker.wire.window cimport Window
 
 
 def awaited(Window window not None, int identifier):
     """The acknowledgement that the message in flight with this identifier waits for; None if none is in flight."""
     cdef Flight flight = window.find(identifier)
-    if flight is None:
+    if flight is None or flight.state == QUEUED:
         return None
     if flight.state != SENT:
         return "PUBCOMP"

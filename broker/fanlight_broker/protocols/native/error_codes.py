@@ -21,6 +21,7 @@ CODES: Final[dict[type[errors.FanlightError], Code]] = {
     errors.SubscriptionInUse: Code("subscription_in_use", closes=False),
     errors.NoSuchSubscription: Code("no_such_subscription", closes=False),
     errors.LimitExceeded: Code("limit_exceeded", closes=False),
+    errors.StoreUnavailable: Code("limit_exceeded", closes=False),
     errors.MessagesGone: Code("messages_gone", closes=False),
     errors.ReplayFailed: Code("replay_failed", closes=False),
     errors.Unsupported: Code("unsupported", closes=False),

@@ -106,12 +106,16 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None or (self.receipts is not None and publish_waits(route, &self.publish)
-                                 and not self.receipts.takes(route.tap)):
+            if route is None:
                 return PUBLISH
+            if self.publish.wants_receipt and self.receipts is not None:
+                if (route.tap is not None or self.receipts.journaling) and not self.receipts.takes(route.tap):
+                    return PUBLISH
+                self.note_position()
             if not self.sent(self.batcher.publish(route, self.ledger, self.outbox, self.message,
                                                     rest > MORE * size), route):
                 return BLOCKED
+            self.acknowledge_sent(route)
             if self.ledger.worked(1):
                 return TURN_OVER
 
@@ -176,11 +180,9 @@ cdef class NativeLane(Lane):
         producer = PyUnicode_DecodeUTF8(<const char*> self.publish.producer, self.publish.producer_size, NULL)
         return producer, self.publish.batch, self.publish.sequence
 
-    def answers(self, Route route not None):
-        return True
-
     def waits(self, Route route not None):
-        return self.receipts is not None and route.tap is not None
+        return self.receipts is not None and ((route.tap is not None and self.receipts.recording) or (
+            self.receipts.journaling and (self.message.retain or route.stores(self.message.qos))))
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -205,12 +207,17 @@ cdef class NativeLane(Lane):
             return False
         self.routed = routed
         self.unkept = False    # no message of this protocol has a quality of service
-        if self.publish.wants_receipt:
-            if self.receipts is not None and route.tap is not None:
-                self.receipts.put(self, route.tap, self.publish.request, <uint32_t> routed)
-            else:
-                self.acknowledge(self.publish.request, <uint32_t> routed)
         self.pass_frame()
+        return True
+
+    cdef bint acknowledge_sent(self, Route route) except -1:
+        """RECEIPT, if it is wanted. Receipts say what they are for, and keep no order."""
+        if not self.publish.wants_receipt:
+            return True
+        if self.receipts is not None and (route.tap is not None or self.receipts.position.appended != self.position):
+            self.receipts.put(self, route.tap, self.position, self.publish.request, <uint32_t> self.routed)
+        else:
+            self.acknowledge(self.publish.request, <uint32_t> self.routed)
         return True
 
     cdef int acknowledge(self, uint32_t request, uint32_t routed) except -1:
@@ -311,11 +318,6 @@ cdef Fault parse_mark(MsgpackCursor* cursor, PublishFields* publish) noexcept no
     if fault == NO_FAULT:
         fault = msgpack.unsigned_integer(cursor, &publish.sequence)
     return fault
-
-
-cdef inline bint publish_waits(Route route, PublishFields* publish) noexcept:
-    """Does the receipt wait until the message is where it is to be kept?"""
-    return publish.wants_receipt and route.tap is not None
 
 
 cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept nogil:

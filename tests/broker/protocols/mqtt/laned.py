@@ -76,6 +76,7 @@ class Client:
                 route = self.routes.lookup(SYNTAX, self.lane.message.topic)
                 if route is not None:
                     assert self.lane.forward(route)
+                    assert self.lane.confirm(route) == (self.lane.message.qos < 2)
                 else:
                     self.missed.append(self.lane.message.topic)
                     self.lane.done()

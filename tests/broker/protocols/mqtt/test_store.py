@@ -3,52 +3,51 @@
 Topics that are not stored do not wait, unless something before them does: acknowledgements keep their order.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from fanlight_broker.core.archive_selection import ArchiveSelection
+from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.protocols.mqtt.packets import PubAck, PubComp, PubRec, PubRel
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from fanlight_broker.wire.archive_tap import ArchiveTap
-from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.receipts import Receipts, Receiver
-from fanlight_broker.wire.route import Route
+from fanlight_broker.wire.receipts import Receipts
 from tests.broker.protocols.mqtt.world import World
 
 
-class SlowRecorder:
+class SlowRecorder(NoRecorder):
     """Has stored what its tap has taken when the test says so."""
 
-    def __init__(self) -> None:
+    awaited = True
+
+    def __init__(self, world: World) -> None:
         self.begun = 0
-        self.receipts = Receipts(1_000, self._begin)
+        self.acknowledgements, self.world = world.broker.acknowledgements, world
         self.tap = ArchiveTap(
             rows_max=1_000, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=lambda: None, full=lambda columns: None
         )
 
-    def _begin(self) -> None:
+    @property
+    def taken(self) -> int:  # type: ignore[override]
+        return self.tap.taken
+
+    @property
+    def receipts(self) -> Receipts:
+        return self.acknowledgements.receipts
+
+    def hurry(self) -> None:
         self.begun += 1
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        self.receipts.call(then, self.tap.taken, receiver)
-
-    def blocker(self, route: Route) -> Outbox | None:
-        return None
-
-    def crowded(self) -> Outbox | None:
-        return None
-
     def flush(self) -> None:
-        self.receipts.release(self.tap.taken)
+        self.acknowledgements.release(self.world.now, self.tap.taken)
 
 
 def storing() -> tuple[World, SlowRecorder]:
     """A broker that stores what is published to `a`."""
-    world, store = World(), SlowRecorder()
+    world = World()
+    store = SlowRecorder(world)
     world.broker.router.archive_selection = ArchiveSelection(store.tap, [(b"a", "mqtt")])
-    world.broker.publishing.recorder = store
+    world.broker.record_to(store)
     return world, store
 
 
@@ -141,16 +140,17 @@ def test_known_routes_stay_in_the_lane_whether_they_are_stored_or_not(
     assert store.begun == 10
 
 
-def test_a_full_ring_leaves_the_decision_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_ring_holds_back_those_whose_acknowledgement_would_wait() -> None:
     world, store = storing()
-    peer = world.connect("p")
+    peer, other = world.connect("p"), world.connect("q")
     store.receipts.most = 3
-    asked: list[Route] = []
-    monkeypatch.setattr(store, "blocker", asked.append)
-    peer.publish("a", b"x", 0)
     for number in range(1, 6):
         peer.publish("a", b"x", 1, packet_id=number)
-    assert (len(asked), store.receipts.count) == (2, 5)
+    assert (store.receipts.count, peer.held_back, world.broker.acknowledgements.held_back) == (3, True, 1)
+    assert len(other.publish("b", b"x", 1)) == 1
+    store.flush()
+    world.turn()
+    assert not peer.held_back
     store.flush()
     world.turn()
     assert [packet.packet_id for packet in peer.packets() if isinstance(packet, PubAck)] == [1, 2, 3, 4, 5]

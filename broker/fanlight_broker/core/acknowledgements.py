@@ -1,0 +1,128 @@
+"""Acknowledgements that wait until what they promise is stored, and the publishers held back when too many do.
+
+    message --fan out--> tap of the archive      Recorder.taken
+                     '-> queues, retained ...    JournalPosition.appended
+                             |
+    acknowledgement --> wire.Receipts --both have come so far--> sent, in the order of its connection
+
+One ring and one gate for the archive and the store. The gate is closed while one of the two has no room, or while too
+many acknowledgements wait; it holds back publishers whose message is for one of the two, until both have room. A store
+that refuses (its disk is full or broken) holds nobody back: such a publisher is refused, by the means of its protocol.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from fanlight_broker.core.errors import StoreUnavailable
+from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.journal import NO_JOURNAL
+from fanlight_broker.core.ports import Journal, Recorder
+from fanlight_broker.core.recorder import NO_RECORDER
+from fanlight_broker.wire.journal import JournalPosition
+from fanlight_broker.wire.ledger import Ledger
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.receipts import Receipts, Receiver
+from fanlight_broker.wire.route import Route
+
+WAITING_MAX: Final = 100_000  # acknowledgements: some 100 bytes each
+
+
+class Acknowledgements:
+    """Recorder and journal may be replaced before the first connection."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.recorder: Recorder = NO_RECORDER
+        self.position: JournalPosition = NO_JOURNAL.position
+        self.receipts = Receipts(WAITING_MAX, None, self.position)
+        self.held_back = 0  # times that the gate was closed
+        self._flow = flow
+        # The outbox of no connection, in a ledger of its own: publishers wait for it.
+        self._gate = Outbox(Ledger(1, lambda: None), 1, "pause")
+
+    def record_to(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.receipts.recording, self.receipts.begun = recorder.awaited, recorder.hurry
+
+    def journal_to(self, journal: Journal) -> None:
+        self.position = self.receipts.position = journal.position
+        self.receipts.journaling = True
+
+    @property
+    def for_lanes(self) -> Receipts | None:
+        """The ring; None if no acknowledgement ever waits."""
+        return self.receipts if self.receipts.recording or self.receipts.journaling else None
+
+    # -- one acknowledgement ------------------------------------------------------------------------------------------
+
+    def commit(self, then: Callable[[], None], receiver: Receiver | None = None, *, recorded: bool = True) -> None:
+        """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order.
+
+        receiver  a lane whose other acknowledgements wait behind this one
+        recorded  False: what it acknowledges is not for the recorder
+        """
+        taken = self.recorder.taken if recorded else 0
+        self.receipts.call(then, taken, receiver, self.position.appended)
+
+    def stored(self, since: int) -> bool:
+        """Is all synced that the journal got since it was at this position?"""
+        return self.position.appended in (since, self.position.synced)
+
+    def commit_changes(self, since: int, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        """The same for what the journal got since it was at this position: if that is nothing, `then` is called now."""
+        if self.position.appended == since:
+            then()
+        else:
+            self.receipts.call(then, 0, receiver, self.position.appended)
+
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def blocker(self, message: Message, route: Route, *, waits: bool) -> Outbox | None:
+        """The outbox that the publisher of a message must wait for; None if there is room.
+
+        waits  its acknowledgement would have to wait. Raises StoreUnavailable if that would be in vain
+        """
+        position, closed = self.position, self.receipts.closed
+        if (position.full or position.refusing or closed) and self.stores(message, route):
+            if position.refusing:
+                if waits:
+                    raise StoreUnavailable
+            elif position.full or waits:
+                return self.close_gate()
+        if waits and (self.receipts.full or not self.recorder.has_room(route)):
+            return self.close_gate()
+        return None
+
+    def stores(self, message: Message, route: Route) -> bool:
+        """Is a message on this route for the store?"""
+        return self.receipts.journaling and (message.retain or route.stores(message.qos))
+
+    def crowded(self) -> Outbox | None:
+        """The outbox that clients must wait for whose acknowledgements wait already; None if more may wait."""
+        return self.close_gate() if self.receipts.full else None
+
+    def close_gate(self) -> Outbox:
+        """Hold publishers back until there is room again."""
+        if not self._gate.pausing:
+            self.held_back += 1
+            self._gate.hold_publishers()
+            self.receipts.closed = True
+            self.recorder.make_room()
+        return self._gate
+
+    def release(self, now: float, recorded: int = 0) -> None:
+        """The recorder has come so far, or the journal is further: send what waited, let publishers go on."""
+        try:
+            self.receipts.release(recorded)
+        finally:
+            self._open_gate(now)
+
+    def _open_gate(self, now: float) -> None:
+        """Let held-back publishers continue once half of the room is free."""
+        if not self._gate.pausing or 2 * self.receipts.count > self.receipts.most or not self.recorder.roomy:
+            return
+        if self.position.full and not self.position.refusing:
+            return
+        self.receipts.closed = False
+        self._gate.drained()
+        self._flow.go_on(self._gate, now)

@@ -1,0 +1,3 @@
+from fanlight_broker.wire.journal import JournalPosition
+
+def send_synced(position: JournalPosition, now: float) -> None: ...
