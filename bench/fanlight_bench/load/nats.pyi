@@ -1,3 +1,4 @@
 from fanlight_bench.load.protocol import Dialect
 
 NATS: Dialect
+JETSTREAM: Dialect

@@ -4,14 +4,17 @@
     MSG <subject> <sid> [reply-to] <bytes>   and behind the line the payload and an empty one
     INFO {...}   +OK   -ERR '...'   PING   PONG                    each a line
 
-Headers (HMSG) are not asked for in CONNECT, so none come. There are no acknowledgements.
+Headers (HMSG) are not asked for in CONNECT, so none come. NATS has no acknowledgements; JetStream makes them messages:
+a publish names a subject for the answer, which the dialect JETSTREAM expects on subscription 1 and ending in the ten
+digits of the publish's number; a delivery names a subject on which it is acknowledged.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
 from fanlight_bench.load.protocol cimport (
-    CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE, Dialect, Frame,
+    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE, Answer,
+    Dialect, Frame, Next,
 )
 from fanlight_bench.load.protocol cimport PING as WANTS_PONG
 
@@ -19,6 +22,9 @@ ctypedef const uint8_t* Octets
 
 cdef enum:
     LINE_BYTES_MAX = 65536          # INFO lists the servers of a cluster; other lines are short
+    ANSWERS = 1                     # JetStream: the subscription that its answers come on
+    DIGITS = 10                     # of a publish's number, at the end of the subject of its answer
+    REPLY_BYTES_MAX = 170           # so that an acknowledgement fits ANSWER_BYTES_MAX
 
 
 cdef int next_frame(const uint8_t* p, const uint8_t* end, Frame* frame) noexcept nogil:
@@ -85,6 +91,8 @@ cdef int message(
     frame.payload = p
     frame.payload_size = <uint32_t>size
     frame.subscription = <uint32_t>number
+    frame.reply = words[2] if n == 4 else NULL
+    frame.reply_size = <uint32_t>sizes[2] if n == 4 else 0
     frame.alias = frame.properties_size = frame.number = 0
     frame.properties = NULL
     frame.qos = 0
@@ -109,15 +117,61 @@ cdef size_t answer(const Frame* frame, const uint8_t* p, uint8_t* out) noexcept 
     return 6
 
 
-cdef Dialect _dialect():
+# ---------------------------------------------------------------------- JetStream
+
+
+cdef int next_of_stream(const uint8_t* p, const uint8_t* end, Frame* frame) noexcept nogil:
+    cdef int state = next_frame(p, end, frame)
+    cdef uint64_t number = 0
+    if state != WHOLE or frame.kind != DELIVERY:
+        return state
+    if frame.subscription != ANSWERS:
+        frame.qos = 1
+        return WHOLE if 0 < frame.reply_size <= REPLY_BYTES_MAX else DAMAGED
+    if is_error(frame):
+        frame.kind = REFUSAL
+        return WHOLE
+    if frame.topic_size < DIGITS or not decimal(frame.topic + frame.topic_size - DIGITS, DIGITS, &number):
+        return DAMAGED
+    frame.kind = ACKNOWLEDGEMENT
+    frame.number = <uint32_t>number
+    return WHOLE
+
+
+cdef bint is_error(const Frame* frame) noexcept nogil:
+    """Whether the JSON of an answer has a field "error"."""
+    cdef const uint8_t* p = frame.payload
+    cdef const uint8_t* end = p + frame.payload_size
+    while end - p >= 7:
+        p = <const uint8_t*>memchr(p, 34, end - p)      # a quotation mark
+        if p == NULL or end - p < 7:
+            return False
+        if memcmp(p, b'"error"', 7) == 0:
+            return True
+        p += 1
+    return False
+
+
+cdef size_t answer_of_stream(const Frame* frame, const uint8_t* p, uint8_t* out) noexcept nogil:
+    """An empty message to the subject that a delivery names acknowledges it, as "+ACK" does."""
+    if frame.kind != DELIVERY:
+        return answer(frame, p, out)
+    memcpy(out, b"PUB ", 4)
+    memcpy(out + 4, frame.reply, frame.reply_size)
+    memcpy(out + 4 + frame.reply_size, b" 0\r\n\r\n", 6)
+    return 10 + frame.reply_size
+
+
+cdef Dialect _dialect(name, Next next, Answer answers, uint32_t number_bytes, uint32_t number_max):
     cdef Dialect dialect = Dialect.__new__(Dialect)
-    dialect.name = "nats"
-    dialect.next = next_frame
-    dialect.answer = answer
-    dialect.number_bytes = 4
+    dialect.name = name
+    dialect.next = next
+    dialect.answer = answers
+    dialect.number_bytes = number_bytes
     dialect.counts = False
-    dialect.number_max = 0
+    dialect.number_max = number_max
     return dialect
 
 
-NATS = _dialect()
+NATS = _dialect("nats", next_frame, answer, 4, 0)
+JETSTREAM = _dialect("jetstream", next_of_stream, answer_of_stream, DIGITS, 0xffffffff)

@@ -34,13 +34,16 @@ cdef struct Frame:
     int qos
     uint32_t number             # packet identifier, or request
     uint32_t routed             # of a native acknowledgement: subscriptions reached
+    bint up_to                  # AMQP: the acknowledgement is for all numbers up to this one
+    const uint8_t* reply        # NATS: the subject that a delivery is answered on, as reply_size
+    uint32_t reply_size         # 0: there is none
 
 
 cdef enum:
     WHOLE = 1
     CUT_OFF = 0                 # its end has not come yet
     DAMAGED = -1                # not a frame of this protocol: nothing behind it can be understood
-    ANSWER_BYTES_MAX = 32       # that `answer` writes
+    ANSWER_BYTES_MAX = 192      # that `answer` writes
     FRAME_BYTES_MAX = 268435460  # of a frame; a longer one is damage, not data
 
 

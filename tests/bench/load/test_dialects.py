@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
 from fanlight_bench.load import protocol
+from fanlight_bench.load.amqp import AMQP
 from fanlight_bench.load.mqtt import MQTT_3, MQTT_5
 from fanlight_bench.load.native import NATIVE
-from fanlight_bench.load.nats import NATS
+from fanlight_bench.load.nats import JETSTREAM, NATS
 from fanlight_bench.load.protocol import Damaged, Dialect
 
 
@@ -18,6 +19,21 @@ def native(*fields: object) -> bytes:
     return struct.pack(">I", len(body)) + bytes(body)
 
 
+def frame_of_amqp(kind: int, payload: bytes, channel: int = 1) -> bytes:
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+
+
+def delivered(tag: int, key: bytes, body: bytes) -> bytes:
+    """basic.deliver, the content header with delivery-mode 2, the body."""
+    method = b"\x00\x3c\x00\x3c\x01c" + struct.pack(">Q", tag) + b"\x00\x00" + bytes([len(key)]) + key
+    header = struct.pack(">HHQHB", 60, 0, len(body), 0x1000, 2)
+    made = frame_of_amqp(1, method) + frame_of_amqp(2, header)
+    return made + frame_of_amqp(3, body) if body else made
+
+
+CONFIRM = b"\x00\x3c\x00\x50" + struct.pack(">QB", 77, 0)
+ANSWERED = b'MSG _INBOX.p.0000000077 1 26\r\n{"stream":"kept","seq":77}\r\n'
+KEPT = b"MSG kept.000001 2 $JS.ACK.kept.000000.1.9.9.1700000000000000000.0 3\r\nxyz\r\n"
 MESSAGE = b"\x00\x00\x00\x13\x94\x04\xce\x00\x00\x00\x4d\xa5a.b.c\xc4\x03xyz\xc0"
 
 # (dialect, what a broker sends, its kind)
@@ -53,6 +69,19 @@ FRAMES: list[tuple[Dialect, bytes, str]] = [
     (NATS, b"PONG\r\n", "GRANTED"),
     (NATS, b"+OK\r\n", "OTHER"),
     (NATS, b"-ERR 'Permissions Violation'\r\n", "REFUSAL"),
+    (JETSTREAM, KEPT, "DELIVERY"),
+    (JETSTREAM, ANSWERED, "ACKNOWLEDGEMENT"),
+    (JETSTREAM, b'MSG _INBOX.p.0000000077 1 24\r\n{"error":{"code":"503"}}\r\n', "REFUSAL"),
+    (JETSTREAM, b"PING\r\n", "PING"),
+    (AMQP, frame_of_amqp(1, b"\x00\x0a\x00\x0a\x00\x09", 0), "OTHER"),             # connection.start
+    (AMQP, frame_of_amqp(1, b"\x00\x0a\x00\x29\x00", 0), "WELCOME"),              # connection.open-ok
+    (AMQP, frame_of_amqp(1, b"\x00\x14\x00\x0b\x00\x00\x00\x00"), "GRANTED"),     # channel.open-ok
+    (AMQP, frame_of_amqp(1, b"\x00\x0a\x00\x32\x01\x93\x02no\x00\x00\x00\x00", 0), "REFUSAL"),  # connection.close
+    (AMQP, frame_of_amqp(1, CONFIRM), "ACKNOWLEDGEMENT"),
+    (AMQP, frame_of_amqp(1, b"\x00\x3c\x00\x78" + CONFIRM[4:]), "REFUSAL"),         # basic.nack
+    (AMQP, frame_of_amqp(8, b"", 0), "OTHER"),                                     # heartbeat
+    (AMQP, delivered(5, b"kept.000001", b"xyz"), "DELIVERY"),
+    (AMQP, delivered(5, b"kept.000001", b""), "DELIVERY"),
 ]
 
 
@@ -84,6 +113,10 @@ def test_a_frame_is_understood_byte_by_byte(dialect: Dialect, frame: bytes, name
         (MQTT_5, b"\x30\x09\x00\x00\x03\x23\x00\x07xyz", {"topic": b"", "payload": b"xyz", "alias": 7}),
         (MQTT_5, b"\x30\x09\x00\x00\x03\x0b\x80\x02xyz", {"subscription": 256, "properties": b"\x0b\x80\x02"}),
         (NATS, b"MSG a.b 77 reply 3\r\nxyz\r\n", {"topic": b"a.b", "payload": b"xyz", "subscription": 77}),
+        (JETSTREAM, KEPT, {"topic": b"kept.000001", "payload": b"xyz", "qos": 1}),
+        (JETSTREAM, ANSWERED, {"number": 77}),
+        (AMQP, delivered(2**40 + 5, b"a.b", b"xyz"), {"topic": b"a.b", "payload": b"xyz", "number": 5}),
+        (AMQP, frame_of_amqp(1, CONFIRM), {"number": 77}),
     ],
 )
 def test_what_a_delivery_says(dialect: Dialect, frame: bytes, said: dict[str, object]) -> None:
@@ -104,6 +137,12 @@ def test_what_a_delivery_says(dialect: Dialect, frame: bytes, said: dict[str, ob
         (MQTT_3, b"\x40\x02\x12\x34", b""),
         (NATS, b"PING\r\n", b"PONG\r\n"),
         (NATS, b"PONG\r\n", b""),
+        (JETSTREAM, KEPT, b"PUB $JS.ACK.kept.000000.1.9.9.1700000000000000000.0 0\r\n\r\n"),
+        (JETSTREAM, ANSWERED, b""),
+        (JETSTREAM, b"PING\r\n", b"PONG\r\n"),
+        (AMQP, delivered(2**40 + 5, b"a.b", b"xyz"),
+         frame_of_amqp(1, b"\x00\x3c\x00\x50\x00\x00\x01\x00\x00\x00\x00\x05\x00")),
+        (AMQP, frame_of_amqp(1, CONFIRM), b""),
     ],
 )
 def test_what_is_answered_to_a_frame(dialect: Dialect, frame: bytes, answer: bytes) -> None:
@@ -133,6 +172,16 @@ def test_what_is_answered_to_a_frame(dialect: Dialect, frame: bytes, answer: byt
         (NATS, b"MSG a.b 77 reply more 3\r\nxyz\r\n"),
         (NATS, b"PING\n"),
         (NATS, b"x" * 65_536),                                     # a line without an end
+        (JETSTREAM, b"MSG kept.000001 2 3\r\nxyz\r\n"),            # a delivery that cannot be acknowledged
+        (JETSTREAM, b"MSG kept.000001 2 " + b"r" * 171 + b" 3\r\nxyz\r\n"),
+        (JETSTREAM, b"MSG _INBOX.p.number 1 3\r\nxyz\r\n"),        # an answer to no publish
+        (AMQP, b"AMQP\0\0\x09\x01"),                              # the broker speaks another version (4.2.2)
+        (AMQP, frame_of_amqp(1, CONFIRM)[:-1] + b"\0"),            # no end of frame (4.2.3)
+        (AMQP, frame_of_amqp(1, b"\x00\x3c")),                     # half a method
+        (AMQP, frame_of_amqp(1, CONFIRM[:-1])),                    # no "multiple"
+        (AMQP, frame_of_amqp(1, b"\x00\x3c\x00\x3c\x40c")),        # a consumer tag that is longer than its method
+        (AMQP, delivered(5, b"a.b", b"xyz").replace(b"\x02\x00\x01\x00\x00\x00\x0f", b"\x03\x00\x01\x00\x00\x00\x0f")),
+        (AMQP, b"\x01\x00\x01\xff\xff\xff\xff"),                  # a frame of four gigabytes
     ],
 )  # fmt: skip
 def test_what_is_no_frame_is_damage(dialect: Dialect, data: bytes) -> None:

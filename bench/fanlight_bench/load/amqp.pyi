@@ -1,0 +1,3 @@
+from fanlight_bench.load.protocol import Dialect
+
+AMQP: Dialect
