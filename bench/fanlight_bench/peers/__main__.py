@@ -6,6 +6,7 @@
     python -m fanlight_bench peers --list                     the scenarios and the brokers
     python -m fanlight_bench peers --bars [FILE]              every bar: reached, met or not
     python -m fanlight_bench peers --report [FILE]            the report and the chart anew, from a file of results
+    python -m fanlight_bench peers durable ...                messages that are kept: see durable/__main__.py
 
 A comparison is written into bench/results/DATE.json, and docs/benchmarks.md, its plots and the chart of README.md are
 made from it; one of only some scenarios or brokers leaves the documents as they are, unless --publish is given. What
@@ -34,6 +35,11 @@ NEWEST = "newest"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["durable"]:
+        from fanlight_bench.durable.__main__ import main as durable  # it needs compiled modules that are optional
+
+        return durable(arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         if options.list:

@@ -41,7 +41,7 @@ def compare(
     done = 0.0
     since = time.monotonic()
     try:
-        with _many_files():
+        with many_files():
             for at, step in enumerate(planned, 1):
                 row = run(step, drive, max(duration, step.asked.least_seconds), warmup)
                 runs.append(row)
@@ -94,7 +94,7 @@ def processors() -> tuple[int | None, int | None]:
 
 
 @contextlib.contextmanager
-def _many_files() -> Iterator[None]:
+def many_files() -> Iterator[None]:
     """As many open files as may be: for 10,000 connections both we and the broker need that many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -78,7 +78,7 @@ class RabbitMQ(Peer):
             _epmd(environment),
             served([program], "completed with", cpu=cpu, environment=environment, seconds=START_SECONDS) as server,
         ):
-            yield Up({"mqtt": port}, server.pid)
+            yield Up({"mqtt": port, "amqp": amqp}, server.pid)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ METRICS = (
 )  # fmt: skip
 
 
-def medians(runs: Sequence[Row]) -> list[Row]:
+def medians(runs: Sequence[Row], metrics: Sequence[str] = METRICS) -> list[Row]:
     """A row for each scenario and contender, in the order of the runs."""
     rows = []
     for scenario, contender in dict.fromkeys((run["scenario"], run["contender"]) for run in runs):
@@ -44,7 +44,7 @@ def medians(runs: Sequence[Row]) -> list[Row]:
         row: Row = {"scenario": scenario, "contender": contender, "runs": len(mine), "good": len(good)}
         row["generator_bound"] = sum(bool(run.get("generator_bound")) for run in good)
         row["complaints"] = sorted({complaint for run in mine if (complaint := _complaint(run))})
-        for name in METRICS:
+        for name in metrics:
             values = sorted(float(run[name]) for run in good if run.get(name) is not None)
             if values:
                 row[name] = [median(values), values[0], values[-1]]

@@ -78,10 +78,11 @@ def scenario(report: Report, letter: str) -> Table:
                 "; ".join(row["complaints"]) + _left(row),
             )
         )
-    return _without_empty(cells)
+    return without_empty(cells)
 
 
-def _without_empty(table: Table) -> Table:
+def without_empty(table: Table) -> Table:
+    """The table without columns in which only the head says something."""
     kept = [at for at in range(len(table[0])) if at == 0 or any(row[at] for row in table[1:])]
     return [tuple(row[at] for at in kept) for row in table]
 
