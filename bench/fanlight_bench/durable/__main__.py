@@ -126,8 +126,10 @@ def _log(line: str) -> None:
 # Help for the fields of Bounds, which are options of the same names.
 BOUNDS = {
     "duration": "seconds measured, of a rate", "warmup": "seconds before it",
-    "patience": "seconds that a step of the large rows may take", "fan_out_sessions": "absent sessions of fan-out",
+    "patience": "seconds within which a large row must be stored",
+    "drain": "seconds within which what waits must be delivered", "fan_out_sessions": "absent sessions of fan-out",
     "fan_out_messages": "messages to them", "backlog": "messages that wait", "backlog_sessions": "in so many sessions",
+    "shared_sessions": "sessions that each of them waits in, of the row shared",
     "sessions": "sessions of the restart", "subscriptions": "of each of them", "retained": "retained messages there",
 }  # fmt: skip
 

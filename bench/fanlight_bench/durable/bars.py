@@ -55,6 +55,8 @@ def _stored(figured: Figured) -> Iterator[Bar]:
         ("backlog", "rate kept, 100x10", 90, False, "%", scaled("backlog", "rate_kept", 0.01)),
         ("backlog", "drain of all", 300_000, False, "/s", scaled("backlog", "deliveries_per_second")),
         ("backlog", "drain of one session, cold", 50_000, False, "/s", scaled("backlog", "one_session_per_second")),
+        ("shared", "memory above idle", 40, True, "MB", scaled("shared", "resident_bytes_above_idle", MB)),
+        ("shared", "disk bytes a payload byte", 1.15, True, "x", scaled("shared", "disk_bytes_per_byte")),
         ("restart", "until it is ready", 10, True, "s", scaled("restart", "restart_seconds")),
     ):
         yield Bar(row, MINE, what, limit, at_most, unit, reached)

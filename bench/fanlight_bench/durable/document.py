@@ -18,7 +18,8 @@ Table = tables.Table
 RATES = {
     "messages_per_second": ("messages/s", 1.0), "p50_us": ("p50 µs", 1.0), "p99_us": ("p99 µs", 1.0),
     "us_per_message": ("CPU µs a message", 1.0), "device_bytes_per_byte": ("device bytes a byte", 1.0),
-    "flushes": ("flushes", 1.0), "messages_per_flush": ("messages a flush", 1.0),
+    "flushes": ("flushes", 1.0), "messages_per_flush": ("messages a flush", 1.0), "broker_busy": ("broker %", 0.01),
+    "generator_busy": ("generator %", 0.01),
 }  # fmt: skip
 LATENCY = {
     "p50_us": ("p50 µs", 1.0), "p99_us": ("p99 µs", 1.0), "p50_to_growing": ("p50 to growing", 1.0),
@@ -74,7 +75,8 @@ def _machine(report: Report) -> list[str]:
         f"{storage['file_system']}, write cache {storage['write_cache'] or 'unknown'}. {effort['rounds']} interleaved "
         f"rounds of {effort['duration']:g} s, each after a warm-up of {effort['warmup']:g} s. Fan-out: "
         f"{effort['fan_out_messages']:,} messages to {effort['fan_out_sessions']:,} sessions. Backlog: "
-        f"{effort['backlog']:,} messages in {effort['backlog_sessions']:,} sessions. Restart: with these, "
+        f"{effort['backlog']:,} messages, each in one of {effort['backlog_sessions']:,} sessions. Shared: as "
+        f"many, each in all of {effort['shared_sessions']:,} sessions. Restart: with the backlog, "
         f"{effort['sessions']:,} sessions of {effort['subscriptions']} subscriptions and {effort['retained']:,} "
         "retained messages."
     )

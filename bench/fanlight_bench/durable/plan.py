@@ -63,6 +63,7 @@ PLANNED = {
         PlannedRow("100x10", "100 publishers, 10 messages in flight each", EVERYBODY),
         PlannedRow("fan-out", "one message to many absent sessions, all acknowledged later", STORED),
         PlannedRow("backlog", "messages that wait in absent sessions", ("fanlight",), once=True),
+        PlannedRow("shared", "the same messages waiting in many absent sessions", ("fanlight",), once=True),
         PlannedRow("restart", "a restart after kill -9, with sessions and retained messages", ("fanlight",), once=True),
         *(PlannedRow(letter, f"{plan.ASKED[letter].title}, nobody durable", OURS) for letter in PAIRS),
     )
@@ -144,6 +145,8 @@ def _figures(visit: Visit, place: Path, device: Device, bounds: Bounds) -> Itera
     keeper, first = visit.keeper, visit.rows[0].name
     if first == "backlog":
         yield waiting.backlog(keeper, place, device, bounds)
+    elif first == "shared":
+        yield waiting.shared_backlog(keeper, place, bounds)
     elif first == "restart":
         yield waiting.restart(keeper, place, device, bounds)
     elif first in PAIRS:
@@ -152,7 +155,7 @@ def _figures(visit: Visit, place: Path, device: Device, bounds: Bounds) -> Itera
         with _started(keeper, place) as there:
             yield rows.fan_out(keeper, there, device, bounds)
     else:
-        with keeper.peer.start(place, None) as there:
+        with keeper.peer.start(place, None) as there, on_cpu(processors()[1]):
             for row in visit.rows:
                 if row.name == "1x1":
                     yield rows.one_at_a_time(keeper, there, device, bounds, place)

@@ -3,6 +3,7 @@
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,10 +50,27 @@ def backlog(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row
         row["resident_bytes"] = _resident(broker)
         crew.moved(broker.mqtt_port)
         drop_cache(folder)
-        row["one_session_per_second"], _ = _take(crew, [0], bounds)
+        row["one_session_per_second"], _ = _take(crew, [0], bounds.backlog // bounds.backlog_sessions, bounds)
         rest = range(1, bounds.backlog_sessions)
-        row["deliveries_per_second"], drained = _take(crew, rest, bounds) if rest else (None, True)
-        return row | checked(crew, bounds.backlog, drained) | _faults_of(empty, beside)
+        row["deliveries_per_second"], drained = _take(crew, rest, bounds.backlog, bounds)
+        return _with_faults(row | checked(crew, bounds.backlog, drained), empty, beside)
+
+
+def shared_backlog(keeper: Keeper, folder: Path, bounds: Bounds) -> Row:
+    """The same messages wait in many absent sessions: what they take, stored once."""
+    with _ours(keeper).started(folder, **LARGE) as broker:
+        crew = Crew(
+            keeper.courier, broker.mqtt_port, "all", publishers=PUBLISHERS, window=WINDOW,
+            consumers=[0] * bounds.shared_sessions, behind=0,
+        )  # fmt: skip
+        crew.prepare()
+        idle, disk = _resident(broker), bytes_in(folder)
+        row: Row = {"stored_per_second": _store(crew, bounds)}
+        row["resident_bytes_above_idle"] = _resident(broker) - idle
+        row["disk_bytes_per_byte"] = (bytes_in(folder) - disk) / (bounds.backlog * PAYLOAD_BYTES)
+        everyone = range(bounds.shared_sessions)
+        row["deliveries_per_second"], drained = _take(crew, everyone, bounds.backlog * bounds.shared_sessions, bounds)
+        return row | checked(crew, bounds.backlog * bounds.shared_sessions, drained)
 
 
 def restart(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row:
@@ -133,14 +151,12 @@ def _published(load: StoredLoad, messages: int, bounds: Bounds) -> float:
     return messages / (time.perf_counter() - begun)
 
 
-def _take(crew: Crew, consumers: Sequence[int], bounds: Bounds) -> tuple[float, bool]:
-    """Have these sessions come back and take what waits for them: deliveries a second, and whether all came."""
-    share = bounds.backlog // bounds.backlog_sessions
+def _take(crew: Crew, consumers: Sequence[int], wanted: int, bounds: Bounds) -> tuple[float, bool]:
+    """Have these sessions come back and take what waits: deliveries a second, and whether there are as many in all."""
     begun = time.perf_counter()
     before = crew.load.received
-    wanted = bounds.backlog if len(consumers) > 1 else before + share
     with crew.there(publishers=False, consumers=consumers) as load:
-        drained = load.drain(bounds.patience, wanted)
+        drained = load.drain(bounds.drain, wanted)
         return (load.received - before) / (time.perf_counter() - begun), drained
 
 
@@ -167,7 +183,9 @@ def _retain(keeper: Keeper, port: int, bounds: Bounds) -> float:
         return _published(load, bounds.retained, bounds)
 
 
-def _faults_of(*others: Row) -> Row:
-    """Of the rates that were measured on the way, if they had any."""
-    faults = {name: count for other in others for name, count in other["faults"].items()}
-    return {"faults": faults} if faults else {}
+def _with_faults(row: Row, *others: Row) -> Row:
+    """The row, with the faults of what was measured on the way."""
+    faults: Counter[str] = Counter(row["faults"])
+    for other in others:
+        faults.update(other["faults"])
+    return row | {"faults": dict(faults)}
