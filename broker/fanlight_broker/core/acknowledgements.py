@@ -55,25 +55,22 @@ class Acknowledgements:
 
     # -- one acknowledgement ------------------------------------------------------------------------------------------
 
-    def commit(self, then: Callable[[], None], receiver: Receiver | None = None, *, recorded: bool = True) -> None:
+    def commit(
+        self, then: Callable[[], None], receiver: Receiver | None = None, *, recorded: bool = True,
+        since: int | None = None,
+    ) -> None:
         """Call `then`, an acknowledgement, when all that was accepted until now is stored: now or later, in order.
 
-        receiver  a lane whose other acknowledgements wait behind this one
+        receiver  a lane whose other acknowledgements wait behind this one, and it behind those
         recorded  False: what it acknowledges is not for the recorder
+        since     where the journal was before what it acknowledges: if it is not further, it is not waited for
         """
         taken = self.recorder.taken if recorded else 0
-        self.receipts.call(then, taken, receiver, self.position.appended)
+        self.receipts.call(then, taken, receiver, 0 if self.position.appended == since else self.position.appended)
 
     def stored(self, since: int) -> bool:
         """Is all synced that the journal got since it was at this position?"""
         return self.position.appended in (since, self.position.synced)
-
-    def commit_changes(self, since: int, then: Callable[[], None], receiver: Receiver | None = None) -> None:
-        """The same for what the journal got since it was at this position: if that is nothing, `then` is called now."""
-        if self.position.appended == since:
-            then()
-        else:
-            self.receipts.call(then, 0, receiver, self.position.appended)
 
     # -- room ---------------------------------------------------------------------------------------------------------
 

@@ -161,6 +161,7 @@ class Publishing:
         """
         publisher, mark, message = publication.publisher, publication.mark, publication.message
         client = publisher.client if publisher is not None else None  # a mark belongs to the connection that sent it
+        since = self.acknowledgements.position.appended
         try:
             route = self.route(publisher, message.topic, SYNTAXES[message.syntax])
             if mark is not None and client is not None:
@@ -192,7 +193,7 @@ class Publishing:
             publisher.session.receive(publication.identifier)
         outcome = Accepted(sender.routed, not sender.unkept)
         if receipt is not None and not sender.confirm(route):
-            self._commit(partial(receipt, outcome), sender, route)
+            self._commit(partial(receipt, outcome), sender, route, since)
         return outcome
 
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
@@ -216,10 +217,10 @@ class Publishing:
             origin = publisher.name if publisher.session is not None else None
             self.retained.put(message, now, share=publisher.share, origin=origin)
 
-    def _commit(self, receipt: Callable[[], None], sender: Sender, route: Route) -> None:
+    def _commit(self, receipt: Callable[[], None], sender: Sender, route: Route, since: int | None = None) -> None:
         """Nobody waits for it any more when the connection has ended."""
         receiver = sender if isinstance(sender, Receiver) else None
-        self.acknowledgements.commit(receipt, receiver, recorded=route.tap is not None)
+        self.acknowledgements.commit(receipt, receiver, recorded=route.tap is not None, since=since)
 
     def announce(self, message: Message, now: float) -> None:
         """Publish one of the broker's own messages, to which no limit of topics or retained messages applies."""

@@ -329,7 +329,7 @@ class Sessions:
         `variant` is that of the options, for callers with many filters of the same options. Raises InvalidFilter,
         NotPermitted, LimitExceeded, StoreUnavailable.
         """
-        if session.expiry > 0 and self.journal.position.refusing:
+        if session.outlives and self.journal.position.refusing:
             raise StoreUnavailable
         if variant is None:
             variant = self.variant_of(session, options)

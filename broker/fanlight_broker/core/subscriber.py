@@ -161,6 +161,11 @@ class Session:
         return self.subscriber.name
 
     @property
+    def outlives(self) -> bool:
+        """Is it kept when its connection ends?"""
+        return self.expiry > 0
+
+    @property
     def share(self) -> Share:
         return self.subscriber.share
 

@@ -156,6 +156,58 @@ def test_receipts_of_a_recorded_route_wait_in_the_compiled_lane() -> None:
     assert (receipts.count, publisher.lane.pending_acks, ledger.receipts) == (0, 0, 3)
 
 
+def test_receipts_of_what_the_journal_got_wait_in_the_compiled_lane() -> None:
+    """`Publisher.send` fails if the lane leaves a PUBLISH to Python."""
+    publisher, reports = Publisher(Ledger(1 << 30, lambda: None)), [False]
+    receipts = publisher.lane.receipts = Receipts(1_000)
+    receipts.journaling = True
+    position = receipts.position
+
+    def report() -> None:
+        position.appended += reports[0]
+
+    # What is called in the middle of a fan-out: here something in it is reported to the journal.
+    tap = ArchiveTap(rows_max=1, bytes_max=1 << 20, batch_bytes_max=1 << 20, begun=report, full=lambda columns: None)
+    publisher.route(b"a", []).tap = tap
+
+    def received() -> list[int]:
+        octets = publisher.outbox.read(1 << 20)
+        return [msgpack.unpackb(octets[at + 4 : at + 16])[1] for at in range(0, len(octets), 16)]
+
+    position.appended = 5  # somebody else's
+    assert publisher.publish(b"a", b"x", 1)
+    assert received() == [1]
+    reports[0] = True
+    assert publisher.publish(b"a", b"x", 2)
+    assert publisher.publish(b"a", b"x")
+    assert publisher.publish(b"a", b"x", 3)
+    assert (received(), position.appended, receipts.count) == ([], 8, 2)
+    for synced, expected in ((5, []), (6, [2]), (7, []), (8, [3])):
+        position.synced = synced
+        receipts.release()
+        assert received() == expected
+
+
+def test_a_lane_asks_python_while_the_store_is_full_or_refuses() -> None:
+    publisher = Publisher(Ledger(1 << 30, lambda: None))
+    receipts = publisher.lane.receipts = Receipts(1_000)
+    receipts.journaling = True
+    publisher.route(b"a", [])
+
+    def event(request: int | None) -> int:
+        publisher.inbox.feed(publish(b"a", b"x", request))
+        found = publisher.lane.advance()
+        publisher.inbox.clear()
+        return found
+
+    for flag in ("full", "refusing"):
+        setattr(receipts.position, flag, True)
+        assert event(1) == PUBLISH
+        assert event(None) == NEED_MORE
+        setattr(receipts.position, flag, False)
+        assert event(2) == NEED_MORE
+
+
 def test_a_lane_asks_python_where_receipts_have_no_room() -> None:
     publisher = Publisher(Ledger(1 << 30, lambda: None))
     receipts = publisher.lane.receipts = Receipts(1, lambda: None)

@@ -123,8 +123,13 @@ def _answer(
 
 
 def _acknowledge(peer: Peer, packet: Acknowledgement) -> None:
-    """Behind the acknowledgements of this connection that wait, and when what it acknowledges is stored."""
-    peer.broker.acknowledgements.commit(partial(peer.send, packet), peer.lane)
+    """Behind the acknowledgements of this connection that wait, and when what it acknowledges is stored.
+
+    It may be one that an earlier connection of the session has waited for. An error acknowledges nothing.
+    """
+    broker, accepted = peer.broker, packet.reason_code < ERROR
+    since = None if accepted and peer.session.outlives else broker.position.appended
+    broker.acknowledgements.commit(partial(peer.send, packet), peer.lane, recorded=accepted, since=since)
 
 
 def release(peer: Peer, packet: PubRel) -> None:

@@ -82,10 +82,11 @@ def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -
 
 def _answer(peer: Peer, packet: SubAck | UnsubAck, since: int) -> None:
     """If the session outlives its connection: when the journal has what was reported since then."""
-    if peer.session.expiry > 0:
-        peer.broker.acknowledgements.commit_changes(since, partial(peer.send, packet), peer.lane)
+    broker, answer = peer.broker, partial(peer.send, packet)
+    if peer.session.outlives and not broker.acknowledgements.stored(since):
+        broker.acknowledgements.commit(answer, peer.lane, recorded=False)
     else:
-        peer.send(packet)
+        answer()
 
 
 @lru_cache(maxsize=256)  # most packets are alike
