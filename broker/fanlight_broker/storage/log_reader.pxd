@@ -3,29 +3,26 @@
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.storage.disk cimport Disk
-from fanlight_broker.storage.segments cimport EntryHeader, Segment, SegmentReader
+from fanlight_broker.storage.entry_reader cimport EntryCursor
+from fanlight_broker.storage.segments cimport EntryHeader
 
-cdef class LogReader:
+cdef class LogReader(EntryCursor):
     cdef:
         Disk disk
         list segments               # in the order of their generations
+        list cut                    # those with entries that are right in the next one only
         Py_ssize_t index            # of the segment that is being read
-        SegmentReader reader
-        uint64_t offset             # in it, of the next entry
+        Py_ssize_t next_index       # of the next one that begins with an entry
+        uint64_t next_first         # the sequence of that entry; 0: there is none
         uint64_t expected           # sequence of the next entry
-        const char* at              # the next record, in the reader's buffer
-        const char* end
+        uint64_t generation         # of the last segment that has one
         readonly list damage        # Damage: what is missing
-        # Of the entry, and of the record that was read last.
-        readonly uint64_t sequence, number, time
-        readonly uint64_t position  # of the entry: generation << 32 | offset
-        readonly int type
-        const char* body
-        readonly Py_ssize_t size
 
     cdef bint next_record(self) except -1
     cdef bint next_entry(self) except -1
     cdef bint take(self, EntryHeader* header) except -1
     cdef bint bridge(self) except -1
     cdef Py_ssize_t begin(self, uint64_t after) except -1
-    cdef int find_first(self, SegmentReader reader) except -1
+    cdef int finish(self) except -1
+    cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1
+    cdef int note_rest(self) except -1

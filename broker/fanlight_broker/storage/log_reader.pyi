@@ -1,6 +1,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fanlight_broker.storage.entry_reader import EntryCursor
+
 @dataclass(frozen=True, slots=True)
 class Damage:
     path: Path
@@ -8,13 +10,7 @@ class Damage:
     first: int
     last: int
 
-class LogReader:
+class LogReader(EntryCursor):
     damage: list[Damage]
-    sequence: int
-    number: int
-    time: int
-    position: int
-    type: int
-    size: int
     @property
     def last(self) -> int: ...

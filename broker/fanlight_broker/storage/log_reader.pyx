@@ -13,9 +13,10 @@ from pathlib import Path
 
 from libc.stdint cimport uint64_t
 
-from fanlight_broker.storage.disk cimport Disk
+from fanlight_broker.storage.disk cimport Disk, checked
+from fanlight_broker.storage.entry_reader cimport EntryCursor
 from fanlight_broker.storage.segments cimport (
-    ENTRY_HEADER, SEGMENT_HEADER, UNSYNCED_MAX, EntryHeader, Segment, SegmentReader, entry_size, get_varint,
+    SEGMENT_HEADER, UNSYNCED_MAX, EntryHeader, Segment, SegmentReader, entry_size,
 )
 
 
@@ -32,29 +33,40 @@ class Damage:
         return f"{self.path}: damaged at byte {self.offset}: entries {self.first} to {self.last} are lost"
 
 
-cdef class LogReader:
+cdef class LogReader(EntryCursor):
     """after  the sequence of the last entry that is not wanted"""
 
     def __cinit__(self, Disk disk not None, list segments not None, uint64_t after):
         self.disk, self.segments, self.expected = disk, segments, after + 1
-        self.damage = []
+        self.damage, self.cut = [], []
         self.index = self.begin(after)
         self.sequence = after
 
     cdef Py_ssize_t begin(self, uint64_t after) except -1:
-        """The first segment that may have a later entry."""
+        """The first segment that may have a later entry. Where each begins is noted: the end of those before is not."""
         cdef Segment segment
+        cdef SegmentReader reader
+        cdef EntryHeader* header
         cdef Py_ssize_t index, first = 0
         for index, segment in enumerate(self.segments):
             reader = SegmentReader(self.disk, segment)
-            self.find_first(reader)
-            if 0 < segment.first <= after + 1:
-                first = index
+            reader.read_bytes = SEGMENT_HEADER
+            header = reader.entry(SEGMENT_HEADER)
+            if header is not NULL:
+                segment.first, segment.first_number = header.sequence, header.number
+                if segment.first <= after + 1:
+                    first = index
         return first
 
-    cdef int find_first(self, SegmentReader reader) except -1:
-        cdef EntryHeader* header = reader.entry(SEGMENT_HEADER)
-        reader.segment.first = header.sequence if header is not NULL else 0
+    cdef int finish(self) except -1:
+        """All was read: cut off what a torn group has left behind the end, so that it is never taken for entries."""
+        cdef Segment segment
+        for segment in self.segments:
+            if (segment in self.cut or segment.generation == self.generation) and not segment.damaged \
+                    and segment.end < segment.capacity:
+                checked(self.disk.truncate(segment.fd, segment.end), segment.path)
+                checked(self.disk.sync(segment.fd), segment.path)
+                segment.capacity = segment.end
         return 0
 
     @property
@@ -64,24 +76,20 @@ cdef class LogReader:
 
     cdef bint next_record(self) except -1:
         """Go to the next record. False: the log has ended."""
-        cdef uint64_t size
-        while self.at == self.end:
+        while not self.record():
             if not self.next_entry():
                 return False
-        self.type = <unsigned char> self.at[0]
-        self.at = get_varint(self.at + 1, self.end, &size)
-        if self.at is NULL or size > <uint64_t> (self.end - self.at):
-            raise ValueError(f"{self.reader.segment.path}: entry {self.sequence} has a record longer than itself")
-        self.body, self.size = self.at, <Py_ssize_t> size
-        self.at += size
         return True
 
     cdef bint next_entry(self) except -1:
         cdef EntryHeader* header
         while self.index < len(self.segments):
             if self.reader is None:
-                self.reader = SegmentReader(self.disk, <Segment> self.segments[self.index])
-                self.offset = SEGMENT_HEADER
+                self.go_to(self.index, SEGMENT_HEADER)
+            if self.next_first and self.next_first <= self.expected:
+                # The later file has it, and is right if both have.
+                self.note_rest()
+                self.go_to(self.next_index, SEGMENT_HEADER)
             header = self.reader.entry(self.offset)
             if header is not NULL and header.sequence <= self.expected:
                 if self.take(header):
@@ -90,21 +98,35 @@ cdef class LogReader:
                 return False
         return False
 
+    cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1:
+        cdef Segment segment
+        self.reader = SegmentReader(self.disk, <Segment> self.segments[index])
+        self.index, self.offset = index, offset
+        self.next_index, self.next_first = index, 0
+        while self.next_first == 0 and self.next_index + 1 < len(self.segments):
+            self.next_index += 1
+            segment = self.segments[self.next_index]
+            self.next_first = segment.first
+        return 0
+
+    cdef int note_rest(self) except -1:
+        """Cut this file off here in the end, if there are entries behind: of a group that is in the next file."""
+        if self.reader.search(self.offset, self.expected):
+            self.cut.append(self.reader.segment)
+        return 0
+
     cdef bint take(self, EntryHeader* header) except -1:
         """Is this entry the next one? If it came before, it is passed over."""
         cdef Segment segment = self.reader.segment
         cdef bint wanted = header.sequence == self.expected
         if segment.last == 0:
-            segment.first = header.sequence
-        segment.last = header.sequence
+            segment.make_index()
+        segment.note(header, self.offset)
+        self.generation = segment.generation
         if wanted:
-            self.sequence, self.number, self.time = header.sequence, header.number, header.when >> 16
-            self.position = segment.generation << 32 | self.offset
-            self.at = <const char*> header + ENTRY_HEADER
-            self.end = self.at + header.length
+            self.show(header)
             self.expected += 1
         self.offset += entry_size(header.length)
-        segment.end = self.offset
         return wanted
 
     cdef bint bridge(self) except -1:
@@ -137,6 +159,7 @@ cdef class LogReader:
             self.damage.append(Damage(self.reader.segment.path, self.offset, self.expected, found - 1))
             self.expected = found
         if found_index != self.index:
-            self.reader = SegmentReader(self.disk, <Segment> self.segments[found_index])
-        self.index, self.offset = found_index, found_offset
+            self.note_rest()
+            self.go_to(found_index, found_offset)
+        self.offset = found_offset
         return True

@@ -51,25 +51,35 @@ cdef inline const char* get_varint(const char* at, const char* end, uint64_t* va
         shift += 7
     return NULL
 
-cdef void make_header(char* page, uint64_t generation, uint64_t salt) noexcept nogil
+cdef struct IndexPlace:
+    uint64_t number         # the entry's
+    uint32_t sequence       # after the segment's first
+    uint32_t offset
 
 cdef class Segment:
-    # One file of the log. `generation` names it: it rises with each use of the file.
+    # One file of the log. `generation` names its use: it rises with each.
     cdef:
         readonly object path
         bytes c_path
         int fd
-        readonly uint64_t generation
+        readonly uint64_t generation    # 0: it has no header yet
         readonly uint64_t capacity      # bytes, the header included: the size of the file
         uint32_t seed                   # of the checksums of its entries
         readonly uint64_t first, last   # sequences of its entries; 0: none
+        readonly uint64_t first_number
         readonly uint64_t end           # offset behind the last entry
-        readonly Py_ssize_t live        # references that the caller counts
-        readonly bint damaged           # kept aside: it is never used again
+        readonly bint damaged           # it is never used again, and kept aside
+        # One entry in each 4 KiB: its writer appends, others read what was there before the last sync.
+        IndexPlace* index
+        uint32_t index_length, index_size
 
-    cdef int close(self, Disk disk) noexcept
     cdef bint read_header(self, Disk disk) except -1
-    cdef int write_header(self, Disk disk, uint64_t generation, uint64_t salt) noexcept nogil
+    cdef int write_header(self, Disk disk, uint64_t salt) noexcept nogil
+    cdef int make_index(self) except -1
+    cdef int begin(self, uint64_t generation, uint64_t salt) except -1
+    cdef void note(self, const EntryHeader* header, uint64_t offset) noexcept nogil
+    cdef uint64_t find(self, uint64_t number, uint64_t sequence) noexcept nogil
+    cdef int close(self, Disk disk) noexcept
 
 cdef class SegmentReader:
     # Reads one segment through a buffer. What it returns points into the buffer, until the next call.
@@ -79,7 +89,9 @@ cdef class SegmentReader:
         char* buffer
         size_t capacity, filled
         uint64_t start          # offset of the buffer in the file
+        size_t read_bytes       # at least, at once
 
     cdef const char* view(self, uint64_t offset, size_t size) except? NULL
     cdef EntryHeader* entry(self, uint64_t offset) except? NULL
     cdef uint64_t search(self, uint64_t offset, uint64_t sequence) except? 0
+    cdef int note_all(self) except -1

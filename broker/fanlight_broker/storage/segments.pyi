@@ -4,6 +4,7 @@ from pathlib import Path
 NAME: re.Pattern[str]
 
 class LogError(Exception): ...
+class DamagedHeader(LogError): ...
 
 class Segment:
     path: Path
@@ -11,8 +12,8 @@ class Segment:
     capacity: int
     first: int
     last: int
+    first_number: int
     end: int
-    live: int
     damaged: bool
 
 class SegmentReader: ...

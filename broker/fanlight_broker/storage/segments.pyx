@@ -16,6 +16,7 @@ cdef extern from "<unistd.h>":
 cdef enum:
     VERSION = 1
     READ_BYTES = 1 << 20
+    INDEXED_BYTES = 4096    # an entry is noted for each
 
 cdef const char* MAGIC = b"fanlight"
 
@@ -24,6 +25,10 @@ NAME = re.compile(r"log-(\d{8})")
 
 class LogError(Exception):
     """The log cannot be opened, or is closed: says why, and what to do."""
+
+
+class DamagedHeader(LogError):
+    """Both copies of a segment's header are damaged: none of its entries can be told from another's."""
 
 
 cdef struct SegmentHeader:
@@ -64,6 +69,7 @@ cdef class Segment:
         self.end = SEGMENT_HEADER
 
     def __dealloc__(self):
+        deallocate(self.index)
         if self.fd >= 0:
             close(self.fd)
 
@@ -98,19 +104,62 @@ cdef class Segment:
             return True
         for at in range(SEGMENT_HEADER):
             if page[at]:
-                raise LogError(f"{self.path}: both copies of its header are damaged")
+                raise DamagedHeader(f"{self.path}: both copies of its header are damaged")
         return False
 
-    cdef int write_header(self, Disk disk, uint64_t generation, uint64_t salt) noexcept nogil:
-        """Begin a new use of the file: what it holds is nothing from now on. -errno: it must not be used."""
+    cdef int begin(self, uint64_t generation, uint64_t salt) except -1:
+        """A new use of the file: what it holds is nothing from now on."""
+        self.first = self.last = self.first_number = 0
+        self.end = SEGMENT_HEADER
+        self.index_length = 0
+        self.make_index()
+        self.generation = generation
+        return 0
+
+    cdef int make_index(self) except -1:
+        """Room for an entry in each 4 KiB."""
+        cdef uint32_t size = <uint32_t> (self.capacity // INDEXED_BYTES + 2)
+        if self.index is NULL or self.index_size < size:
+            deallocate(self.index)
+            self.index_size = 0
+            self.index = <IndexPlace*> allocate(size * sizeof(IndexPlace))
+            if self.index is NULL:
+                raise MemoryError()
+            self.index_size = size
+        return 0
+
+    cdef int write_header(self, Disk disk, uint64_t salt) noexcept nogil:
+        """Make its generation durable. -errno: the file must not be used."""
         cdef char page[SEGMENT_HEADER]
         cdef int result
-        make_header(page, generation, salt)
-        self.generation, self.seed = generation, seed_of(<SegmentHeader*> page)
-        self.first = self.last = 0
-        self.end = SEGMENT_HEADER
+        make_header(page, self.generation, salt)
+        self.seed = seed_of(<SegmentHeader*> page)
         result = disk.write(self.fd, page, SEGMENT_HEADER, 0)
         return result if result < 0 else disk.sync(self.fd)
+
+    cdef void note(self, const EntryHeader* header, uint64_t offset) noexcept nogil:
+        """It has this entry, behind those noted before."""
+        cdef IndexPlace* place
+        if self.last == 0:
+            self.first, self.first_number = header.sequence, header.number
+        self.last = header.sequence
+        self.end = offset + entry_size(header.length)
+        if self.index_length == 0 or offset >= self.index[self.index_length - 1].offset + INDEXED_BYTES:
+            place = &self.index[self.index_length]
+            place.number, place.offset = header.number, <uint32_t> offset
+            place.sequence = <uint32_t> (header.sequence - self.first)
+            self.index_length += 1
+
+    cdef uint64_t find(self, uint64_t number, uint64_t sequence) noexcept nogil:
+        """The offset of an entry that is not behind this number and this sequence, and less than 4 KiB before."""
+        cdef uint32_t low = 0, high = self.index_length, middle
+        while low < high:
+            middle = (low + high) // 2
+            if self.index[middle].number <= number and self.first + self.index[middle].sequence <= sequence:
+                low = middle + 1
+            else:
+                high = middle
+        return self.index[low - 1].offset if low else <uint64_t> SEGMENT_HEADER
 
 
 cdef class SegmentReader:
@@ -118,6 +167,7 @@ cdef class SegmentReader:
 
     def __cinit__(self, Disk disk not None, Segment segment not None):
         self.disk, self.segment = disk, segment
+        self.read_bytes = READ_BYTES
 
     def __dealloc__(self):
         deallocate(self.buffer)
@@ -130,12 +180,13 @@ cdef class SegmentReader:
         if size > self.capacity:
             deallocate(self.buffer)
             self.capacity = self.filled = 0
-            self.buffer = <char*> allocate(max(size, <size_t> READ_BYTES))
+            self.buffer = <char*> allocate(max(size, self.read_bytes))
             if self.buffer is NULL:
                 raise MemoryError()
-            self.capacity = max(size, <size_t> READ_BYTES)
+            self.capacity = max(size, self.read_bytes)
         self.start, self.filled = offset, 0
-        done = self.disk.read(self.segment.fd, self.buffer, self.capacity, offset)
+        with nogil:
+            done = self.disk.read(self.segment.fd, self.buffer, self.capacity, offset)
         checked(done, self.segment.path)
         self.filled = done
         return self.buffer if self.filled >= size else NULL
@@ -166,3 +217,17 @@ cdef class SegmentReader:
             if header.length and sequence <= header.sequence <= most and self.entry(offset) is not NULL:
                 return offset
             offset += 8
+
+    cdef int note_all(self) except -1:
+        """The segment was not read when the log was opened: note what it has."""
+        cdef Segment segment = self.segment
+        cdef uint64_t offset = self.search(SEGMENT_HEADER, 1)
+        cdef EntryHeader* header
+        segment.make_index()
+        while offset:
+            header = self.entry(offset)
+            segment.note(header, offset)
+            offset += entry_size(header.length)
+            if self.entry(offset) is NULL:
+                offset = self.search(offset, segment.last + 1)
+        return 0

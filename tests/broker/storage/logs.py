@@ -27,7 +27,7 @@ class OpenLog:
 
     def work(self) -> None:
         """Write all that can be written."""
-        while self.log.work():
+        while self.log.write_group():
             pass
         self.log.collect()
 

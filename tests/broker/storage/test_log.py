@@ -48,7 +48,7 @@ def test_replay_begins_behind_the_entry_asked_for(tmp_path: Path) -> None:
 
 
 def test_the_time_and_the_number_of_an_entry_are_kept(tmp_path: Path) -> None:
-    now = 1_700_000_000_000
+    now = 1_700_000_000.123
     log = Log(tmp_path, lambda: None, clock=lambda: now, segment_bytes=16384, threaded=False)
     assert list(log.replay()) == []
     log.append(1, b"a")
@@ -56,15 +56,15 @@ def test_the_time_and_the_number_of_an_entry_are_kept(tmp_path: Path) -> None:
     log.close()
     (file,) = tmp_path.glob("log-*")
     octets = file.read_bytes()
-    assert int.from_bytes(octets[4096 + 26 : 4096 + 32], "little") == now
+    assert int.from_bytes(octets[4096 + 26 : 4096 + 32], "little") == 1_700_000_000_123
     log = Log(tmp_path, lambda: None, segment_bytes=16384, threaded=False)
     assert list(log.replay()) == [(1, now, 1, b"a")]
     log.close()
 
 
 def test_the_bytes_of_an_entry(tmp_path: Path) -> None:
-    one = opened(tmp_path, clock=lambda: 0x0102_0304_0506)
-    one.log.number = 7
+    one = opened(tmp_path, clock=lambda: 0x0102_0304_0506 / 1000)
+    one.log.number_from(7)
     one.entry(b"hello", type=9)
     one.work()
     (file,) = tmp_path.glob("log-*")

@@ -1,0 +1,9 @@
+class LogWriter:
+    syncing: bool
+    wakes_early: bool
+    groups: int
+    bytes_written: int
+    unsure: int
+    def write_until_stopped(self) -> None: ...
+    def retry(self) -> None: ...
+    def sync(self) -> None: ...
