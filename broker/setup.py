@@ -13,7 +13,7 @@ DEBUG = [("FANLIGHT_DEBUG", "1"), ("CYTHON_USE_FREELISTS", "0")] if os.environ.g
 
 setup(
     ext_modules=[
-        Extension(name, [str(path)], extra_compile_args=["-O3"], define_macros=DEBUG, optional=name in OPTIONAL)
+        Extension(name, [str(path)], extra_compile_args=["-O0" if DEBUG else "-O3"], define_macros=DEBUG, optional=name in OPTIONAL)
         for path in sorted(Path("fanlight_broker").rglob("*.pyx"))
         for name in [".".join(path.with_suffix("").parts)]
     ]

@@ -36,6 +36,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "cython-lint": (sys.executable, "scripts/lint_cython.py"),
     "mypy": (*PYTHON, "mypy"),
     "stubs": (sys.executable, "scripts/check_stubs.py"),
+    "debug": (sys.executable, "scripts/check_debug.py"),
     "tests": (*PYTHON, "pytest"),
     "sdk": (*PYTHON, "pytest"),
     "spark": (*PYTHON, "pytest"),
