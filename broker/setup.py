@@ -10,10 +10,11 @@ OPTIONAL = {"fanlight_broker.net.poller", "fanlight_broker.net.tcp"}
 
 # Without free lists, so that what is freed is gone: live counts are exact, and a sanitizer sees every use after it.
 DEBUG = [("FANLIGHT_DEBUG", "1"), ("CYTHON_USE_FREELISTS", "0")] if os.environ.get("FANLIGHT_DEBUG") == "1" else []
+OPTIMISE = ["-O0" if DEBUG else "-O3"]
 
 setup(
     ext_modules=[
-        Extension(name, [str(path)], extra_compile_args=["-O0" if DEBUG else "-O3"], define_macros=DEBUG, optional=name in OPTIONAL)
+        Extension(name, [str(path)], extra_compile_args=OPTIMISE, define_macros=DEBUG, optional=name in OPTIONAL)
         for path in sorted(Path("fanlight_broker").rglob("*.pyx"))
         for name in [".".join(path.with_suffix("").parts)]
     ]

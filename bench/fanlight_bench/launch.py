@@ -254,13 +254,14 @@ def _clean_environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def on_cpu(cpu: int | None) -> Iterator[None]:
-    """This thread, and what it starts, on one processor; None leaves it as it is."""
+    """This thread, and what it starts, on one processor, if there is such a one; None leaves it as it is."""
     # A child inherits the processors of the thread that starts it: no code between fork and exec.
     if cpu is None or not hasattr(os, "sched_setaffinity"):
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {cpu})
     try:
         yield
     finally:

@@ -14,8 +14,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fanlight_bench.load.protocol cimport (
-    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE, Dialect,
-    Frame,
+    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE,
+    Frame, new_dialect,
 )
 from fanlight_bench.sockets cimport load_u32, store_u32
 
@@ -145,15 +145,4 @@ cdef size_t answer(const Frame* frame, const uint8_t* p, uint8_t* out) noexcept 
     return 21
 
 
-cdef Dialect _dialect():
-    cdef Dialect dialect = Dialect.__new__(Dialect)
-    dialect.name = "amqp"
-    dialect.next = next_frame
-    dialect.answer = answer
-    dialect.number_bytes = 0
-    dialect.counts = False
-    dialect.number_max = 0xffffffff
-    return dialect
-
-
-AMQP = _dialect()
+AMQP = new_dialect("amqp", next_frame, answer, 0, 0xffffffff, False)

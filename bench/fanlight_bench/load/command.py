@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import dataclasses
 import json
-import os
 import signal
 import sys
 import types
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fanlight_bench import null_server
-from fanlight_bench.launch import Broker, LaunchError, program
+from fanlight_bench.launch import Broker, LaunchError, on_cpu, program
 from fanlight_bench.load import compare, kinds, metrics
 from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load import target as targets
@@ -175,7 +174,7 @@ def _can(chosen: list[Scenario], options: argparse.Namespace) -> list[Scenario]:
 
 def _runs(chosen: Sequence[Scenario], options: argparse.Namespace) -> Iterator[Run]:
     """Every scenario against every server, in turns: what else the machine does falls on all alike."""
-    pinned = _pinned(options.generator_cpu) if options.processes == 1 else contextlib.nullcontext()
+    pinned = on_cpu(options.generator_cpu if options.processes == 1 else None)
     with _broker(options) as broker, _null(options, broker) as null, pinned:
         for scenario in chosen:
             for _ in range(options.repeats):
@@ -222,17 +221,6 @@ def _null(options: argparse.Namespace, broker: str) -> Iterator[str | None]:
         raise BadUrl("--null: the null broker does not speak NATS")
     with null_server.start(options.broker_cpu) as server:
         yield f"{protocol}://127.0.0.1:{server.addresses['native'][1]}"
-
-
-@contextlib.contextmanager
-def _pinned(cpu: int) -> Iterator[None]:
-    before = os.sched_getaffinity(0)
-    with contextlib.suppress(OSError):  # fewer processors than that: unpinned is the best there is
-        os.sched_setaffinity(0, {cpu})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _null_can(scenario: Scenario, url: str) -> bool:

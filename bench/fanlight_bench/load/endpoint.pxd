@@ -2,10 +2,10 @@
 
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport realloc
-from libc.string cimport memcpy, memmove
+from libc.stdlib cimport malloc, realloc
+from libc.string cimport memcpy, memmove, memset
 
-from fanlight_bench.sockets cimport MSG_NOSIGNAL, recv, send
+from fanlight_bench.sockets cimport EPOLLIN, EPOLLOUT, MSG_NOSIGNAL, epoll_ctl, epoll_event, recv, send
 
 cdef enum:
     OVER = -1                       # what `receive` finds: the connection is at its end
@@ -89,3 +89,38 @@ cdef inline bint keep_tail(Endpoint* endpoint, const uint8_t* data, size_t size)
             return False
         memcpy(endpoint.tail, data, size)
     return True
+
+
+cdef inline Endpoint* add_endpoint(
+    Endpoint** endpoints, uint32_t* count, int fd, uint32_t index, bytes rest
+) except NULL:
+    """One more behind `count` others, which may move; rest: what was read behind the handshake. Raises MemoryError."""
+    cdef Endpoint* grown = <Endpoint*>realloc(endpoints[0], (count[0] + 1) * sizeof(Endpoint))
+    if grown == NULL:
+        raise MemoryError
+    endpoints[0] = grown
+    cdef Endpoint* endpoint = &grown[count[0]]
+    memset(endpoint, 0, sizeof(Endpoint))
+    endpoint.fd = fd
+    endpoint.index = index
+    count[0] += 1
+    if not keep_tail(endpoint, <const uint8_t*><const char*>rest, len(rest)):
+        raise MemoryError
+    return endpoint
+
+
+cdef inline void watch(int epoll, Endpoint* endpoint, int what) noexcept nogil:
+    """What `epoll_ctl` does with it (EPOLL_CTL_ADD, EPOLL_CTL_MOD); its event has a pointer to the endpoint."""
+    cdef epoll_event event
+    event.events = (0 if endpoint.slow else EPOLLIN) | (EPOLLOUT if endpoint.watching_out else 0)
+    event.data.ptr = endpoint
+    epoll_ctl(epoll, what, endpoint.fd, &event)
+
+
+cdef inline uint8_t* copied(bytes data) except NULL:
+    """A copy of its own, to be freed. Raises MemoryError."""
+    cdef uint8_t* copy = <uint8_t*>malloc(len(data) + 1)
+    if copy == NULL:
+        raise MemoryError
+    memcpy(copy, <const char*>data, len(data))
+    return copy

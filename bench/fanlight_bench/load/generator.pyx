@@ -16,9 +16,11 @@ Not here: opening connections and naming topics (worker.py), what to measure (sc
 from libc.errno cimport errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from fanlight_bench.load.endpoint cimport NOBODY, OUT_OF_MEMORY, OVER, Endpoint, keep_tail, receive, reserve, send_out
+from fanlight_bench.load.endpoint cimport (
+    NOBODY, OUT_OF_MEMORY, OVER, Endpoint, add_endpoint, keep_tail, receive, reserve, send_out, watch,
+)
 from fanlight_bench.load.protocol cimport (
     ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame,
 )
@@ -124,11 +126,12 @@ cdef class Generator:
 
     def add_subscriber(self, int fd, bytes rest=b"", *, bint slow=False, uint32_t aliases=0):
         """A connection that is subscribed; rest: what was read behind the handshake. Its number."""
-        cdef Endpoint* endpoint = self._add_endpoint(fd, rest)
-        endpoint.index = self.streams.add_subscriber(slow=slow, aliases=aliases)
+        cdef uint32_t index = self.streams.add_subscriber(slow=slow, aliases=aliases)
+        cdef Endpoint* endpoint = add_endpoint(&self.endpoints, &self.n_endpoints, fd, index, rest)
+        endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
         endpoint.slow = slow
         self.any_slow = self.any_slow or slow
-        return endpoint.index
+        return index
 
     def add_publisher(self, int fd, bytes rest=b""):
         """A connection that publishes; see add_subscriber."""
@@ -136,7 +139,8 @@ cdef class Generator:
         if grown == NULL:
             raise MemoryError
         self.publishers = grown
-        self._add_endpoint(fd, rest)
+        cdef Endpoint* endpoint = add_endpoint(&self.endpoints, &self.n_endpoints, fd, NOBODY, rest)
+        endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
         self.publishers[self.n_publishers] = self.n_endpoints - 1
         self.n_publishers += 1
         return self.n_publishers - 1
@@ -157,27 +161,12 @@ cdef class Generator:
             if at == stream:
                 return
 
-    cdef Endpoint* _add_endpoint(self, int fd, bytes rest) except NULL:
-        cdef Endpoint* grown = <Endpoint*>realloc(self.endpoints, (self.n_endpoints + 1) * sizeof(Endpoint))
-        if grown == NULL:
-            raise MemoryError
-        self.endpoints = grown
-        cdef Endpoint* endpoint = &self.endpoints[self.n_endpoints]
-        memset(endpoint, 0, sizeof(Endpoint))
-        endpoint.fd = fd
-        endpoint.index = NOBODY
-        endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
-        self.n_endpoints += 1
-        if not keep_tail(endpoint, <const uint8_t*><const char*>rest, len(rest)):
-            raise MemoryError
-        return endpoint
-
     def start(self):
         """Watch all endpoints: after this none may be added."""
         cdef uint32_t i
         for i in range(self.n_endpoints):
             if not self.endpoints[i].slow:
-                self._control(&self.endpoints[i], EPOLL_CTL_ADD)
+                watch(self.epoll, &self.endpoints[i], EPOLL_CTL_ADD)
 
     cdef int _watch(self, int fd) except -1:
         cdef epoll_event event
@@ -186,12 +175,6 @@ cdef class Generator:
         if epoll_ctl(self.epoll, EPOLL_CTL_ADD, fd, &event) < 0:
             raise OSError(errno, f"epoll_ctl of file descriptor {fd}")
         return 0
-
-    cdef void _control(self, Endpoint* endpoint, int what) noexcept nogil:
-        cdef epoll_event event
-        event.events = (0 if endpoint.slow else EPOLLIN) | (EPOLLOUT if endpoint.watching_out else 0)
-        event.data.ptr = endpoint
-        epoll_ctl(self.epoll, what, endpoint.fd, &event)
 
     # ------------------------------------------------------------------ running
 
@@ -391,7 +374,7 @@ cdef class Generator:
             self._lose(endpoint)
         elif endpoint.watching_out != (endpoint.out_end > 0):
             endpoint.watching_out = endpoint.out_end > 0
-            self._control(endpoint, EPOLL_CTL_MOD)
+            watch(self.epoll, endpoint, EPOLL_CTL_MOD)
 
     cdef void _lose(self, Endpoint* endpoint) noexcept nogil:
         endpoint.closed = True

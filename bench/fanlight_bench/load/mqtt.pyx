@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from fanlight_bench.load.properties cimport SUBSCRIPTION_IDENTIFIER, TOPIC_ALIAS, load_length, load_u16, property_size
 from fanlight_bench.load.protocol cimport (
-    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, GRANTED, OTHER, RECEIVED, REFUSAL, RELEASE, WELCOME, WHOLE, Dialect,
-    Frame, Next,
+    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, GRANTED, OTHER, RECEIVED, REFUSAL, RELEASE, WELCOME, WHOLE, Frame,
+    new_dialect,
 )
 
 cdef enum:
@@ -118,17 +118,6 @@ cdef int own_properties(Frame* frame) noexcept nogil:
     return WHOLE
 
 
-cdef Dialect _dialect(name, Next next):
-    cdef Dialect dialect = Dialect.__new__(Dialect)
-    dialect.name = name
-    dialect.next = next
-    dialect.answer = answer
-    dialect.number_bytes = 2
-    dialect.counts = False
-    dialect.number_max = 0xffff
-    return dialect
-
-
 cdef int next_3(const uint8_t* p, const uint8_t* end, Frame* frame) noexcept nogil:
     return next_frame(p, end, frame, False)
 
@@ -153,5 +142,5 @@ cdef size_t answer(const Frame* frame, const uint8_t* p, uint8_t* out) noexcept 
     return 4
 
 
-MQTT_3 = _dialect("mqtt", next_3)
-MQTT_5 = _dialect("mqtt5", next_5)
+MQTT_3 = new_dialect("mqtt", next_3, answer, 2, 0xffff, False)
+MQTT_5 = new_dialect("mqtt5", next_5, answer, 2, 0xffff, False)

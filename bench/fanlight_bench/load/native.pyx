@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from fanlight_bench.load.protocol cimport (
     ACKNOWLEDGEMENT, ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME,
-    WHOLE, Dialect, Frame,
+    WHOLE, Frame, new_dialect,
 )
 from fanlight_bench.load.protocol cimport PING as WANTS_PONG
 from fanlight_bench.sockets cimport Number, Text, load_number, load_text, load_u32
@@ -80,15 +80,4 @@ cdef size_t answer(const Frame* frame, const uint8_t* p, uint8_t* out) noexcept 
     return frame.size
 
 
-cdef Dialect _dialect():
-    cdef Dialect dialect = Dialect.__new__(Dialect)
-    dialect.name = "native"
-    dialect.next = next_frame
-    dialect.answer = answer
-    dialect.number_bytes = 4
-    dialect.counts = True
-    dialect.number_max = 0xffffffff
-    return dialect
-
-
-NATIVE = _dialect()
+NATIVE = new_dialect("native", next_frame, answer, 4, 0xffffffff, True)

@@ -13,8 +13,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
 from fanlight_bench.load.protocol cimport (
-    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE, Answer,
-    Dialect, Frame, Next,
+    ACKNOWLEDGEMENT, CUT_OFF, DAMAGED, DELIVERY, FRAME_BYTES_MAX, GRANTED, OTHER, REFUSAL, WELCOME, WHOLE, Frame,
+    new_dialect,
 )
 from fanlight_bench.load.protocol cimport PING as WANTS_PONG
 
@@ -162,16 +162,5 @@ cdef size_t answer_of_stream(const Frame* frame, const uint8_t* p, uint8_t* out)
     return 10 + frame.reply_size
 
 
-cdef Dialect _dialect(name, Next next, Answer answers, uint32_t number_bytes, uint32_t number_max):
-    cdef Dialect dialect = Dialect.__new__(Dialect)
-    dialect.name = name
-    dialect.next = next
-    dialect.answer = answers
-    dialect.number_bytes = number_bytes
-    dialect.counts = False
-    dialect.number_max = number_max
-    return dialect
-
-
-NATS = _dialect("nats", next_frame, answer, 4, 0)
-JETSTREAM = _dialect("jetstream", next_of_stream, answer_of_stream, DIGITS, 0xffffffff)
+NATS = new_dialect("nats", next_frame, answer, 4, 0, False)
+JETSTREAM = new_dialect("jetstream", next_of_stream, answer_of_stream, DIGITS, 0xffffffff, False)

@@ -62,3 +62,6 @@ cdef class Dialect:
         readonly uint32_t number_bytes      # of a packet identifier or request in a PUBLISH; big-endian
         readonly bint counts                # an acknowledgement says how many subscriptions it went to
         readonly uint32_t number_max        # after which they begin at 1 again
+
+
+cdef Dialect new_dialect(str name, Next next, Answer answer, uint32_t number_bytes, uint32_t number_max, bint counts)

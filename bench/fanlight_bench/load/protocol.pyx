@@ -69,3 +69,15 @@ cdef class Dialect:
         if self.next(p, p + len(data), &frame) != WHOLE:
             raise Damaged(f"no whole frame of {self.name}")
         return (<const char*>&out[0])[:self.answer(&frame, p, out)]
+
+
+cdef Dialect new_dialect(str name, Next next, Answer answer, uint32_t number_bytes, uint32_t number_max, bint counts):
+    """For a protocol's module: see the fields of Dialect."""
+    cdef Dialect dialect = Dialect.__new__(Dialect)
+    dialect.name = name
+    dialect.next = next
+    dialect.answer = answer
+    dialect.number_bytes = number_bytes
+    dialect.number_max = number_max
+    dialect.counts = counts
+    return dialect

@@ -16,7 +16,9 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from fanlight_bench.load.histogram cimport Histogram
-from fanlight_bench.load.endpoint cimport NOBODY, OUT_OF_MEMORY, OVER, Endpoint, keep_tail, receive, reserve, send_out
+from fanlight_bench.load.endpoint cimport (
+    NOBODY, OUT_OF_MEMORY, OVER, Endpoint, add_endpoint, copied, keep_tail, receive, reserve, send_out, watch,
+)
 from fanlight_bench.load.protocol cimport ANSWER_BYTES_MAX, CUT_OFF, DAMAGED, DELIVERY, REFUSAL, Dialect, Frame
 from fanlight_bench.sockets cimport (
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, close, epoll_create1, epoll_ctl,
@@ -107,7 +109,7 @@ cdef class RoundTrips:
 
     def add_responder(self, int fd, bytes rest=b""):
         """A connection that answers; rest: what was read behind the handshake. Its number."""
-        self._add_endpoint(fd, rest, NOBODY)
+        add_endpoint(&self.endpoints, &self.n_endpoints, fd, NOBODY, rest)
         return self.n_endpoints - 1
 
     def add_requester(self, int fd, uint32_t responder, tuple question, tuple answer, bytes rest=b""):
@@ -124,7 +126,7 @@ cdef class RoundTrips:
         it.responder = responder
         self._fill(&it.question, question)
         self._fill(&it.answer, answer)
-        self._add_endpoint(fd, rest, self.n_requesters - 1)
+        add_endpoint(&self.endpoints, &self.n_endpoints, fd, self.n_requesters - 1, rest)
         return self.n_requesters - 1
 
     cdef int _fill(self, Talk* talk, tuple given) except -1:
@@ -133,29 +135,15 @@ cdef class RoundTrips:
         if talk.payload_at + self.payload_bytes > <size_t>len(frame):
             raise ValueError("the payload does not lie in the frame")
         talk.size, talk.topic_size = len(frame), len(topic)
-        talk.bytes, talk.topic = _copy(frame), _copy(topic)
+        talk.bytes, talk.topic = copied(frame), copied(topic)
         memcpy(talk.bytes + talk.payload_at, self.filler, self.payload_bytes)
-        return 0
-
-    cdef int _add_endpoint(self, int fd, bytes rest, uint32_t index) except -1:
-        cdef Endpoint* grown = <Endpoint*>realloc(self.endpoints, (self.n_endpoints + 1) * sizeof(Endpoint))
-        if grown == NULL:
-            raise MemoryError
-        self.endpoints = grown
-        cdef Endpoint* endpoint = &grown[self.n_endpoints]
-        memset(endpoint, 0, sizeof(Endpoint))
-        endpoint.fd = fd
-        endpoint.index = index
-        self.n_endpoints += 1
-        if not keep_tail(endpoint, <const uint8_t*><const char*>rest, len(rest)):
-            raise MemoryError
         return 0
 
     def start(self):
         """Watch all endpoints, and ask the first questions: after this none may be added."""
         cdef uint32_t i, _
         for i in range(self.n_endpoints):
-            self._control(&self.endpoints[i], EPOLL_CTL_ADD)
+            watch(self.epoll, &self.endpoints[i], EPOLL_CTL_ADD)
         for i in range(self.n_endpoints):
             if self.endpoints[i].index != NOBODY:
                 for _ in range(self.outstanding):
@@ -208,18 +196,12 @@ cdef class RoundTrips:
             if events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP) and not endpoint.closed:
                 self._receive(endpoint)
 
-    cdef void _control(self, Endpoint* endpoint, int what) noexcept nogil:
-        cdef epoll_event event
-        event.events = EPOLLIN | (EPOLLOUT if endpoint.watching_out else 0)
-        event.data.ptr = endpoint
-        epoll_ctl(self.epoll, what, endpoint.fd, &event)
-
     cdef void _flush(self, Endpoint* endpoint) noexcept nogil:
         if not send_out(endpoint):
             self._lose(endpoint)
         elif endpoint.watching_out != (endpoint.out_end > 0):
             endpoint.watching_out = endpoint.out_end > 0
-            self._control(endpoint, EPOLL_CTL_MOD)
+            watch(self.epoll, endpoint, EPOLL_CTL_MOD)
 
     cdef void _lose(self, Endpoint* endpoint) noexcept nogil:
         endpoint.closed = True
@@ -352,14 +334,6 @@ cdef class RoundTrips:
 
 cdef inline bint _same(const Talk* talk, const Frame* frame) noexcept nogil:
     return frame.topic_size == talk.topic_size and memcmp(frame.topic, talk.topic, talk.topic_size) == 0
-
-
-cdef uint8_t* _copy(bytes data) except NULL:
-    cdef uint8_t* copy = <uint8_t*>malloc(len(data) + 1)
-    if copy == NULL:
-        raise MemoryError
-    memcpy(copy, <const char*>data, len(data))
-    return copy
 
 
 cdef void _free(Talk* talk) noexcept:

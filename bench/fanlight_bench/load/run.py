@@ -3,6 +3,7 @@
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from fanlight_bench.load import scenario as scenarios
@@ -68,9 +69,9 @@ def run(
         return _Run(made, target, load, pids, progress).measure(duration, warmup, drain)
 
 
-def workers(scenario: Scenario, target: targets.Target, processes: int) -> Workers:
-    """The workers of the load: one in this process, or several in processes of their own."""
-    return OneWorker(scenario, target) if processes == 1 else WorkerProcesses(scenario, target, processes)
+def workers(scenario: Scenario, target: targets.Target, processes: int) -> closing[Workers]:
+    """The workers of the load, closed at the end: one in this process, or several in processes of their own."""
+    return closing(OneWorker(scenario, target) if processes == 1 else WorkerProcesses(scenario, target, processes))
 
 
 class _Run:

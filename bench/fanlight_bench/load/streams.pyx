@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from fanlight_bench.load.endpoint cimport copied
 from fanlight_bench.load.properties cimport same_properties
 from fanlight_bench.load.protocol cimport Frame
 from fanlight_bench.load.shared_counters cimport SharedCounters
@@ -90,9 +91,9 @@ cdef class Streams:
         cdef Stream* stream = &grown[number]
         memset(stream, 0, sizeof(Stream))
         self.n_streams += 1
-        stream.topic = _copy(topic)
+        stream.topic = copied(topic)
         stream.topic_size = <uint32_t>len(topic)
-        stream.properties = _copy(properties)
+        stream.properties = copied(properties)
         stream.properties_size = <uint32_t>len(properties)
         stream.digits_at = digits_at
         stream.fan_out = fan_out
@@ -115,7 +116,7 @@ cdef class Streams:
         cdef size_t size = <size_t>len(frame)
         if payload_at + self.payload_bytes > size or digits_at and digits_at + DIGITS > size:
             raise ValueError("the payload does not lie in the frame")
-        made[0] = Template(_copy(frame), len(frame), payload_at, number_at, digits_at)
+        made[0] = Template(copied(frame), len(frame), payload_at, number_at, digits_at)
         memcpy(made.bytes + payload_at, self.filler, self.payload_bytes)
         memcpy(made.bytes + payload_at + 16, &stream, 4)
         return 0
@@ -283,11 +284,3 @@ cdef inline void _store_digits(uint8_t* out, uint64_t value) noexcept nogil:
     for i in range(DIGITS - 1, -1, -1):
         out[i] = <uint8_t>(48 + value % 10)
         value //= 10
-
-
-cdef uint8_t* _copy(bytes data) except NULL:
-    cdef uint8_t* copy = <uint8_t*>malloc(len(data) + 1)
-    if copy == NULL:
-        raise MemoryError
-    memcpy(copy, <const char*>data, len(data))
-    return copy

@@ -7,8 +7,7 @@ that each can check whatever comes to its subscribers, whoever published it.
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from fanlight_bench.load import connect, spelling
 from fanlight_bench.load.connect import Connection
@@ -234,14 +233,6 @@ class Worker:
                 # The connection c of which n*c // m <= number < n*(c+1) // m, of n subscriptions and m connections.
                 connection = ((number + 1) * background.connections - 1) // background.subscriptions
                 yield scenario.subscribers + connection, SUBSCRIPTION_MIN + number, topic
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _slow_down(connection: Connection) -> None:

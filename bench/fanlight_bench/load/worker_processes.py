@@ -168,7 +168,8 @@ def main() -> int:
     scenario = scenarios.of_json(first["scenario"])
     memory = mmap.mmap(first["memory"], SharedCounters.size(first["workers"], scenario.streams))
     shared = SharedCounters(memory, first["workers"], scenario.streams)
-    with Worker(scenario, Target(**first["target"]), shared, number=first["worker"], wakers=first["wakers"]) as worker:
+    target = Target(**first["target"])
+    with contextlib.closing(Worker(scenario, target, shared, number=first["worker"], wakers=first["wakers"])) as worker:
         _answer({"done": None})
         for line in sys.stdin:
             said = json.loads(line)

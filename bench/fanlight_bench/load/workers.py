@@ -6,8 +6,7 @@ Whoever measures says the same to both: connect, subscribe, start, run, begin, d
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from fanlight_bench.load import shared_counters
 from fanlight_bench.load.scenario import Scenario
@@ -57,14 +56,6 @@ class Workers(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close all connections."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class OneWorker(Workers):

@@ -8,19 +8,17 @@ do; a load generator's would not.
 
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 from fanlight_bench.demo import quotes
-from fanlight_bench.launch import Broker
+from fanlight_bench.launch import Broker, on_cpu
 from fanlight_bench.pipeline.case import Bench, PipelineGroup
 
 WITHOUT = "no archive"
@@ -32,7 +30,7 @@ BROKER_CPU, GENERATOR_CPU = 0, 1
 
 def groups(bench: Bench) -> Iterator[PipelineGroup]:
     sizes = {kind: _bytes_per_message(kind, 500 if bench.quick else ENOUGH, bench.folder) for kind in COMPRESSIONS}
-    with _pinned(bench.quick):
+    with on_cpu(None if bench.quick else GENERATOR_CPU):  # the load is generated in this process
         costs = _costs(bench)
     for kind, size in sizes.items():
         costs[kind]["bytes a quote"] = size
@@ -120,17 +118,3 @@ def _share(url: str) -> float:
     with urlopen(f"{url}/archive", timeout=10) as answer:
         counters = json.load(answer)
     return float(counters["archive_messages"] / (counters["archive_messages"] + counters["archive_dropped"]))
-
-
-@contextmanager
-def _pinned(quick: bool) -> Iterator[None]:
-    """This process, which generates the load, on a processor that is not the broker's; where there are two."""
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    if quick or not {BROKER_CPU, GENERATOR_CPU} <= before:
-        yield
-        return
-    os.sched_setaffinity(0, {GENERATOR_CPU})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

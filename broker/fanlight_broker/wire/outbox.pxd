@@ -29,8 +29,8 @@ cdef class Sink:
     cpdef flush_now(self)
 
 cdef class Owner:
-    # Whom an outbox or a window belongs to: the core's Client or Subscriber. Wire hands it back, and asks it only for its
-    # `subscriber`, an attribute of both.
+    # Whom an outbox or a window belongs to: the core's Client or Subscriber. Wire hands it back, and asks it only for
+    # its `subscriber`, an attribute of both.
     pass
 
 @cython.final

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import closing
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_what_a_worker_cannot_do_is_told_as_if_it_were_this_process() -> None:
 
 
 def test_a_worker_that_ends_is_an_error_and_leaves_nobody_behind() -> None:
-    with WorkerProcesses(CROSSED, parse("mqtt://127.0.0.1:1"), 2) as workers:
+    with closing(WorkerProcesses(CROSSED, parse("mqtt://127.0.0.1:1"), 2)) as workers:
         os.kill(workers.pids[0], signal.SIGKILL)
         with pytest.raises(OSError, match=r"has ended|Broken pipe"):
             workers.connect()
