@@ -11,7 +11,7 @@ from fanlight_broker.config.gauges import limit_families
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.net import files
-from fanlight_broker.net.clock import monotonic, thread_cpu
+from fanlight_broker.net.clock import monotonic, thread_cpu, wall
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.listener import TICK_SECONDS
 from fanlight_broker.parts import Apply, Part
@@ -31,6 +31,7 @@ class Core(Part):
         self.broker = Broker(
             settings.limits, lambda: self.flusher.schedule(loop), loop.call_soon,
             lambda seconds, then: loop.call_later(seconds, self._call_back, then), clock=monotonic, cpu=thread_cpu,
+            wall=wall,
         )
         self.flusher = Flusher(self.broker.ledger, flush_fault)
 

@@ -14,6 +14,7 @@ SHOWN = {
     "publish_subscribe.py": "nasdaq 189.95\nxetra 174.20\n",
     "request_reply.py": "nobody is subscribed to 'shout'\nHELLO\n",
     "queue_group.py": "30 jobs done, each once\n",
+    "work_queue.py": "29 orders done\norder 13 failed: deliveries\n",
     "json_messages.py": (
         "readings.cellar application/json {'celsius': 11.5}\n"
         "readings.attic application/msgpack {'celsius': 27.25}\n"

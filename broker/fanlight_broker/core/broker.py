@@ -22,6 +22,7 @@ from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.ports import Journal, Permissions, Recorder
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.queues import Queues
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.router import Router
@@ -51,12 +52,13 @@ class Broker:
     later      called with a number of seconds, and a function to call after them, with the time; without it, sweeps
                do what is due
     permissions  of publishers and subscribers; None: everything is permitted
+    wall       seconds since 1970
     """
 
     def __init__(
         self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
         later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
-        permissions: Permissions | None = None,
+        permissions: Permissions | None = None, wall: Clock | None = None,
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
@@ -81,6 +83,7 @@ class Broker:
         self.sessions = Sessions(
             limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
         )
+        self.queues = Queues(limits, self.subscribing, self.publishing, self.turns, wall)
         self.replay_source: ReplaySource | None = None  # of messages by offset
         self.system_topics: SystemTopics | None = None  # set by the application, which has all counters
         self._bound(limits)
@@ -88,6 +91,7 @@ class Broker:
     def journal_to(self, journal: Journal) -> None:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
         self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
+        self.queues.journal = journal
         self.acknowledgements.journal_to(journal)
 
     def record_to(self, recorder: Recorder) -> None:
@@ -110,7 +114,9 @@ class Broker:
     def use(self, limits: Limits) -> None:
         """Apply new limits to clients and subscriptions created from now on."""
         self.limits = limits
-        for part in (self.router, self.retained, self.marks, self.subscribing, self.clients, self.sessions):
+        for part in (
+            self.router, self.retained, self.marks, self.subscribing, self.clients, self.sessions, self.queues,
+        ):
             part.limits = limits
         if self.system_topics is not None:
             self.system_topics.limits = limits
@@ -147,6 +153,8 @@ class Broker:
                     client.outbox.pin()
                     client.connection.subscription_ended(subscription, "after")
                     client.outbox.evicted.pop(subscription.number, None)
+        if self.ledger.graves:
+            self.queues.bury(self.ledger.now)
         self.flow.handle_overflows()
         self._close_faulty()
 
@@ -174,6 +182,8 @@ class Broker:
                 return
             if self.sessions.sweep(now):
                 self.turns.later(partial(self._sweep_on, now))
+            if self.queues.sweep(now):
+                self.turns.later(partial(self._sweep_queues_on, now))
             self.retained.sweep(now, self.turns.over)
             if self.system_topics is not None:
                 self.system_topics.sweep(now)
@@ -183,4 +193,9 @@ class Broker:
     def _sweep_on(self, now: float) -> None:
         if self.sessions.sweep(now):
             self.turns.later(partial(self._sweep_on, now))
+        self.finish()
+
+    def _sweep_queues_on(self, now: float) -> None:
+        if self.queues.sweep(now):
+            self.turns.later(partial(self._sweep_queues_on, now))
         self.finish()

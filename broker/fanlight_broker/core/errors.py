@@ -58,6 +58,23 @@ class NoSuchSubscription(FanlightError):
         super().__init__(f"there is no subscription {number} on this connection", subscription=number)
 
 
+class NoSuchQueue(FanlightError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no queue {name!r}", consumer=name)
+
+
+class QueueFull(FanlightError):
+    """A named queue that refuses publishers has no room for a message."""
+
+
+class QueueInUse(FanlightError):
+    def __init__(self, name: str, option: str) -> None:
+        super().__init__(
+            f"the queue {name!r} exists with another {option}; leave that out, or choose another name",
+            consumer=name, option=option,
+        )
+
+
 class MessagesGone(FanlightError):
     """Messages that are asked for are not kept any more: `first` to before `end`."""
 

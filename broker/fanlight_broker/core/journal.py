@@ -29,6 +29,12 @@ class NoJournal:
     def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
         pass
 
+    def queue_begun(self, queue: object) -> QueueJournal | None:
+        return None
+
+    def queue_ended(self, queue: object) -> None:
+        pass
+
     def subscribed(self, subscription: object) -> None:
         pass
 

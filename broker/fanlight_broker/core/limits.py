@@ -246,6 +246,22 @@ class Limits:
             "which message is dropped when such a queue is full; by default what it has is kept"
         )
     ] = QueuePolicy.DROP_NEWEST
+    queues_max: Annotated[
+        int, Ge(0), Le(1_000_000), Unit("queues"),
+        Reason("named queues, about 4 KiB each; a service has a few. 0 allows none"),
+    ] = 10_000
+    work_queue_messages_max: Annotated[
+        int, Ge(1), Le(1_000_000_000), Unit("messages"),
+        Reason("messages that wait in one named queue, unless it asks for fewer; its consumers may be away for hours"),
+    ] = 1_000_000
+    work_queue_bytes_max: Annotated[
+        int, Ge(4 * KIB), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason("memory of these messages, unless the queue asks for less; a million of 256 bytes"),
+    ] = 512 * MIB
+    prefetch_max: Annotated[
+        int, Ge(1), Le(65_535), Unit("messages"),
+        Reason("unacknowledged deliveries of one consumer of a named queue, unless it asks for fewer"),
+    ] = 10_000
     retained_messages_max: Annotated[
         int, Ge(0), Le(100_000_000), Unit("messages"),
         Reason(
@@ -318,6 +334,10 @@ class Limits:
             "share of marks_max; past it the user's least recently used producer is forgotten. 0: as "
             "share_percent"
         ),
+    ] = 0
+    queues_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of queues_max; one more is refused. 0: as share_percent"),
     ] = 0
     unkept_seconds_max: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),

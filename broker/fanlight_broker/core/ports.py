@@ -11,6 +11,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.route import Route
@@ -164,6 +165,16 @@ class Journal(Protocol):
 
     def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
         """It has no member any more."""
+        ...
+
+    def queue_begun(self, queue: WorkQueue) -> QueueJournal | None:
+        """A durable named queue is there, with its filters, for which `subscribed` is not called. Returns the journal
+        of what is in it: tags are those of its deliveries, whichever consumer has them; or None.
+        """
+        ...
+
+    def queue_ended(self, queue: WorkQueue) -> None:
+        """It is over, and so are its messages."""
         ...
 
     def subscribed(self, subscription: Subscription) -> None:

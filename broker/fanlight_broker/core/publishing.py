@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from fanlight_broker.core.acknowledgements import Acknowledgements
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
 from fanlight_broker.core.ports import Permissions, Rules
 from fanlight_broker.core.publication import Publication
@@ -173,6 +173,8 @@ class Publishing:
                     return REPEATED
             if not self.rules.empty:
                 self.rules.check(publication, route)
+            if route.is_refused(self.ledger, message):
+                raise QueueFull("a queue of this topic is full, and refuses what comes; consume from it, or enlarge it")
             waits = receipt is not None and sender.waits(route)
             blocker = self.acknowledgements.blocker(message, route, waits=waits)
         except FanlightError as error:

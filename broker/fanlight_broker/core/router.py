@@ -22,8 +22,8 @@ from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.ports import Journal
-from fanlight_broker.core.queues import new_queue
 from fanlight_broker.core.rates import Counts
+from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.subscription import Subscription, nbytes_held
 from fanlight_broker.core.topics import (
     SEPARATORS,
@@ -41,9 +41,10 @@ from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Variant, Variants
+from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
-from fanlight_broker.wire.target import Target
+from fanlight_broker.wire.target import Members, Target
 
 REMEMBERED_TOPICS: Final = 4_096  # topics whose counts outlive their route; the oldest are removed
 MANY_ROUTES: Final = 4_096  # to remove at once: 1 to 2 ms, one by one
@@ -116,16 +117,7 @@ class Router:
         account: pays for what waits in a queue group of which it is the first member
         """
         filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
-        id = self._free[-1] if self._free else len(self._by_id)
-        try:
-            self._filters.insert(filter, id, syntax=syntax)
-        except matchcore.InvalidFilter as error:
-            raise invalid_filter(error) from error
-        if id == len(self._by_id):
-            self._by_id.append(subscription)
-        else:
-            self._by_id[self._free.pop()] = subscription
-        subscription.id = id
+        self._insert(subscription, filter, syntax)
         if group_name is not None:
             group = self._groups.get((group_name, filter, syntax))
             if group is None:
@@ -139,6 +131,28 @@ class Router:
         self.searching += hashes_of(filter, syntax) > 1
         self._forget_routes(filter, syntax)
 
+    def bind(self, subscription: Subscription, queue: NamedQueue) -> None:
+        """Put a filter of a named queue in force. Raises InvalidFilter, and has changed nothing in that case."""
+        filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
+        self._insert(subscription, filter, syntax)
+        queue.bind(subscription)
+        self._count(nbytes_held(subscription))
+        self.searching += hashes_of(filter, syntax) > 1
+        self._forget_routes(filter, syntax)
+
+    def _insert(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
+        """Enter it in the index, under an id of its own."""
+        id = self._free[-1] if self._free else len(self._by_id)
+        try:
+            self._filters.insert(filter, id, syntax=syntax)
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+        if id == len(self._by_id):
+            self._by_id.append(subscription)
+        else:
+            self._by_id[self._free.pop()] = subscription
+        subscription.id = id
+
     def remove(self, subscription: Subscription) -> None:
         """Take a subscription out of force. Raises KeyError if it is not in force."""
         id, filter, syntax = subscription.id, subscription.filter, SYNTAXES[subscription.syntax_number]
@@ -150,7 +164,9 @@ class Router:
         self._count(-nbytes)
         self._free.append(id)
         group = subscription.group
-        if group is not None:
+        if isinstance(group, NamedQueue):
+            group.unbind(subscription)
+        elif isinstance(group, QueueGroup):
             kept = group.queue
             group.remove(subscription)
             if kept is not None and group.queue is None:
@@ -293,10 +309,13 @@ class Router:
         """The subscriptions that a client's topic reaches, in order of their ids. Raises InvalidTopic."""
         check_topic(topic, syntax, self.limits)
         targets, groups, sessions = self._gathered(topic, syntax)
-        members = chain.from_iterable(group.members for group in groups)
+        members = [*chain.from_iterable(group.members for group in groups)]
+        if any(isinstance(group, NamedQueue) for group in groups):  # which may have other filters, too
+            found = set(self._filters.match(topic, syntax=syntax))
+            members = [each for each in members if each.id in found]
         return sorted((*targets, *chain.from_iterable(sessions), *members), key=lambda each: each.id)
 
-    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[QueueGroup], list[list[Target]]]:
+    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[Members], list[list[Target]]]:
         """The subscriptions of a topic, by how it is delivered."""
         try:
             ids = self._filters.match(topic, syntax=syntax)

@@ -24,10 +24,10 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import Direct, Publishing, Refused
-from fanlight_broker.core.queues import new_queue
 from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
+from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.shares import Share, SharedPot, principal_of
 from fanlight_broker.core.subscriber import Client, ClientConnection, Session, Subscriber
 from fanlight_broker.core.subscribing import Subscribing

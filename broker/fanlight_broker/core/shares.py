@@ -12,6 +12,7 @@ them) it is the address, for IPv6 the /64 network. All clients and sessions of a
     retained_messages_max, ..bytes_max   retained messages that it published last
     stored_bytes_max                     `wire.Account`: messages in its queues, in flight to it, and retained
     marks_max                            producers that it advanced last
+    queues_max                           named queues that it declared
 
 A principal may use a part (`share_percent`) of what the others leave of a pot. So one principal cannot empty a pot, and
 several that try together still leave some for the next. What belongs to no principal, such as the inner tables of an
@@ -50,6 +51,7 @@ class SharedPot(StrEnum):
     RETAINED_BYTES = "retained_bytes"
     STORED_BYTES = "stored_bytes"
     MARKS = "marks"
+    QUEUES = "queues"
 
     @property
     def limit(self) -> str:

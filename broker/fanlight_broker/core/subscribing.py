@@ -19,6 +19,7 @@ from fanlight_broker.core.shares import SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions, group_name_of, nbytes_of, share_bytes
 from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
+from fanlight_broker.wire.named_queue import NamedQueue
 
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,000 years at a million a second
 
@@ -129,6 +130,21 @@ class Subscribing:
         self._count(subscription, group, -1)
         self.ended += 1
         self.journal.unsubscribed(subscription)
+
+    def bind(self, subscriber: Subscriber, subscription: Subscription, queue: NamedQueue) -> None:
+        """Put a checked filter of a named queue in force. It ends by `unbind`. Raises InvalidFilter."""
+        self.router.bind(subscription, queue)
+        subscriber.subscriptions.add(subscription)
+        self._count(subscription, queue.name, 1)
+        self.begun += 1
+
+    def unbind(self, subscription: Subscription) -> None:
+        """Take a filter of a named queue out of force."""
+        group = group_name_of(subscription)
+        subscription.owner.subscriptions.remove(subscription)
+        self.router.remove(subscription)
+        self._count(subscription, group, -1)
+        self.ended += 1
 
     def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
         """It is in force now (sign 1), or no longer (sign -1)."""

@@ -110,7 +110,8 @@ cdef class Socket(Watched):
         inbox.add_read(size)
         if self.direct and lane.ready:
             event = lane.advance(now)
-            if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults:
+            if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults \
+                    or self.ledger.graves:
                 self.reader.process(event, now)
         else:
             self.reader.receive(now)

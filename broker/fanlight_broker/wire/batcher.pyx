@@ -13,9 +13,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
 from fanlight_broker.wire.frames cimport MESSAGE
 from fanlight_broker.wire.fanout cimport Give, deliver_to, fan_out
-from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.route cimport Route
-from fanlight_broker.wire.target cimport Target
+from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport SHARED_BODY, Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
@@ -113,7 +112,7 @@ cdef class Batcher(PendingBatches):
     cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1:
         """Find the targets that can take part in a batch of messages like this one. False if there are none."""
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
         cdef Outbox outbox
         cdef FanoutState publication
         if self.adding:
@@ -122,8 +121,7 @@ cdef class Batcher(PendingBatches):
         # An outbox that gets several copies of a message, or answers in between, must get all of them in order.
         publisher.stamp = self.serial + 1
         for group in route.groups:
-            for target in group.members:
-                target.box().stamp = self.serial + 1
+            group.stamp(self.serial + 1)
         for target in route.targets:
             if target.listens(publisher):
                 outbox = target.box()
@@ -286,7 +284,7 @@ cdef class Batcher(PendingBatches):
         """
         cdef Py_ssize_t at = self.individual.first, routed = 0
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
         cdef Route route = self.route
         cdef bint done = False
         self.adding = True
@@ -314,7 +312,7 @@ cdef class Batcher(PendingBatches):
         """Does one of those that take no part hold the publisher back? Those that do have room."""
         cdef Py_ssize_t at = self.individual.first
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
         while at >= 0:
             target = <Target> self.links[at].target
             at = self.links[at].following

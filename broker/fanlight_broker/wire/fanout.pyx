@@ -10,13 +10,12 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.debug cimport check, enter_fan_out, leave_fan_out
 from fanlight_broker.wire.frames cimport MESSAGE
-from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, finish, prepare
 from fanlight_broker.wire.route cimport Route
-from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Target
+from fanlight_broker.wire.target cimport UNLIMITED_CREDIT, Members, Target
 
 
 cdef inline bint pass_on(Target target, FanoutState* publication) except -1:
@@ -57,7 +56,7 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
     cdef int given
     cdef Target target
-    cdef QueueGroup group
+    cdef Members group
     cdef FanoutState publication
     if ledger.pending is not None:
         ledger.pending.flush_batch()

@@ -7,7 +7,7 @@
 # What the acknowledgements are called, and which of them a quality of service takes, is the protocol's.
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.message cimport Message, Variant
 
@@ -33,6 +33,9 @@ cdef class Flight:
         readonly uint64_t tag         # 0: none yet
         uint64_t order                # sent: the order in which to send again
         public uint64_t number        # of a journal, in the queue that it was put into; 0: none
+        double since                  # of a named queue: when it came into it; else 0
+        double due                    # of a named queue, in flight: when it is to be acknowledged
+        readonly uint32_t attempt     # of a named queue: how often it was sent
         readonly FlightState state
         unsigned char qos             # of the delivery, from SENT on
         unsigned char counted         # it takes one of the window's `inflight_max`

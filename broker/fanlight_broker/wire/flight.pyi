@@ -12,4 +12,5 @@ class Flight:
     variant: Variant
     tag: int
     number: int
+    attempt: int
     state: int

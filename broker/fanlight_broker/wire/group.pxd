@@ -6,8 +6,6 @@
 cimport cython
 
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.publication cimport FanoutState
-from fanlight_broker.wire.queue cimport Queue
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
 
@@ -15,12 +13,7 @@ from fanlight_broker.wire.window cimport Window
 @cython.final
 @cython.no_gc
 cdef class QueueGroup(Members):
-    cdef:
-        readonly list members
-        readonly Py_ssize_t turn
-        readonly Queue queue              # what no member can take now; None if no member has a window
+    cdef readonly Py_ssize_t turn
 
     cdef int forget_consumers(self, Window window) except -1
     cdef Target pick(self, Outbox publisher, int qos, bint* waits)
-    cdef bint give(self, Outbox publisher, FanoutState* publication) except -1
-    cdef Outbox blocker(self, Outbox publisher)

@@ -3,6 +3,7 @@
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.hidden cimport unseen
@@ -129,6 +130,12 @@ cdef class QueueGroup(Members):
         flight.message.add_holder(self.queue.ledger, self.queue.account)
         self.queue.put(flight)
         return True
+
+    cdef int stamp(self, uint64_t serial) except -1:
+        cdef Target member
+        for member in self.members:
+            member.box().stamp = serial
+        return 0
 
     cdef Outbox blocker(self, Outbox publisher):
         """An outbox that holds the publisher back, if every member does."""

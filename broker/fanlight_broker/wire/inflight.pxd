@@ -49,11 +49,17 @@ cdef class ReusedTags(Inflight):
 
     cdef int grow(self) except -1
 
+# The last tag that was given in several tables, so that no two of them have the same.
+@cython.final
+@cython.no_gc
+cdef class TagCounter:
+    cdef public uint64_t last
+
 @cython.final
 @cython.no_gc
 cdef class CountingTags(Inflight):
     cdef:
         object by_tag                 # OrderedDict: the oldest first
-        uint64_t last
+        TagCounter counter
 
     cdef list up_to(self, uint64_t tag)

@@ -20,5 +20,9 @@ class Inflight:
 class ReusedTags(Inflight): ...
 
 @final
+class TagCounter:
+    last: int
+
+@final
 class CountingTags(Inflight):
     def all_up_to(self, tag: int) -> list[Flight]: ...

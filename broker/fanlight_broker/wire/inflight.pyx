@@ -145,22 +145,28 @@ cdef class ReusedTags(Inflight):
 
 
 @cython.no_gc
+cdef class TagCounter:
+    """The tables of one queue share it."""
+
+
+@cython.no_gc
 cdef class CountingTags(Inflight):
-    """Tags of 64 bits, given once each and in order."""
+    """Tags of 64 bits, given once each and in order. The counter may be shared with other tables."""
 
     def __cinit__(self, Pot pot not None):
         self.most = 1 << 62
+        self.counter = TagCounter()
         # Not a dict: to find the first key of one whose first keys were deleted is a walk over all of these.
         self.by_tag = unseen(OrderedDict())
 
     cdef int assign(self, Flight flight) except -1:
-        return self.put(flight, self.last + 1)
+        return self.put(flight, self.counter.last + 1)
 
     cdef int put(self, Flight flight, uint64_t tag) except -1:
-        if tag <= self.last:
-            raise ValueError(f"tag {tag} was given already, or is none: the last was {self.last}")
+        if tag <= self.counter.last:
+            raise ValueError(f"tag {tag} was given already, or is none: the last was {self.counter.last}")
         self.by_tag[tag] = flight
-        self.last = flight.tag = tag
+        self.counter.last = flight.tag = tag
         self.count += 1
         return self.charge(ENTRY_BYTES)
 

@@ -4,6 +4,7 @@
 #          --full -->  Ledger.attention  --> the core is notified of a slow consumer, once
 #   Target --last -->  Ledger.ended      --> the core ends a subscription that has had its last message
 #   Outbox --fault-->  Ledger.faults     --> the core closes a connection that a message could not be written for
+#   NamedQueue ----->  Ledger.graves     --> the core publishes what was discarded to the queue's dead-letter topic
 #
 # `pending` is set while messages are on their way to outboxes and not in them yet: see batcher.pxd.
 
@@ -91,6 +92,8 @@ cdef class Ledger:
         readonly list attention
         readonly list ended
         readonly list faults
+        Py_ssize_t refusers               # named queues that refuse publishers when they are full
+        readonly list graves              # named queues that have discarded messages, for the core to bury
         object absent                     # Outbox, of those without a connection: outbox.pxd, which cimports this file
         PendingBatches pending            # to be flushed before an outbox is looked at; None: nothing is under way
         readonly Meter meter              # of connections without a port, and of messages without a connection

@@ -119,6 +119,7 @@ cdef class Ledger:
         self.attention = []
         self.ended = []
         self.faults = []
+        self.graves = []
         self.turn_ends = INFINITY
 
     cdef bint is_over(self) except -1:
@@ -162,6 +163,12 @@ cdef class Ledger:
         cdef list ended = self.ended
         self.ended = []
         return ended
+
+    def pop_graves(self):
+        """The named queues that have discarded messages since the last call, each once."""
+        cdef list graves = self.graves
+        self.graves = []
+        return graves
 
     def pop_faults(self):
         """The outboxes that a delivery failed for since the last call, each once in its life; `Outbox.fault` says

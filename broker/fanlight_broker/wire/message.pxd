@@ -34,6 +34,7 @@ cdef class Format:
 
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1
     cdef int sent(self, Variant variant) except -1
+    cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1
     cdef bint says_more(self, Message message) noexcept
     cdef Variant steady(self, Message message, Variant variant)
 

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
@@ -65,6 +65,10 @@ cdef class Format:
         variant.body = PyBytes_AS_STRING(body)
         variant.body_size = PyBytes_GET_SIZE(body)
         return True
+
+    cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1:
+        """Fill in what one delivery of a named queue alone has: its subscription, its tag, how often it was sent."""
+        raise NotImplementedError(f"format {self.name} has no deliveries of named queues")
 
     cdef bint says_more(self, Message message) noexcept:
         """Do its fields say anything beside topic and payload?"""

@@ -14,9 +14,20 @@ from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport Account, Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 
+cdef enum Discard:    # why a message is in its queue no more, without having been acknowledged
+    EXPIRED = 0           # its own time is over, or that of the queue
+    OVERFLOW = 1          # the queue was full
+    REJECTED = 2          # a consumer will not have it
+    EXHAUSTED = 3         # it was delivered as often as it may be
+    UNDELIVERABLE = 4     # it is too large for a consumer, or has no form in its protocol
+    PURGED = 5            # the queue was emptied
+
 cdef class Consumers:
-    # All who take from one queue: what the windows of its consumers ask of them.
+    # All who take from one queue: what the windows of its consumers, and the queue, ask of them.
+    cdef readonly uint64_t deliveries, redeliveries, acknowledgements    # of a named queue, so far
+
     cpdef feed(self, double now)
+    cdef int discarded(self, Flight flight, Discard why) except -1
 
 @cython.final
 @cython.no_gc
@@ -32,7 +43,9 @@ cdef class Queue:
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
         public bint drop_oldest       # when it is full; else the newest
-        readonly Py_ssize_t nbytes
+        public double ttl             # seconds that a message may wait since it came; NEVER ends: infinite
+        readonly Py_ssize_t nbytes    # with those kept apart
+        readonly Py_ssize_t apart     # messages that wait for their time, and are in no order: they count as well
         readonly Py_ssize_t mortal    # messages in it that expire some day
         readonly uint64_t dropped, expired
 
@@ -45,7 +58,13 @@ cdef class Queue:
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
     cdef int drop_first(self) except -1
     cdef int expire_backlog(self, double now) except -1
-    cdef int lose(self, Flight flight) except -1
+    cdef int lose(self, Flight flight, Discard why) except -1
+    cdef int put_apart(self, Flight flight) except -1
+    cdef int bring_in(self, Flight flight) except -1
+    cdef int drop_apart(self, Flight flight) except -1
+    cdef inline bint outlived(self, Flight flight, double now) noexcept:
+        return flight.message.expires_at <= now or flight.since + self.ttl <= now
+
     cdef Flight pop(self, double now)
     cdef int entered(self, Flight flight, int sign) noexcept
     cdef bint over(self, int quarters) noexcept

@@ -7,6 +7,9 @@ from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Message, Variant
 
 class Consumers:
+    deliveries: int
+    redeliveries: int
+    acknowledgements: int
     def feed(self, now: float) -> None: ...
 
 @final
@@ -14,6 +17,8 @@ class Queue:
     messages_max: int
     bytes_max: int
     drop_oldest: bool
+    ttl: float
+    apart: int
     nbytes: int
     group: Consumers | None
     mortal: int

@@ -38,6 +38,10 @@ cdef class Consumers:
         """Messages have come back into the queue: let those consumers that have room take them."""
         raise NotImplementedError("consumers that are not fed")
 
+    cdef int discarded(self, Flight flight, Discard why) except -1:
+        """A message has left the queue, and nobody has acknowledged it."""
+        return 0
+
 
 @cython.no_gc
 cdef class Queue:
@@ -50,6 +54,7 @@ cdef class Queue:
         self.messages_max = messages_max
         self.bytes_max = bytes_max
         self.drop_oldest = drop_oldest
+        self.ttl = INFINITY
         self.flights = NOTHING
 
     def __len__(self):
@@ -59,7 +64,7 @@ cdef class Queue:
         """False if it was dropped, by the policy."""
         cdef Ledger ledger = self.ledger
         cdef Py_ssize_t size = flight.message.bytes_held()
-        while self.length >= self.messages_max or self.nbytes + size > self.bytes_max \
+        while self.length + self.apart >= self.messages_max or self.nbytes + size > self.bytes_max \
                 or ledger.stored > ledger.stored_limit or self.over_share():
             self.dropped += 1
             ledger.dropped_queue += 1
@@ -98,15 +103,17 @@ cdef class Queue:
         if len(self.flights) > 0:
             oldest = self.flights.popleft()
             self.entered(oldest, -1)
-            return self.lose(oldest)
+            return self.lose(oldest, OVERFLOW)
         self.nbytes -= self.backlog.drop_first()
         self.length -= 1
         return 0
 
-    cdef int lose(self, Flight flight) except -1:
+    cdef int lose(self, Flight flight, Discard why) except -1:
         """It was in the queue, and will not be delivered."""
         if self.journal is not None:
             self.journal.removed(flight)
+        if self.group is not None:
+            self.group.discarded(flight, why)
         flight.message.drop_holder(self.ledger, self.account)
         flight.state = ENDED
         return 0
@@ -117,7 +124,7 @@ cdef class Queue:
         if self.drop_oldest and self.length and size <= self.bytes_max:
             return True
         # `put` asks when the message is entered already.
-        return self.length < self.messages_max and self.nbytes + size <= self.bytes_max \
+        return self.length + self.apart < self.messages_max and self.nbytes + size <= self.bytes_max \
             and ledger.stored + size + HOLDER <= ledger.stored_limit \
             and (self.account is None or self.account.admits(size + HOLDER, ledger))
 
@@ -169,6 +176,29 @@ cdef class Queue:
         flight.number = number
         self.put_stored(flight)
 
+    cdef int put_apart(self, Flight flight) except -1:
+        """A message that was in flight waits again, out of order, whatever the bounds: until `bring_in`, or
+        `drop_apart`.
+        """
+        self.apart += 1
+        self.nbytes += flight.message.bytes_held()
+        if self.journal is not None:
+            self.journal.returned(flight)
+        return 0
+
+    cdef int bring_in(self, Flight flight) except -1:
+        """A message that was kept apart is the oldest now."""
+        self.apart -= 1
+        self.nbytes -= flight.message.bytes_held()
+        return self.put_back(flight)
+
+    cdef int drop_apart(self, Flight flight) except -1:
+        """A message that was kept apart is purged."""
+        self.apart -= 1
+        self.nbytes -= flight.message.bytes_held()
+        self.dropped += 1
+        return self.lose(flight, PURGED)
+
     cdef int entered(self, Flight flight, int sign) noexcept:
         """Count a message that was added (1) or removed (-1)."""
         self.length += sign
@@ -188,9 +218,9 @@ cdef class Queue:
         while self.length > stored:
             flight = self.flights.popleft()
             self.entered(flight, -1)
-            if flight.message.expires_at > now:
+            if not self.outlived(flight, now):
                 return flight
-            self.lose(flight)
+            self.lose(flight, EXPIRED)
             self.expired += 1
             self.ledger.expired += 1
         return None
@@ -207,10 +237,11 @@ cdef class Queue:
         for message, variant, number in messages:
             flight = new_flight(message, variant, self)
             flight.number = number
+            flight.since = now    # the backlog does not say when it came
             if message.expires_at > now:
                 self.put_stored(flight)
             else:
-                self.lose(flight)
+                self.lose(flight, EXPIRED)
                 self.expired += 1
                 self.ledger.expired += 1
 
@@ -233,15 +264,15 @@ cdef class Queue:
         cdef object old = self.flights
         if self.backlog is not None and self.backlog.length:
             self.expire_backlog(now)
-        if self.mortal == 0:
+        if self.mortal == 0 and (self.ttl == INFINITY or not old or not self.outlived(old[0], now)):
             return self.expired - before
         self.flights = unseen(deque())
         for flight in old:
-            if flight.message.expires_at > now:
+            if not self.outlived(flight, now):
                 self.flights.append(flight)
             else:
                 self.entered(flight, -1)
-                self.lose(flight)
+                self.lose(flight, EXPIRED)
                 self.expired += 1
                 self.ledger.expired += 1
         return self.expired - before
@@ -260,11 +291,13 @@ cdef class Queue:
         cdef Flight flight
         cdef Py_ssize_t lost = self.length
         for flight in self.flights:
-            self.lose(flight)
+            self.entered(flight, -1)
+            self.lose(flight, PURGED)
         if self.backlog is not None:
+            self.length -= self.backlog.length
+            self.nbytes -= self.backlog.nbytes
             self.backlog.clear()
         self.flights = NOTHING
-        self.length = self.nbytes = self.mortal = 0
         self.dropped += lost
         self.ledger.dropped_session += lost
         return lost

@@ -5,9 +5,12 @@
 #     groups   [QueueGroup [Target, Target], ...]             one a queue group; one member gets the message
 
 cimport cython
+from cpython.list cimport PyList_GET_SIZE
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.archive_tap cimport ArchiveTap
+from fanlight_broker.wire.ledger cimport Ledger
+from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
 
 @cython.final
@@ -23,3 +26,8 @@ cdef class Route:
         public ArchiveTap tap             # which keeps what passes here, or None
 
     cdef Outbox blocker(self, Outbox publisher)
+    cdef bint refused_by_queue(self, Message message) except -1
+
+    cdef inline bint refuses(self, Ledger ledger, Message message) except -1:
+        """Must a message not be published, because a named queue has no room for it?"""
+        return ledger.refusers and PyList_GET_SIZE(self.groups) and self.refused_by_queue(message)

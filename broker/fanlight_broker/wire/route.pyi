@@ -1,23 +1,25 @@
+from collections.abc import Sequence
 from typing import final
 
 from fanlight_broker.wire.archive_tap import ArchiveTap
-from fanlight_broker.wire.group import QueueGroup
+from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.target import Target
+from fanlight_broker.wire.target import Members, Target
 
 @final
 class Route:
     key: bytes
     targets: list[Target]
-    groups: list[QueueGroup]
+    groups: list[Members]
     nbytes: int
     is_text: bool
     hits: int
     slot: int
     tap: ArchiveTap | None
-    def __init__(self, key: bytes, targets: list[Target], groups: list[QueueGroup]) -> None: ...
+    def __init__(self, key: bytes, targets: list[Target], groups: Sequence[Members]) -> None: ...
     def __len__(self) -> int: ...
+    def is_refused(self, ledger: Ledger, message: Message) -> bool: ...
     def has_room(self, publisher: Outbox | None, message: Message) -> bool: ...
     def stores(self, qos: int) -> bool: ...
     def blocker_of(self, publisher: Outbox | None) -> Outbox | None: ...

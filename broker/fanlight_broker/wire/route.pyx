@@ -4,12 +4,12 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from fanlight_broker.wire.group cimport QueueGroup
 from fanlight_broker.wire.hidden cimport unseen
+from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox
-from fanlight_broker.wire.target cimport Target
+from fanlight_broker.wire.target cimport Members, Target
 
 cdef enum:
     ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
@@ -44,7 +44,7 @@ cdef class Route:
     cdef Outbox blocker(self, Outbox publisher):
         """An outbox on this route that holds publishers back, or None. Called only while there is such an outbox."""
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
         cdef Outbox found
         for target in self.targets:
             if target.listens(publisher) and target.box().holds_back(publisher):
@@ -55,12 +55,25 @@ cdef class Route:
                 return found
         return None
 
+    cdef bint refused_by_queue(self, Message message) except -1:
+        cdef Members group
+        for group in self.groups:
+            if group.refuses(message.bytes_held()):
+                return True
+        return False
+
+    def is_refused(self, Ledger ledger not None, Message message not None):
+        """`refuses`, for Python."""
+        return self.refuses(ledger, message)
+
     def has_room(self, Outbox publisher, Message message not None):
         """Would any subscription or queue get a message? Also True if no subscription is left."""
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
         cdef Py_ssize_t size = message.bytes_held()
         cdef bint alone = True
+        if self.refused_by_queue(message):
+            return False
         for target in self.targets:
             if target.listens(publisher):
                 alone = False
@@ -76,15 +89,16 @@ cdef class Route:
     def stores(self, int qos):
         """Would a message of this quality be in a queue that a journal keeps?"""
         cdef Target target
-        cdef QueueGroup group
+        cdef Members group
+        for group in self.groups:
+            if (qos or group.takes_all) and group.queue is not None and group.queue.journal is not None:
+                return True
         if not qos:
             return False
         for target in self.targets:
             if stores(target):
                 return True
         for group in self.groups:
-            if group.queue is not None and group.queue.journal is not None:
-                return True
             for target in group.members:
                 if stores(target):
                     return True

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fanlight_broker.wire.message cimport Variant
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport FanoutState
-from fanlight_broker.wire.queue cimport Consumer, Consumers
+from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
 from fanlight_broker.wire.window cimport Window
 
 cdef enum Echo:
@@ -26,11 +26,20 @@ cdef enum:
 
 cdef class Target
 
+# What a target is a member of: a QueueGroup (group.pxd), or the NamedQueue (named_queue.pxd) that it fills.
+@cython.no_gc
 cdef class Members(Consumers):
-    # The queue group that a target is a member of: a QueueGroup (group.pxd).
-    cdef readonly str name
+    cdef:
+        readonly str name
+        readonly list members
+        readonly bint takes_all           # messages of every quality are kept in its queue, not only those of QoS 1 and 2
+        readonly Queue queue              # of a group: what no member can take now; None if no member has a window
 
     cdef int renew_consumer(self, Target member) except -1
+    cdef bint give(self, Outbox publisher, FanoutState* publication) except -1
+    cdef Outbox blocker(self, Outbox publisher)
+    cdef bint refuses(self, Py_ssize_t size) except -1
+    cdef int stamp(self, uint64_t serial) except -1
 
 # What few subscriptions have: made for those, so that the others need no place for it.
 @cython.final

@@ -1,15 +1,16 @@
 from typing import Any, final
 
-from fanlight_broker.wire.group import QueueGroup
 from fanlight_broker.wire.message import Message, Variant
 from fanlight_broker.wire.outbox import Outbox
-from fanlight_broker.wire.queue import Consumers
+from fanlight_broker.wire.queue import Consumers, Queue
 from fanlight_broker.wire.window import Window
 
 UNLIMITED: int
 
 class Members(Consumers):
     name: str
+    members: list[Target]
+    queue: Queue | None
 
 @final
 class Target:
@@ -46,7 +47,7 @@ class Target:
     @property
     def parts(self) -> list[Target] | None: ...
     @property
-    def group(self) -> QueueGroup | None: ...
+    def group(self) -> Members | None: ...
     @property
     def outbox(self) -> Outbox | None: ...
     @property

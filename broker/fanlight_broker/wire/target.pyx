@@ -29,10 +29,27 @@ cdef enum:
     LATE_BODY = 256    # bytes, from which on a body is shared by those whose outbox is full: a reference costs less
 
 
+@cython.no_gc
 cdef class Members(Consumers):
     cdef int renew_consumer(self, Target member) except -1:
         """A member that acknowledges takes from the group's queue, as its variant says."""
         raise NotImplementedError("members without a group")
+
+    cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
+        """Give a message to one of those that take. False if nobody gets it."""
+        raise NotImplementedError("members that are given nothing")
+
+    cdef Outbox blocker(self, Outbox publisher):
+        """An outbox that holds the publisher back, if all of them do."""
+        raise NotImplementedError("members that hold nobody back")
+
+    cdef bint refuses(self, Py_ssize_t size) except -1:
+        """Must a message of this size not be published, because there is no room for it?"""
+        return False
+
+    cdef int stamp(self, uint64_t serial) except -1:
+        """Note in the outboxes of those that take that they get more than one copy: see Batcher."""
+        raise NotImplementedError("members without outboxes")
 
 
 @cython.no_gc

@@ -9,10 +9,12 @@
 #   after a reconnect: again      {Flight, ...}                   have a tag, are to be sent once more, first
 #   of queue groups:   consumers  [Consumer(queue, variant), ...] by which it takes unsent messages that any member may
 #                                 take
+#
+# A consumer of a named queue has one, too, without a queue of its own: `queue` is that of all its consumers.
 
 cimport cython
 from cpython.list cimport PyList_GET_SIZE
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.inflight cimport Inflight, ReusedTags
@@ -21,7 +23,7 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox, Owner
 from fanlight_broker.wire.publication cimport FanoutState
-from fanlight_broker.wire.queue cimport Consumer, Queue
+from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
 
 @cython.final
 cdef class Window:
@@ -39,6 +41,13 @@ cdef class Window:
         readonly uint64_t ended_flights     # whichever way they ended
         public JournalPosition position     # of the broker's journal; None: nothing waits for it
         readonly Py_ssize_t unsent    # with a tag that is not synced, and those behind them
+        # A consumer of a named queue (named_queue.pxd) has a window at that queue, in place of one of its own.
+        readonly Consumers hub        # the named queue; None: it is a session's
+        readonly Variant variant      # how its deliveries are written
+        readonly uint32_t number      # of its subscription
+        public double ack_wait        # seconds in which a delivery is to be acknowledged
+        readonly uint64_t delivered   # to it, as a consumer
+        double next_due               # no delivery is to be acknowledged before
         Ledger ledger
         uint64_t order
         object again                  # deque, or None if it is empty
@@ -67,6 +76,30 @@ cdef class Window:
             journal = (<Consumer> flight.source).queue.journal
         return journal if journal is not None else self.queue.journal
 
+    cdef inline int address(self, Flight flight) except -1:
+        """A delivery of a named queue: count it, and fill in what this copy alone has."""
+        flight.attempt += 1
+        flight.due = self.ledger.now + self.ack_wait
+        self.next_due = min(self.next_due, flight.due)
+        self.hub.deliveries += 1
+        self.delivered += 1
+        if flight.attempt > 1:
+            self.hub.redeliveries += 1
+            self.ledger.redelivered += 1
+        return flight.variant.format.address(flight.variant, self.number, flight.tag, flight.attempt)
+
+    cdef inline int count_acknowledged(self, Py_ssize_t flights) noexcept:
+        self.ledger.acknowledged += flights
+        if self.hub is not None:
+            self.hub.acknowledgements += flights
+        return 0
+
+    cdef inline int keep(self, Py_ssize_t octets) noexcept:
+        self.ledger.stored += octets
+        if self.queue.account is not None:
+            self.queue.account.stored += octets
+        return 0
+
     cdef int offer(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef int launch_synced(self, Flight flight) except -1
     cdef int launch(self, Flight flight) except -1
@@ -74,7 +107,6 @@ cdef class Window:
     cdef int lend(self, Flight flight, QueueJournal journal) except -1
     cdef int end_flight(self, Flight flight) except -1
     cdef int become_tag_only(self, Flight flight) except -1
-    cdef int keep(self, Py_ssize_t octets) noexcept
     cdef int enqueue(self, FanoutState* publication, Variant variant, Consumer consumer) except -1
     cdef Flight following(self, double now)
     cdef int pump(self, double now) except -1

@@ -1,7 +1,7 @@
 from typing import Any, final
 
 from fanlight_broker.wire.flight import Flight
-from fanlight_broker.wire.inflight import Inflight
+from fanlight_broker.wire.inflight import Inflight, TagCounter
 from fanlight_broker.wire.journal import JournalPosition
 from fanlight_broker.wire.ledger import Pot
 from fanlight_broker.wire.message import Format, Message, Variant, Variants
@@ -22,8 +22,15 @@ class Window:
     ended_flights: int
     position: JournalPosition | None
     unsent: int
+    hub: Consumers | None
+    variant: Variant | None
+    number: int
+    ack_wait: float
+    delivered: int
     def __init__(
-        self, outbox: Outbox | None, queue: Queue, pot: Pot | None = ..., owner: Any = None, *, counting: bool = False
+        self, outbox: Outbox | None, queue: Queue, pot: Pot | None = ..., owner: Any = None, *, counting: bool = False,
+        hub: Consumers | None = None, variant: Variant | None = None, number: int = 0,
+        counter: TagCounter | None = None,
     ) -> None: ...
     @property
     def outbox(self) -> Outbox | None: ...

@@ -11,19 +11,20 @@ ends), `give_up_message` (the message has arrived, its tag stays in use until `a
 
 from collections import deque
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fanlight_broker.wire.debug cimport check
 from fanlight_broker.wire.flight cimport ENDED, SENT, TAG_ONLY, Flight
 from fanlight_broker.wire.frames cimport FIRM, MESSAGE
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags
+from fanlight_broker.wire.inflight cimport CountingTags, ReusedTags, TagCounter
 from fanlight_broker.wire.journal cimport QueueJournal
 from fanlight_broker.wire.ledger cimport CONVERSION, Pot
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant, uint16_into
 from fanlight_broker.wire.outbox cimport Outbox, Owner, absent
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, encode, finish, kept, prepare
-from fanlight_broker.wire.queue cimport Consumer, Queue, new_flight
+from fanlight_broker.wire.queue cimport UNDELIVERABLE, Consumer, Consumers, Queue, new_flight
 
 cdef enum:
     INFLIGHT_MOST = 65_535    # messages that a client may take unacknowledged
@@ -34,9 +35,11 @@ cdef class Window:
     """What is on its way to one session. It is closed until `resume`.
 
     counting  tags count upwards and are never used again; else they are of 16 bits and reused
+    hub       the named queue that it is a consumer of, with `variant`, `number` and `counter`: see named_queue.pyx
     """
 
-    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, Owner owner=None, *, bint counting=False):
+    def __cinit__(self, Outbox outbox, Queue queue not None, Pot pot=None, Owner owner=None, *, bint counting=False,
+                  Consumers hub=None, Variant variant=None, uint32_t number=0, TagCounter counter=None):
         cdef Pot tables = pot if pot is not None else queue.ledger.sessions
         self.ledger = queue.ledger
         self.box = outbox if outbox is not None else absent(self.ledger)
@@ -47,6 +50,10 @@ cdef class Window:
             self.inflight = CountingTags(tables)
         else:
             self.inflight = self.reused = ReusedTags(tables)
+        if counter is not None:
+            (<CountingTags?> self.inflight).counter = counter
+        self.hub, self.variant, self.number = hub, variant, number
+        self.ack_wait = self.next_due = INFINITY
         self.consumers = unseen([])
 
     @property
@@ -130,6 +137,8 @@ cdef class Window:
         self.sent += 1
         if variant.hole_size == 2:
             uint16_into(variant.head + variant.hole, <uint32_t> flight.tag)
+        elif self.hub is not None:
+            self.address(flight)
         if variant.shared is NULL:
             outbox.put(variant.head, variant.head_size, variant.body, variant.body_size, 0, MESSAGE | FIRM)
         else:
@@ -168,7 +177,7 @@ cdef class Window:
     cdef int acknowledged(self, Flight flight, double now) except -1:
         """It ends, and what waits may follow."""
         self.end_flight(flight)
-        self.ledger.acknowledged += 1
+        self.count_acknowledged(1)
         return self.pump(now)
 
     cdef int give_up_message(self, Flight flight) except -1:
@@ -214,12 +223,6 @@ cdef class Window:
             self.keep(-HOLDER)
         return 0
 
-    cdef int keep(self, Py_ssize_t octets) noexcept:
-        self.ledger.stored += octets
-        if self.queue.account is not None:
-            self.queue.account.stored += octets
-        return 0
-
     def acknowledge(self, uint64_t tag, double now):
         """The flight with this tag ends, if its message is not given up. False if there is none."""
         cdef Flight flight = self.find(tag)
@@ -234,7 +237,7 @@ cdef class Window:
         cdef Flight flight
         for flight in flights:
             self.end_flight(flight)
-            self.ledger.acknowledged += 1
+        self.count_acknowledged(len(flights))
         self.pump(now)
         return len(flights)
 
@@ -259,6 +262,8 @@ cdef class Window:
             return None
         flight = self.queue.pop(now)
         if flight is not None:
+            if self.hub is not None:
+                flight.variant = self.variant
             return flight
         for consumer in self.consumers:
             flight = consumer.queue.pop(now)
@@ -319,7 +324,7 @@ cdef class Window:
             if tagged:
                 self.end_flight(flight)
             else:
-                (self.queue if consumer is None else consumer.queue).lose(flight)
+                (self.queue if consumer is None else consumer.queue).lose(flight, UNDELIVERABLE)
         elif self.sent and not self.box.has_room(size):
             if tagged:
                 if self.again is None:
@@ -330,6 +335,9 @@ cdef class Window:
                 flight.source = None
             else:
                 self.queue.put_back(flight)
+                if self.hub is not None:
+                    flight.variant = None       # another consumer may take it
+                    self.box.refill = True      # what is in flight may take long, and need not be waited for
             return False
         elif tagged:
             check(variant.serial == publication.serial, b"a template of another publication is copied")

@@ -27,7 +27,13 @@ may differ in bytes, but not in the `fields` that are given."""
 
 HELLO, WELCOME, PUBLISH, MESSAGE, RECEIPT, SUBSCRIBE, OK = 1, 2, 3, 4, 5, 6, 7
 UNSUBSCRIBE, ENDED, CREDIT, PING, PONG, ERROR, GOODBYE, HELD = 8, 9, 10, 11, 12, 13, 14, 15
+DELIVERY, ACK, NACK, TERM, IN_PROGRESS = 32, 33, 34, 35, 36
 REPLAY, REPLAY_END = 48, 49
+OTHER_NAMES = {
+    DELIVERY: "DELIVERY", ACK: "ACK", NACK: "NACK", TERM: "TERM", IN_PROGRESS: "IN_PROGRESS",
+    REPLAY: "REPLAY", REPLAY_END: "REPLAY_END",
+}  # fmt: skip
+FROM_CLIENTS = (HELLO, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, CREDIT, REPLAY, ACK, NACK, TERM, IN_PROGRESS)
 NAMES = (
     "", "HELLO", "WELCOME", "PUBLISH", "MESSAGE", "RECEIPT", "SUBSCRIBE", "OK", "UNSUBSCRIBE", "ENDED", "CREDIT",
     "PING", "PONG", "ERROR", "GOODBYE", "HELD",
@@ -149,14 +155,14 @@ FRAMES: list[dict[str, Any]] = []
 
 
 def vector(name: str, kind: int, data: bytes, note: str = "", canonical: bool = False, **fields: Any) -> None:
-    direction = "client" if kind in (HELLO, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, CREDIT, REPLAY) else "broker"
+    direction = "client" if kind in FROM_CLIENTS else "broker"
     directions = ("client", "broker") if kind in (PING, PONG, GOODBYE) else (direction,)
     FRAMES.extend(
         {
             "name": name if len(directions) == 1 else f"{name}_from_{each}",
             "direction": each,
             "type": kind,
-            "type_name": {REPLAY: "REPLAY", REPLAY_END: "REPLAY_END"}.get(kind) or NAMES[kind],
+            "type_name": OTHER_NAMES.get(kind) or NAMES[kind],
             "fields": {key: hexed(value) if isinstance(value, bytes) else value for key, value in fields.items()},
             "bytes": data.hex(),
             "canonical": canonical,
@@ -297,6 +303,30 @@ def well_formed() -> None:
     vector("message_trailing_unknown_fields", MESSAGE,
            frame(fixint(4), uint32(7), topic, hi, NIL, NIL, NIL, NIL, NIL, text("later")),
            "fields of a later version, ignored", **message)
+    # Queues (3.9)
+    vector("subscribe_consumer", SUBSCRIBE,
+           frame(fixint(6), fixint(5), fixint(7), text("orders.#"),
+                 options(consumer=text("billing"), durable=TRUE, ack=TRUE, prefetch=fixint(10), ack_wait=fixint(5))),
+           "a durable queue", True, request=5, subscription=7, filter="orders.#",
+           options={"consumer": "billing", "durable": True, "ack": True, "prefetch": 10, "ack_wait": 5})
+    delivery = {"subscription": 7, "sequence": 1, "attempt": 1, "topic": "forex.eur", "payload": hexed(b"hi"),
+                "headers": None, "syntax": 0, "reply": None}
+    vector("delivery_minimal", DELIVERY, frame(fixint(32), uint32(7), uint64(1), uint32(1), topic, hi),
+           "subscription, sequence and attempt in their fixed forms", **delivery)
+    vector("delivery_again", DELIVERY,
+           frame(fixint(32), uint32(7), uint64(2**32), uint32(3), text("a/b"), hi, b"\x80", fixint(1), text("re")),
+           "the third time, all fields",
+           **{**delivery, "sequence": 2**32, "attempt": 3, "topic": "a/b", "headers": {}, "syntax": 1, "reply": "re"})
+    acked: dict[str, Any] = {"subscription": 7, "sequence": 1}
+    vector("ack", ACK, frame(fixint(33), fixint(7), fixint(1)), "", True, **acked, options=None)
+    vector("ack_all", ACK, frame(fixint(33), fixint(7), uint16(300), options(all=TRUE)),
+           "this delivery and all before it", True, subscription=7, sequence=300, options={"all": True})
+    vector("nack", NACK, frame(fixint(34), fixint(7), fixint(1)), "again, at once", True, **acked, delay=None)
+    vector("nack_delay", NACK, frame(fixint(34), fixint(7), fixint(1), float64(2.5)), "again, in 2.5 s", True,
+           **acked, delay=2.5)
+    vector("term", TERM, frame(fixint(35), fixint(7), fixint(1), text("no customer")), "never again", True,
+           **acked, reason="no customer")
+    vector("in_progress", IN_PROGRESS, frame(fixint(36), fixint(7), fixint(1)), "", True, **acked)
     vector("replay", REPLAY,
            frame(fixint(48), fixint(1), fixint(7), text("forex.#"), options(offset=fixint(5), epoch=fixint(1))),
            "from offset 5 on, if it still names what it named in epoch 1", True, request=1, subscription=7,
@@ -449,7 +479,7 @@ def malformed() -> None:
     invalid("type_negative", framed(b"\x91\xff"))
     invalid("type_in_two_bytes", framed(b"\x91\xcc\x0b"), note="PING, but not in the one-byte form")
     invalid("type_above_127", framed(b"\x91\xcc\x80"))
-    for number in (0, 16, 31, 32, 40, 50, 127):
+    for number in (0, 16, 31, 39, 40, 50, 127):
         reserved = " (reserved)" if 32 <= number < 56 else ""
         invalid(f"unknown_type_{number}", frame(fixint(number), fixint(1)), "unsupported", False,
                 f"a type not known to version 1{reserved}; the connection goes on", request=None)
@@ -546,8 +576,22 @@ def malformed() -> None:
             "invalid_filter", False, request=5)
     invalid("subscribe_unknown_syntax", frame(fixint(6), fixint(5), fixint(7), text("a"), options(syntax=fixint(9))),
             "unsupported", False, request=5)
-    invalid("subscribe_durable_consumer", frame(fixint(6), fixint(5), fixint(7), text("a"), options(consumer=text("c"))),
-            "unsupported", False, "reserved (section 8)", request=5)
+    invalid("subscribe_consumer_without_ack",
+            frame(fixint(6), fixint(5), fixint(7), text("a"), options(consumer=text("c"))),
+            "unsupported", False, "deliveries of a queue are acknowledged", request=5)
+    invalid("subscribe_ack_without_consumer", frame(fixint(6), fixint(5), fixint(7), text("a"), options(ack=TRUE)),
+            "unsupported", False, request=5)
+    invalid("subscribe_consumer_with_credit",
+            frame(fixint(6), fixint(5), fixint(7), text("a"), options(consumer=text("c"), ack=TRUE, credit=fixint(1))),
+            "unsupported", False, request=5)
+    invalid("subscribe_consumer_empty",
+            frame(fixint(6), fixint(5), fixint(7), text("a"), options(consumer=text(""), ack=TRUE)))
+    for number, name in ((ACK, "ack"), (NACK, "nack"), (TERM, "term"), (IN_PROGRESS, "in_progress")):
+        invalid(f"{name}_unknown_subscription", frame(fixint(number), fixint(99), fixint(1)), "no_such_subscription",
+                False, request=None)
+    invalid("ack_without_sequence", frame(fixint(33), fixint(7)))
+    invalid("nack_delay_negative", frame(fixint(34), fixint(7), fixint(1), b"\xff"))
+    invalid("delivery_from_client", frame(fixint(32), fixint(7), fixint(1), fixint(1), text("a"), octets(b"")))
     invalid("unsubscribe_unknown", frame(fixint(8), fixint(5), fixint(99)), "no_such_subscription", False, request=5)
     invalid("credit_unknown_subscription", frame(fixint(10), fixint(99), fixint(5)), "no_such_subscription", False,
             request=None)

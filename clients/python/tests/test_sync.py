@@ -81,11 +81,13 @@ def test_it_has_the_names_of_the_asyncio_client() -> None:
     assert public(fanlight.Client) - internal == public(fanlight.sync.Client) - {"options"}
     internal = {
         "answered", "begin", "leave", "deliver", "finish", "finish_ended", "request_frame", "take_queued",
-        "wire_filter", "wire_options",
+        "wire_filter", "wire_options", "forget_queued", "message_type", "connection",
     }  # fmt: skip
     assert public(fanlight.Subscription) - internal <= public(fanlight.sync.Subscription)
     assert public(fanlight.Replay) - internal - {"gone_live"} <= public(fanlight.sync.Replay)
+    assert public(fanlight.QueueSubscription) - internal <= public(fanlight.sync.QueueSubscription)
     assert public(fanlight.Message) == public(fanlight.sync.Message)
+    assert public(fanlight.QueueMessage) == public(fanlight.sync.QueueMessage)
 
 
 def test_a_client_says_what_it_holds(peer: Background) -> None:

@@ -29,6 +29,7 @@ def plain(value: Any) -> Any:
 
 # What users see has the shorter names.
 OTHER_NAMES = {
+    "QueueDelivery": "DELIVERY", "InProgress": "IN_PROGRESS",
     "Delivery": "MESSAGE", "Replayed": "MESSAGE", "ReplayRequest": "REPLAY", "ReplayEnd": "REPLAY_END",
 }  # fmt: skip
 
@@ -130,7 +131,9 @@ CLOSING = [
     # What these break are rules between client and broker, not the form of a frame.
     and not vector["name"].endswith("_from_client")
     and vector["name"] not in ("second_hello", "publish_header_reserved_key")
-    and not vector["name"].startswith(("subscribe_group", "subscribe_no_echo", "subscribe_credit"))
+    and not vector["name"].startswith(
+        ("subscribe_group", "subscribe_no_echo", "subscribe_credit", "subscribe_consumer")
+    )
 ]
 
 

@@ -62,7 +62,7 @@ def payloads(frames: list[Fields]) -> list[int]:
 def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(archived: Archived) -> None:
     fill(archived, 0, 5)
     peer, other = archived.world.connect(), archived.world.connect()
-    assert peer.info["features"] == ["replay", "marks"]
+    assert peer.info["features"] == ["replay", "marks", "queues"]
     peer.say(REPLAY, 1, 7, "stock.*", {})
     frames = until(archived, peer, REPLAY_END)
     assert frames[0] == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 5, "offset": 0}]
@@ -375,7 +375,7 @@ def test_there_are_only_so_many_replays_at_once(build: Build) -> None:
 
 def test_a_broker_without_an_archive_does_not_know_replay() -> None:
     peer = World().connect()
-    assert peer.info["features"] == ["marks"]
+    assert peer.info["features"] == ["marks", "queues"]
     peer.say(REPLAY, 1, 7, "#", {})
     assert peer.next()[:3] == [ERROR, None, "unsupported"]
 

@@ -238,7 +238,7 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None:
+        if route is None or route.refuses(self.ledger, message):
             return PUBLISH
         if qos and self.receipts is not None:
             if self.may_wait(route) and not self.receipts.takes(route.tap):

@@ -5,9 +5,9 @@
     retained   the same, and the retained store
     QoS 2      identifier known? PUBREC again : publish, PUBREC            PUBREL --> PUBCOMP
 
-A message for which every queue was full is refused too: with 0x97 in 5.0. A 3.1.1 publisher is not read from until a
-queue has room, and is disconnected after `unkept_seconds_max`. The same holds while nothing can be stored, but that a
-3.1.1 publisher waits for as long as that takes.
+A message for which every queue was full, or a queue that refuses publishers, is refused too: with 0x97 in 5.0. A 3.1.1
+publisher is not read from until there is room, and is disconnected after `unkept_seconds_max`. The same holds while
+nothing can be stored, but that a 3.1.1 publisher waits for as long as that takes.
 
 A message that may not be published is dropped and counted. In 5.0 the acknowledgement says so. In 3.1.1 it cannot, and
 the connection is not closed for it [MQTT-3.3.5-2]: the message is acknowledged as if it had been published.
@@ -40,6 +40,9 @@ def publish(peer: Peer, now: float) -> bool:
     publication = Publication(lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None)
     outcome = _wrong_text(lane) or peer.broker.publishing.accept(publication, lane, now, receipt)
     match outcome:
+        case Refused(error=errors.QueueFull()) if qos and peer.version is V3:
+            lane.hold_back(None)  # it cannot be told: as for a message that every queue is full for
+            return False
         case Refused(error=errors.StoreUnavailable()) if peer.version is V3:
             lane.hold_back(peer.broker.acknowledgements.close_gate())  # 3.1.1 has no word for it
             return False

@@ -22,17 +22,24 @@ from fanlight_broker.core.subscription import PLAIN, Subscription, SubscriptionO
 from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of
 from fanlight_broker.protocols.native import frames, lane
 from fanlight_broker.protocols.native.codec import LENGTH, decode
+from fanlight_broker.protocols.native.consumers import ConnectionConsumers
 from fanlight_broker.protocols.native.error_codes import CODES
+from fanlight_broker.protocols.native.fields import U32_MAX, shown
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.protocols.native.frames import (
+    AckFrame,
+    ConsumeFrame,
     CreditFrame,
     GoodbyeFrame,
     HelloFrame,
     Incoming,
+    InProgressFrame,
+    NackFrame,
     PingFrame,
     PongFrame,
     ReplayFrame,
     SubscribeFrame,
+    TermFrame,
     UnsubscribeFrame,
 )
 from fanlight_broker.protocols.native.plain_request import plain_request
@@ -65,6 +72,7 @@ class NativeConnection(ProtocolConnection):
             frame_max=limits.handshake_frame_bytes_max, control_max=limits.control_bytes_max,
         ))
         self.replays = ConnectionReplays(broker, outbox)
+        self.consumers = ConnectionConsumers(broker, outbox, self.lane)
         self.refusals = Refusals()
         self.pinged_at: float | None = None  # by the broker; a later activity is the answer
         self._hello: HelloFrame | None = None
@@ -129,13 +137,16 @@ class NativeConnection(ProtocolConnection):
 
     @property
     def things(self) -> tuple[object, ...]:
-        return *super().things, self.replays, self.refusals
+        return *super().things, self.replays, self.consumers, self.refusals
 
     # -- life cycle ------------------------------------------------------------------------------------------------
 
     def lost(self, reason: str) -> list[Client]:
         self.replays.cancel_all()
         return super().lost(reason)
+
+    def end(self) -> None:
+        self.consumers.end_all(self.transport.now())
 
     def check_silence(self, silence: float, now: float) -> None:
         """Ping a silent peer, and close the connection of one that stays silent."""
@@ -147,13 +158,14 @@ class NativeConnection(ProtocolConnection):
         elif silence >= most / 2 and (self.pinged_at is None or self.pinged_at < self.lane.last_activity):
             self.pinged_at = self.broker.ledger.awake(now)
             self._pings += 1
-            self.outbox.write(frames.ping(self._pings & frames.U32_MAX))
+            self.outbox.write(frames.ping(self._pings & U32_MAX))
 
     def farewell(self, reason: str, text: str) -> bytes:
         return frames.goodbye(reason, text)
 
     def refill(self, now: float) -> None:
         self.replays.drained()
+        self.consumers.drained(now)
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
         self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
@@ -173,7 +185,7 @@ class NativeConnection(ProtocolConnection):
         if self.state is ConnectionState.CONNECTED:
             plain = plain_request(body)
             if plain is not None:
-                self._act_plainly(*plain)
+                self._act_plainly(*plain, now)
                 return
         values = decode(body)
         request = request_of(values)
@@ -190,17 +202,16 @@ class NativeConnection(ProtocolConnection):
         except errors.FanlightError as error:
             self._answer(request, error)
 
-    def _act_plainly(self, kind: int, request: int | None, number: int, filter: bytes, syntax: int) -> None:
+    def _act_plainly(
+        self, kind: int, request: int | None, number: int, filter: bytes, syntax: int, now: float
+    ) -> None:
         """SUBSCRIBE and UNSUBSCRIBE without options except the syntax: a client may send a million."""
         assert self.client is not None
         try:
             if kind == frames.Type.UNSUBSCRIBE:
-                if number in self.replays:
-                    self.replays.end(request, number)
-                else:
-                    self._unsubscribe(request, number)
+                self._end_subscription(request, number, now)
                 return
-            self.replays.check_number(number)
+            self._check_number(number)
             self.broker.subscribing.subscribe(self.client, number, filter, SYNTAXES[syntax], PLAIN)
             if request is not None:
                 self.outbox.write(frames.ok(request))
@@ -214,9 +225,22 @@ class NativeConnection(ProtocolConnection):
             case SubscribeFrame():
                 self._on_subscribe(frame)
             case ReplayFrame():
+                self.consumers.check_number(frame.subscription)
                 self.replays.begin(self.client, frame)
             case UnsubscribeFrame():
-                self._on_unsubscribe(frame)
+                self._on_unsubscribe(frame, now)
+            case ConsumeFrame():
+                assert self.client is not None
+                self.replays.check_number(frame.subscription)
+                self.consumers.begin(self.client, frame, now)
+            case AckFrame():
+                self.consumers.acknowledge(frame, now)
+            case NackFrame():
+                self.consumers.refuse(frame, now)
+            case TermFrame():
+                self.consumers.reject(frame, now)
+            case InProgressFrame():
+                self.consumers.prolong(frame, now)
             case CreditFrame():
                 self._on_credit(frame)
             case PingFrame():
@@ -224,7 +248,7 @@ class NativeConnection(ProtocolConnection):
             case PongFrame():
                 pass  # `receive` has noted that the peer is alive
             case GoodbyeFrame():
-                self.leave(f"the client said goodbye: {frames.shown(frame.reason)}")
+                self.leave(f"the client said goodbye: {shown(frame.reason)}")
 
     def _on_hello(self, hello: HelloFrame) -> None:
         if hello.version < frames.VERSION:
@@ -251,8 +275,8 @@ class NativeConnection(ProtocolConnection):
         self.lane.frame_max = limits.frame_bytes_max
         self.lane.open = True
         self.admit()
-        # A MESSAGE is 4 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
-        self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 4
+        # A DELIVERY is 18 bytes longer than its PUBLISH (section 2); one from another protocol could be longer still.
+        self.outbox.frame_max = LENGTH.size + limits.frame_bytes_max + 18
         self.outbox.write(
             frames.welcome(
                 frames.VERSION,
@@ -263,7 +287,7 @@ class NativeConnection(ProtocolConnection):
                     "inbox": self.client.subscriber.inbox,
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
-                    "features": ["replay", "marks"] if self.broker.replay_source is not None else ["marks"],
+                    "features": [*(["replay"] if self.broker.replay_source is not None else []), "marks", "queues"],
                     "limits": {
                         "frame_bytes": limits.frame_bytes_max,
                         "topic_bytes": limits.topic_bytes_max,
@@ -278,7 +302,7 @@ class NativeConnection(ProtocolConnection):
 
     def _on_subscribe(self, frame: SubscribeFrame) -> None:
         assert self.client is not None
-        self.replays.check_number(frame.subscription)
+        self._check_number(frame.subscription)
         if frame.after == 0:
             raise errors.ProtocolViolation("SUBSCRIBE option after must be 1 or more; leave it out for no end")
         self.broker.subscribing.subscribe(
@@ -294,9 +318,24 @@ class NativeConnection(ProtocolConnection):
         if frame.request is not None:
             self.outbox.write(frames.ok(frame.request))
 
-    def _on_unsubscribe(self, frame: UnsubscribeFrame) -> None:
+    def _check_number(self, number: int) -> None:
+        """Raises SubscriptionInUse for the number of a replay or of a consumer."""
+        self.replays.check_number(number)
+        self.consumers.check_number(number)
+
+    def _end_subscription(self, request: int | None, number: int, now: float) -> None:
+        if number in self.replays:
+            self.replays.end(request, number)
+        elif number in self.consumers:
+            self.consumers.end(request, number, now)
+        else:
+            self._unsubscribe(request, number)
+
+    def _on_unsubscribe(self, frame: UnsubscribeFrame, now: float) -> None:
         if frame.subscription in self.replays:
             self.replays.end(frame.request, frame.subscription, frame.after)
+        elif frame.after and frame.subscription in self.consumers:
+            raise errors.Unsupported("UNSUBSCRIBE with after: a consumer ends at once", option="after")
         elif frame.after:
             assert self.client is not None
             subscription = self.broker.subscribing.find(self.client, frame.subscription)
@@ -305,7 +344,7 @@ class NativeConnection(ProtocolConnection):
             if frame.request is not None:
                 self.outbox.write(frames.ok(frame.request))
         else:
-            self._unsubscribe(frame.request, frame.subscription)
+            self._end_subscription(frame.request, frame.subscription, now)
 
     def _unsubscribe(self, request: int | None, number: int) -> None:
         assert self.client is not None
@@ -317,8 +356,8 @@ class NativeConnection(ProtocolConnection):
 
     def _on_credit(self, frame: CreditFrame) -> None:
         assert self.client is not None
-        if frame.subscription in self.replays:
-            raise errors.NoSuchSubscription(frame.subscription)  # not yet
+        if frame.subscription in self.replays or frame.subscription in self.consumers:
+            raise errors.NoSuchSubscription(frame.subscription)  # not yet, or without credit
         subscription = self.broker.subscribing.find(self.client, frame.subscription)
         try:
             subscription.grant(frame.messages)
@@ -352,6 +391,6 @@ def request_of(values: list[Any]) -> int | None:
     """The request number for an answer to this frame, if its type has one and it is valid."""
     if values[0] in REQUESTS and len(values) > 1:
         request = values[1]
-        if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= frames.U32_MAX:
+        if isinstance(request, int) and not isinstance(request, bool) and 0 <= request <= U32_MAX:
             return request
     return None

@@ -24,5 +24,8 @@ CODES: Final[dict[type[errors.FanlightError], Code]] = {
     errors.StoreUnavailable: Code("limit_exceeded", closes=False),
     errors.MessagesGone: Code("messages_gone", closes=False),
     errors.ReplayFailed: Code("replay_failed", closes=False),
+    errors.NoSuchQueue: Code("no_such_consumer", closes=False),
+    errors.QueueFull: Code("queue_full", closes=False),
+    errors.QueueInUse: Code("consumer_in_use", closes=False),
     errors.Unsupported: Code("unsupported", closes=False),
 }

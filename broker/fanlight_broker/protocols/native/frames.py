@@ -14,13 +14,16 @@ import msgpack  # type: ignore[import-untyped]
 
 from fanlight_broker.core.errors import ProtocolViolation, Unsupported
 from fanlight_broker.core.limits import SlowPolicy
+from fanlight_broker.core.topics import syntax_of
+from fanlight_broker.core.work_queue import Overflow, QueueOptions
 from fanlight_broker.protocols.native.codec import LENGTH, encode
+from fanlight_broker.protocols.native.fields import Fields, OptionMap, shown
 from fanlight_broker.wire.message import Message
 
 VERSION: Final = 1
 NAME_BYTES_MAX: Final = 64
 GROUP_BYTES_MAX: Final = 255
-U32_MAX: Final = 2**32 - 1
+QUEUE_BYTES_MAX: Final = 255
 U64_MAX: Final = 2**64 - 1
 TOPICS: Final = msgpack.Packer(use_bin_type=True)  # for the one thread that reads for replays, and for no other
 REPLAYED_HEAD: Final = struct.Struct(">I3sI")  # length; header, type and form of the number; subscription
@@ -45,12 +48,19 @@ class Type(IntEnum):
     ERROR = 13
     GOODBYE = 14
     HELD = 15
+    DELIVERY = 32
+    ACK = 33
+    NACK = 34
+    TERM = 35
+    IN_PROGRESS = 36
     REPLAY = 48
     REPLAY_END = 49
 
 
-# Options of SUBSCRIBE that belong to acknowledged delivery (section 8): to ignore them would be to break a promise.
-RESERVED_OPTIONS: Final = frozenset({"consumer", "durable", "ack", "ack_wait", "deliver_from"})
+# Options of SUBSCRIBE that are for consumers of a queue only (3.9): to ignore them would be to break a promise.
+CONSUMER_OPTIONS: Final = frozenset({"durable", "ack", "prefetch", "ack_wait", "deliver", "queue"})
+# And those that mean nothing to a consumer.
+PLAIN_OPTIONS: Final = frozenset({"group", "no_echo", "credit", "pending_messages", "after"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,46 @@ class SubscribeFrame:
     credit: int | None
     pending_messages: int | None
     after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeFrame:
+    """SUBSCRIBE with the option `consumer`."""
+
+    request: int | None
+    subscription: int
+    filter: bytes
+    syntax: int | None
+    consumer: str
+    prefetch: int | None
+    ack_wait: float | None
+    options: QueueOptions
+
+
+@dataclass(frozen=True, slots=True)
+class AckFrame:
+    subscription: int
+    sequence: int
+    all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NackFrame:
+    subscription: int
+    sequence: int
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermFrame:
+    subscription: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class InProgressFrame:
+    subscription: int
+    sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,86 +169,8 @@ class GoodbyeFrame:
 
 Incoming = (
     HelloFrame | SubscribeFrame | ReplayFrame | UnsubscribeFrame | CreditFrame | PingFrame | PongFrame | GoodbyeFrame
+    | ConsumeFrame | AckFrame | NackFrame | TermFrame | InProgressFrame
 )
-
-
-class Fields:
-    """The fields of one frame, taken by position or name with their types checked."""
-
-    def __init__(self, name: str, values: Sequence[Any]) -> None:
-        self.name = name
-        self._values = values
-
-    def at(self, position: int) -> Any:
-        """The field at a position behind the type, None if it is left out."""
-        return self._values[position + 1] if position + 1 < len(self._values) else None
-
-    def number(self, position: int, what: str, most: int = U32_MAX) -> int:
-        value = self.number_or_none(position, what, most)
-        if value is None:
-            raise ProtocolViolation(f"{self.name} without {what}")
-        return value
-
-    def number_or_none(self, position: int, what: str, most: int = U32_MAX) -> int | None:
-        return check_number(f"{self.name} {what}", self.at(position), most)
-
-    def topic(self, position: int, what: str) -> bytes:
-        value = self.at(position)
-        if isinstance(value, str):
-            return value.encode()
-        if isinstance(value, bytes):
-            return value
-        raise ProtocolViolation(f"{self.name} {what} must be a str, or a bin if it is not UTF-8; got {shown(value)}")
-
-    def options(self, position: int) -> "OptionMap":
-        value = self.at(position)
-        if value is None:
-            return OptionMap(self.name, {})
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise ProtocolViolation(f"{self.name} options must be a map with str keys; got {shown(value)}")
-        return OptionMap(self.name, value)
-
-
-class OptionMap:
-    """An option map: keys that are not asked for are ignored."""
-
-    def __init__(self, name: str, values: Mapping[str, Any]) -> None:
-        self.name = name
-        self._values = values
-
-    def __contains__(self, key: str) -> bool:
-        return self._values.get(key) is not None
-
-    def number(self, key: str, most: int = U32_MAX) -> int | None:
-        return check_number(f"{self.name} option {key}", self._values.get(key), most)
-
-    def flag(self, key: str) -> bool:
-        value = self._values.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise ProtocolViolation(f"{self.name} option {key} must be a boolean; got {shown(value)}")
-        return bool(value)
-
-    def text(self, key: str, most: int | None = None) -> str | None:
-        value = self._values.get(key)
-        if value is not None and not isinstance(value, str):
-            raise ProtocolViolation(f"{self.name} option {key} must be a str; got {shown(value)}")
-        if value is not None and most is not None and len(value.encode()) > most:
-            raise ProtocolViolation(f"{self.name} option {key} is {len(value.encode())} bytes; at most {most}")
-        return value
-
-
-def check_number(what: str, value: Any, most: int) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ProtocolViolation(f"{what} must be an integer from 0 to {most}; got {shown(value)}")
-    return value
-
-
-def shown(value: Any) -> str:
-    """A peer's value for an error text, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def parse(values: Sequence[Any]) -> Incoming:
@@ -228,11 +200,13 @@ def parse_hello(fields: Fields) -> HelloFrame:
     )
 
 
-def parse_subscribe(fields: Fields) -> SubscribeFrame:
+def parse_subscribe(fields: Fields) -> SubscribeFrame | ConsumeFrame:
     options = fields.options(3)
-    for key in RESERVED_OPTIONS:
+    if "consumer" in options:
+        return parse_consume(fields, options)
+    for key in CONSUMER_OPTIONS:
         if key in options:
-            raise Unsupported(f"SUBSCRIBE option {key}: acknowledged delivery comes in a later version", option=key)
+            raise Unsupported(f"SUBSCRIBE option {key} needs the option consumer: the name of a queue", option=key)
     group = options.text("group", GROUP_BYTES_MAX)
     if group == "":
         raise ProtocolViolation("SUBSCRIBE option group must not be empty; leave it out for no group")
@@ -246,6 +220,49 @@ def parse_subscribe(fields: Fields) -> SubscribeFrame:
         credit=options.number("credit"),
         pending_messages=options.number("pending_messages"),
         after=options.number("after", U64_MAX),
+    )
+
+
+def parse_consume(fields: Fields, options: OptionMap) -> ConsumeFrame:
+    for key in PLAIN_OPTIONS:
+        if key in options:
+            raise Unsupported(f"SUBSCRIBE option {key} cannot be combined with consumer", option=key)
+    if not options.flag("ack"):
+        raise Unsupported("SUBSCRIBE option consumer needs ack: deliveries of a queue are acknowledged", option="ack")
+    consumer = options.text("consumer", QUEUE_BYTES_MAX)
+    if not consumer:
+        raise ProtocolViolation("SUBSCRIBE option consumer must not be empty")
+    deliver = options.text("deliver")
+    if deliver not in (None, "new"):
+        raise Unsupported(f"SUBSCRIBE option deliver {shown(deliver)}; it is new", option="deliver")
+    return ConsumeFrame(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        filter=fields.topic(2, "filter"),
+        syntax=options.number("syntax"),
+        consumer=consumer,
+        prefetch=options.number("prefetch"),
+        ack_wait=options.seconds("ack_wait"),
+        options=parse_queue(options.map("queue"), durable=options.flag("durable")),
+    )
+
+
+def parse_queue(options: OptionMap, *, durable: bool) -> QueueOptions:
+    """The options with which a queue is declared."""
+    overflow = options.text("overflow")
+    if overflow is not None and overflow not in set(Overflow):
+        raise ProtocolViolation(f"{options.name} overflow {shown(overflow)}; it is one of {', '.join(Overflow)}")
+    topic = options.topic("dead_letter")
+    return QueueOptions(
+        durable=durable,
+        messages_max=options.number("messages_max"),
+        bytes_max=options.number("bytes_max", U64_MAX),
+        message_seconds=options.seconds("message_ttl"),
+        unused_seconds=options.seconds("expires"),
+        overflow=Overflow(overflow) if overflow is not None else None,
+        deliveries_max=options.number("deliveries_max"),
+        dead_letter=(topic, syntax_of(options.number("dead_letter_syntax"))) if topic is not None else None,
+        single_active=options.flag("single_active"),
     )
 
 
@@ -279,6 +296,21 @@ def parse_credit(fields: Fields) -> CreditFrame:
     return CreditFrame(fields.number(0, "subscription"), fields.number(1, "messages"))
 
 
+def parse_ack(fields: Fields) -> AckFrame:
+    number, sequence = delivery_of(fields)
+    return AckFrame(number, sequence, fields.options(2).flag("all"))
+
+
+def parse_nack(fields: Fields) -> NackFrame:
+    number, sequence = delivery_of(fields)
+    return NackFrame(number, sequence, fields.seconds(2, "delay") or 0.0)
+
+
+def delivery_of(fields: Fields) -> tuple[int, int]:
+    """Subscription and sequence of a DELIVERY."""
+    return fields.number(0, "subscription"), fields.number(1, "sequence", U64_MAX)
+
+
 def parse_goodbye(fields: Fields) -> GoodbyeFrame:
     reason = fields.at(0)
     if not isinstance(reason, str):
@@ -292,6 +324,10 @@ PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.REPLAY: parse_replay,
     Type.UNSUBSCRIBE: parse_unsubscribe,
     Type.CREDIT: parse_credit,
+    Type.ACK: parse_ack,
+    Type.NACK: parse_nack,
+    Type.TERM: lambda fields: TermFrame(*delivery_of(fields)),
+    Type.IN_PROGRESS: lambda fields: InProgressFrame(*delivery_of(fields)),
     Type.PING: lambda fields: PingFrame(fields.number_or_none(0, "token")),
     Type.PONG: lambda fields: PongFrame(fields.number_or_none(0, "token")),
     Type.GOODBYE: parse_goodbye,

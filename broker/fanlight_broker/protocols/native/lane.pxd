@@ -3,6 +3,7 @@
 #   Inbox.data   [ frame ][ PUBLISH ][ PUBLISH ][ SUBSCRIBE ][ PUB..
 #                  |        |  route known: fan_out, here and now
 #                  |        |  route unknown, reply topic or mark: Python looks at it, then calls `forward`
+#                  |     ACK of a delivery: the next one of its queue follows, here and now
 #                  +--------+----------------------> everything else: Python decodes and decides
 #
 # A PUBLISH becomes a MESSAGE by a new head; the tail (topic, payload, headers, syntax, reply) is copied as it came:
@@ -39,9 +40,11 @@ cdef struct PublishFields:
 cdef class NativeLane(Lane):
     cdef:
         readonly object fault_request     # the request of the PUBLISH that is wrong, if it came so far
+        public dict consumers             # subscription -> Window, of those that take from named queues; None: none
         PublishFields publish
 
     cdef int check_frame(self) except -1
+    cdef bint acknowledged(self, double now) except -1
     cdef int report_publish(self, int fault) except -1
     cdef Fault parse_publish(self, MsgpackCursor* cursor) noexcept
     cdef int set_message(self) noexcept

@@ -1,10 +1,12 @@
 from typing import final
 
 from fanlight_broker.wire.lane import Lane
+from fanlight_broker.wire.window import Window
 
 @final
 class NativeLane(Lane):
     fault_request: int | None
+    consumers: dict[int, Window] | None
     @property
     def reply(self) -> bytes | None: ...
     @property

@@ -1,13 +1,15 @@
 # cython: language_level=3
 """The native protocol's compiled lane: frames out of the inbox, publishes into the outboxes.
 
-A PUBLISH on a known route without reply topic and mark, with or without a receipt, never leaves this file.
+A PUBLISH on a known route without reply topic and mark, with or without a receipt, never leaves this file, and nor
+does an ACK.
 Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp
 
 from fanlight_broker.wire cimport msgpack
 from fanlight_broker.wire.route cimport Route
@@ -16,6 +18,7 @@ from fanlight_broker.wire.lane cimport (
     BLOCKED, FAULT, FRAME, NEED_MORE, PUBLISH, TOO_LARGE, TURN_OVER, Lane,
 )
 from fanlight_broker.wire.message cimport Message, borrowed
+from fanlight_broker.wire.window cimport Window
 from fanlight_broker.wire.msgpack cimport (
     NO_FAULT, TOO_DEEP, WRONG_TYPE, MsgpackCursor, Fault,
 )
@@ -39,12 +42,16 @@ FIELDS = (
 cdef enum:
     LENGTH = 4               # bytes of a frame's length, which does not count itself
     PUBLISH_TYPE = 3
+    ACK_TYPE = 33
+    ALL_SIZE = 6
     RECEIPT_TYPE = 5
     PUBLISH_FIELDS = 7       # type, request, topic, payload, headers, syntax, reply: those that a MESSAGE has, too
     MORE = 4                 # frames like the one at hand that follow it, for a batch to be worth while
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
     PRODUCER_BYTES = 255
+
+cdef const char* ALL = b"\x81\xa3all\xc3"    # the options {"all": true}
 
 cdef enum PublishFault:    # besides those of msgpack
     MISSING = 16
@@ -96,7 +103,12 @@ cdef class NativeLane(Lane):
                 return NEED_MORE
             self.body_at = cursor.at = at + LENGTH
             if not self.open or not is_publish(cursor.at, size):
-                return self.check_frame()
+                if self.consumers is None or not is_ack(cursor.at, size) or not self.acknowledged(now):
+                    return self.check_frame()
+                self.pass_frame()
+                if self.ledger.worked(1):
+                    return TURN_OVER
+                continue
             cursor.end = cursor.at + size
             fault = self.parse_publish(&cursor)
             if fault:
@@ -106,7 +118,7 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None:
+            if route is None or route.refuses(self.ledger, self.message):
                 return PUBLISH
             if self.publish.wants_receipt and self.receipts is not None:
                 if (route.tap is not None or self.receipts.journaling) and not self.receipts.takes(route.tap):
@@ -142,6 +154,39 @@ cdef class NativeLane(Lane):
             self.fault = FAULTS[fault]
             return FAULT
         return FRAME
+
+    cdef bint acknowledged(self, double now) except -1:
+        """An ACK in its plain form, with or without `all`: done here. False: it is for Python.
+
+        One of a delivery that is not the client's (any more) has no effect: it may have been late.
+        """
+        cdef MsgpackCursor cursor
+        cdef uint32_t fields = 0
+        cdef uint64_t number = 0, sequence = 0
+        cdef Window window
+        cdef bint up_to = False
+        cursor.at = self.body_at
+        cursor.end = self.body_at + self.body_size
+        if msgpack.array_header(&cursor, &fields) != NO_FAULT or not 3 <= fields <= 4:
+            return False
+        cursor.at += 1
+        if msgpack.unsigned_integer(&cursor, &number) != NO_FAULT \
+                or msgpack.unsigned_integer(&cursor, &sequence) != NO_FAULT:
+            return False
+        if fields == 4 and cursor.end - cursor.at == ALL_SIZE and memcmp(cursor.at, ALL, ALL_SIZE) == 0:
+            up_to = True
+            cursor.at += ALL_SIZE
+        if cursor.at != cursor.end:
+            return False
+        window = self.consumers.get(number)
+        if window is None:
+            return False
+        self.batcher.flush_batch()
+        if up_to:
+            window.acknowledge_up_to(sequence, now)
+        else:
+            window.acknowledge(sequence, now)
+        return True
 
     cdef int report_publish(self, int fault) except -1:
         """Say which field of the PUBLISH at hand is wrong, and how."""
@@ -327,6 +372,11 @@ cdef inline bint is_publish(const unsigned char* body, Py_ssize_t size) noexcept
     if body[0] == 0xDC:
         return size > 3 and body[3] == PUBLISH_TYPE
     return body[0] == 0xDD and size > 5 and body[5] == PUBLISH_TYPE
+
+
+cdef inline bint is_ack(const unsigned char* body, Py_ssize_t size) noexcept nogil:
+    """Is the frame's type, behind an array header in one byte, ACK?"""
+    return size > 1 and body[0] & 0xF0 == 0x90 and body[1] == ACK_TYPE
 
 
 cdef Fault check_headers(MsgpackCursor* cursor) noexcept nogil:

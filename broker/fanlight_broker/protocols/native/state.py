@@ -4,14 +4,19 @@ from typing import Final
 
 from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.protocols.native.frames import (
+    AckFrame,
+    ConsumeFrame,
     CreditFrame,
     GoodbyeFrame,
     HelloFrame,
     Incoming,
+    InProgressFrame,
+    NackFrame,
     PingFrame,
     PongFrame,
     ReplayFrame,
     SubscribeFrame,
+    TermFrame,
     UnsubscribeFrame,
 )
 
@@ -21,7 +26,8 @@ LEGAL: Final[dict[ConnectionState, frozenset[type[Incoming]]]] = {
     ConnectionState.VERIFYING: frozenset(),
     ConnectionState.AUTHENTICATING: frozenset(),  # never: there is no exchange
     ConnectionState.CONNECTED: frozenset({
-        SubscribeFrame, ReplayFrame, UnsubscribeFrame, CreditFrame, PingFrame, PongFrame, GoodbyeFrame
+        SubscribeFrame, ReplayFrame, UnsubscribeFrame, CreditFrame, PingFrame, PongFrame, GoodbyeFrame,
+        ConsumeFrame, AckFrame, NackFrame, TermFrame, InProgressFrame,
     }),
     ConnectionState.CLOSED: frozenset(),
 }

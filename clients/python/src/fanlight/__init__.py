@@ -33,10 +33,13 @@ from .errors import (
     MessagesGone,
     MessageTimeout,
     NoResponders,
+    NoSuchQueue,
     NoSuchSubscription,
     NotPermitted,
     ProtocolError,
     ProtocolViolation,
+    QueueFull,
+    QueueInUse,
     ReadingPaused,
     ReplayFailed,
     RequestTimeout,
@@ -49,6 +52,7 @@ from .errors import (
 )
 from .marks import Mark, Routed
 from .message import Message
+from .queue import QueueMessage, QueueOptions, QueueSubscription
 from .replay import Replay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
@@ -81,10 +85,16 @@ __all__ = [
     "MessageTimeout",
     "MessagesGone",
     "NoResponders",
+    "NoSuchQueue",
     "NoSuchSubscription",
     "NotPermitted",
     "ProtocolError",
     "ProtocolViolation",
+    "QueueFull",
+    "QueueInUse",
+    "QueueMessage",
+    "QueueOptions",
+    "QueueSubscription",
     "ReadingPaused",
     "Replay",
     "ReplayFailed",

@@ -28,12 +28,13 @@ from .errors import (
     ReadingPaused,
     SubscriptionEnded,
 )
-from .frames import Delivery, Ended, Headers, Replayed, ReplayEnd
+from .frames import Delivery, Ended, Headers, QueueDelivery, Replayed, ReplayEnd
 from .inbox import Inbox
 from .link import Link, State
 from .marks import Mark, Routed, check_support
 from .message import Message
 from .options import Options, Overflow
+from .queue import Deliver, QueueOptions, QueueSubscription
 from .replay import Replay
 from .serializers import BYTES, Serializer
 from .stats import Stats
@@ -249,6 +250,22 @@ class Client:
 
     # Subscribing.
 
+    @overload
+    def subscribe(
+        self, filter: Topic, *, ack: Literal[True], durable: str | None = ..., prefetch: int | None = ...,
+        ack_wait: float | None = ..., deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
+        syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
+    ) -> QueueSubscription: ...  # fmt: skip
+
+    @overload
+    def subscribe(
+        self, filter: Topic, *, syntax: Syntax = ..., group: str | None = ..., no_echo: bool = ...,
+        credit: int | None = ..., after: int | None = ..., pending_messages: int = ..., pending_bytes: int = ...,
+        broker_pending_messages: int | None = ..., overflow: Overflow = ..., ack: bool = ...,
+        durable: str | None = ..., prefetch: int | None = ..., ack_wait: float | None = ...,
+        deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
+    ) -> Subscription: ...  # fmt: skip
+
     def subscribe(
         self,
         filter: Topic,
@@ -262,6 +279,12 @@ class Client:
         pending_bytes: int = PENDING_BYTES,
         broker_pending_messages: int | None = None,
         overflow: Overflow = "pause",
+        ack: bool = False,
+        durable: str | None = None,
+        prefetch: int | None = None,
+        ack_wait: float | None = None,
+        deliver: Deliver | None = None,
+        queue: QueueOptions | None = None,
     ) -> Subscription:
         """A subscription: `async with client.subscribe(...) as sub`, or `sub = await client.subscribe(...)`.
 
@@ -274,10 +297,28 @@ class Client:
             "pause",
             "drop_newest", "drop_oldest", "error" (see subscription.py).
         broker_pending_messages: with `credit`, how many may wait at the broker; None: its limit.
+        ack: messages wait in a queue until they are acknowledged by `message.ack()`: see queue.py.
+            It goes with the following, and not with group, no_echo, credit, after and overflow.
+        durable: the queue's name. All who subscribe with it share the queue's messages, and it stays when none of
+            them is connected. Without a name the queue is this client's own, and ends soon after it.
+        prefetch: at most this number of messages are here and unacknowledged; the broker's default is 100.
+        ack_wait: seconds after which an unacknowledged message is delivered again; the broker's default is 30.
+        deliver: a new queue begins with "new" messages, or with the "last" of each topic (those retained).
+        queue: what a new queue is made with.
 
         Raises ValueError here; when entered or awaited InvalidFilter, LimitExceeded, ConnectionLost,
         RequestTimeout.
         """
+        if ack:
+            if group or no_echo or credit or after or broker_pending_messages or overflow != "pause":
+                raise ValueError("ack=True goes with durable, prefetch, ack_wait, deliver and queue alone")
+            return QueueSubscription(
+                self, self._subscriptions, filter, syntax=syntax, durable=durable, prefetch=prefetch,
+                ack_wait=ack_wait, deliver=deliver, queue=queue, pending_messages=pending_messages,
+                pending_bytes=pending_bytes,
+            )  # fmt: skip
+        if durable is not None or prefetch is not None or ack_wait is not None or deliver or queue:
+            raise ValueError("durable, prefetch, ack_wait, deliver and queue need ack=True")
         return Subscription(
             self,
             self._subscriptions,
@@ -373,7 +414,7 @@ class Client:
 
     # Called by the link and by subscriptions.
 
-    def delivery_received(self, frame: Delivery | Replayed, size: int) -> None:
+    def delivery_received(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> None:
         self.link.stats.delivered += 1
         if not self._subscriptions.delivered(frame, size) and not self._inbox.delivered(frame, size):
             self.link.stats.unclaimed += 1

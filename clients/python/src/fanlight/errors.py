@@ -175,6 +175,24 @@ class LimitExceeded(BrokerError):
     default_code = "limit_exceeded"
 
 
+class NoSuchQueue(BrokerError):
+    """`details`: `consumer`, its name."""
+
+    default_code = "no_such_consumer"
+
+
+class QueueInUse(BrokerError):
+    """A queue of this name exists with another filter or option. `details`: `consumer`, `option`."""
+
+    default_code = "consumer_in_use"
+
+
+class QueueFull(BrokerError):
+    """The message was not published: a queue that is to get it has no room."""
+
+    default_code = "queue_full"
+
+
 class Unsupported(BrokerError):
     default_code = "unsupported"
 
@@ -203,6 +221,9 @@ BROKER_ERRORS: dict[str, type[BrokerError]] = {
         InvalidFilter,
         SubscriptionInUse,
         NoSuchSubscription,
+        NoSuchQueue,
+        QueueInUse,
+        QueueFull,
         LimitExceeded,
         Unsupported,
         MessagesGone,

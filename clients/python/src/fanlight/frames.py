@@ -36,6 +36,11 @@ class FrameType(IntEnum):
     ERROR = 13
     GOODBYE = 14
     HELD = 15
+    DELIVERY = 32
+    ACK = 33
+    NACK = 34
+    TERM = 35
+    IN_PROGRESS = 36
     REPLAY = 48
     REPLAY_END = 49
 
@@ -69,6 +74,42 @@ class Delivery(NamedTuple):
     headers: dict[str, Any] | None
     syntax: int
     reply: Topic | None
+
+
+class QueueDelivery(NamedTuple):
+    """DELIVERY: a message of a queue (3.9)."""
+
+    subscription: int
+    sequence: int
+    attempt: int
+    topic: Topic
+    payload: bytes
+    headers: dict[str, Any] | None
+    syntax: int
+    reply: Topic | None
+
+
+class Ack(NamedTuple):
+    subscription: int
+    sequence: int
+    options: dict[str, Any] | None
+
+
+class Nack(NamedTuple):
+    subscription: int
+    sequence: int
+    delay: float | None
+
+
+class Term(NamedTuple):
+    subscription: int
+    sequence: int
+    reason: str | None
+
+
+class InProgress(NamedTuple):
+    subscription: int
+    sequence: int
 
 
 class ReplayRequest(NamedTuple):
@@ -164,7 +205,7 @@ class Held(NamedTuple):
 Frame = (
     Hello | Welcome | Publish | Delivery | Receipt | Subscribe | Ok | Unsubscribe
     | Ended | Credit | Ping | Pong | Error | Goodbye | Replayed | ReplayRequest
-    | ReplayEnd | Held
+    | ReplayEnd | Held | QueueDelivery | Ack | Nack | Term | InProgress
 )  # fmt: skip
 
 
@@ -225,6 +266,10 @@ def is_seconds(value: object) -> bool:
     return type(value) in (int, float)
 
 
+def is_delay(value: object) -> bool:
+    return type(value) in (int, float) and value >= 0  # type: ignore[operator]
+
+
 def is_mark(value: object) -> bool:
     """Section 3.8: a producer's name of 1 to 255 bytes, a batch and a sequence."""
     if type(value) is not list or len(value) != 3 or type(value[0]) is not str:
@@ -265,6 +310,7 @@ _CONTENT = (
     Field("syntax", is_syntax, 0),
     Field("reply", is_topic, None),
 )
+_SEQUENCE = Field("sequence", is_u64)
 _TOKEN = Field("token", is_u32, None)
 
 SPECS: dict[int, Spec] = {
@@ -292,6 +338,11 @@ SPECS: dict[int, Spec] = {
         Error,
         (_OPTIONAL_REQUEST, Field("code", is_str), Field("text", is_str), Field("details", is_map, None)),
     ),
+    FrameType.DELIVERY: Spec(QueueDelivery, (_SUBSCRIPTION, _SEQUENCE, Field("attempt", is_u32), *_CONTENT)),
+    FrameType.ACK: Spec(Ack, (_SUBSCRIPTION, _SEQUENCE, Field("options", is_map, None))),
+    FrameType.NACK: Spec(Nack, (_SUBSCRIPTION, _SEQUENCE, Field("delay", is_delay, None))),
+    FrameType.TERM: Spec(Term, (_SUBSCRIPTION, _SEQUENCE, Field("reason", is_str, None))),
+    FrameType.IN_PROGRESS: Spec(InProgress, (_SUBSCRIPTION, _SEQUENCE)),
     FrameType.REPLAY: Spec(
         ReplayRequest,
         (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None)),

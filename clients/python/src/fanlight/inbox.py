@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import topics
 from .errors import NoResponders, ProtocolError
-from .frames import Delivery, Headers, Replayed
+from .frames import Delivery, Headers, QueueDelivery, Replayed
 from .link import Link
 from .message import Message
 from .serializers import Serializer
@@ -79,7 +79,7 @@ class Inbox:
         """The one before was refused: the next request tries again."""
         return subscribed.done() and (subscribed.cancelled() or subscribed.exception() is not None)
 
-    def delivered(self, frame: Delivery | Replayed, size: int) -> bool:
+    def delivered(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> bool:
         """Whether it was a reply that somebody awaits."""
         if frame.subscription != self._number:
             return False

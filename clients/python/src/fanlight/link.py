@@ -37,6 +37,7 @@ from .frames import (
     Ok,
     Ping,
     Pong,
+    QueueDelivery,
     Receipt,
     Replayed,
     ReplayEnd,
@@ -64,7 +65,7 @@ class State(Enum):
 
 
 class LinkUser(Protocol):
-    def delivery_received(self, frame: Delivery | Replayed, size: int) -> None: ...
+    def delivery_received(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> None: ...
 
     def replay_ended_received(self, frame: ReplayEnd) -> None: ...
 
@@ -337,7 +338,7 @@ class Link:
     # Receiving.
 
     def frame_received(self, frame: Frame, size: int) -> None:
-        if type(frame) is Delivery or type(frame) is Replayed:
+        if type(frame) is Delivery or type(frame) is Replayed or type(frame) is QueueDelivery:
             self._deliver(frame, size)
         elif isinstance(frame, Receipt):
             self.answers.resolve(frame.request, Routed(frame.routed, frame.repeated))

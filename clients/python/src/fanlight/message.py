@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import topics
 from .errors import FanlightError
-from .frames import Delivery, Headers, Replayed
+from .frames import Delivery, Headers, QueueDelivery, Replayed
 from .serializers import BYTES, Serializer, for_content_type
 from .topics import Topic
 
@@ -23,7 +23,7 @@ class BaseMessage:
 
     __slots__ = ("_frame", "_source", "size")
 
-    def __init__(self, frame: Delivery | Replayed, source: Any, size: int) -> None:
+    def __init__(self, frame: Delivery | QueueDelivery | Replayed, source: Any, size: int) -> None:
         self._frame = frame
         self._source = source
         self.size = size

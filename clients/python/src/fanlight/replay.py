@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import topics
 from .errors import SubscriptionEnded, Unsupported, from_broker
-from .frames import U64_MAX, Delivery, Ended, Replayed, ReplayEnd
+from .frames import U64_MAX, Delivery, Ended, QueueDelivery, Replayed, ReplayEnd
 from .options import Overflow
 from .subscription import Subscription
 
@@ -113,7 +113,7 @@ class Replay(Subscription):
         found += self.take_queued(at_most - 1)
         return [frame for message in found if type(frame := message._frame) is Replayed]
 
-    def deliver(self, frame: Delivery | Replayed, size: int) -> None:
+    def deliver(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> None:
         if type(frame) is Replayed:
             self.next_offset = frame.offset + 1
         super().deliver(frame, size)

@@ -29,7 +29,7 @@ from .errors import (
     SubscriptionEnded,
     SubscriptionOverflow,
 )
-from .frames import Delivery, Ended, Replayed
+from .frames import Delivery, Ended, QueueDelivery, Replayed
 from .message import Message
 from .options import Overflow
 from .stats import SubscriptionStats
@@ -47,6 +47,8 @@ _OVERFLOWS = ("pause", "drop_newest", "drop_oldest", "error")
 
 class Subscription:
     """Made by `client.subscribe`; in force inside `async with`, or once awaited."""
+
+    message_type: type[Message] = Message
 
     def __init__(
         self,
@@ -243,6 +245,12 @@ class Subscription:
             self._table.grant(self, self._granting)
             self._granting = 0
 
+    def forget_queued(self) -> None:
+        """Drop what was not taken."""
+        self._queue.clear()
+        self._bytes = 0
+        self._release()
+
     def _raise_overflow(self) -> None:
         error, self._overflowed = self._overflowed, None
         if error is not None:
@@ -257,14 +265,14 @@ class Subscription:
 
     # Called by the client.
 
-    def deliver(self, frame: Delivery | Replayed, size: int) -> None:
+    def deliver(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> None:
         self.stats.delivered += 1
         if self._leaving:
             self._table.count_unclaimed()
             return
         if self._overflow != "pause" and self._full_with(size) and not self._make_room(size):
             return
-        self._queue.append(Message(frame, self, size))
+        self._queue.append(self.message_type(frame, self, size))
         self._bytes += size
         if self._consumers:
             self._wake()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .errors import BrokerError, ConnectionLost, FanlightError, NoSuchSubscription, ReadingPaused, SubscriptionEnded
-from .frames import Delivery, Ended, Replayed, ReplayEnd
+from .frames import Delivery, Ended, QueueDelivery, Replayed, ReplayEnd
 from .link import Link, State
 from .replay import Replay
 from .subscription import Subscription
@@ -161,7 +161,7 @@ class Subscriptions:
     def count_unclaimed(self) -> None:
         self._link.stats.unclaimed += 1
 
-    def delivered(self, frame: Delivery | Replayed, size: int) -> bool:
+    def delivered(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> bool:
         """Whether it was for one of them."""
         subscription = self._by_number.get(frame.subscription)
         if subscription is None:

@@ -15,8 +15,7 @@ Fire-and-forget `publish` does not wait for that thread, unless 128 kB are on th
 import contextlib
 import ssl
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, overload
@@ -46,10 +45,13 @@ from .errors import (
     MessagesGone,
     MessageTimeout,
     NoResponders,
+    NoSuchQueue,
     NoSuchSubscription,
     NotPermitted,
     ProtocolError,
     ProtocolViolation,
+    QueueFull,
+    QueueInUse,
     ReadingPaused,
     ReplayFailed,
     RequestTimeout,
@@ -60,35 +62,74 @@ from .errors import (
     Unsupported,
     UnsupportedVersion,
 )
-from .frames import Headers, Replayed
+from .frames import Headers
 from .handoff import Handoff
 from .marks import Mark, Routed, check_support
-from .message import Message as AsyncMessage
 from .options import Overflow, SlowPolicy
+from .queue import Deliver, QueueOptions
+from .queue import QueueSubscription as AsyncQueueSubscription
 from .replay import Replay as AsyncReplay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES
 from .subscription import Subscription as AsyncSubscription
-from .sync_message import Message
-from .topics import Syntax, SyntaxName, Topic
+from .sync_message import Message, QueueMessage
+from .sync_subscription import QueueSubscription, Replay, Subscription
+from .topics import Syntax, Topic
 from .url import Address
 
 # What `fanlight` has, but for `Connecting`: here `connect` returns when the connection is open.
 __all__ = [
-    "BYTES", "DEFAULT_URL", "JSON", "MSGPACK", "AuthenticationFailed", "Backoff", "BrokerError", "Client",
-    "ConnectError", "ConnectionClosed", "ConnectionLost", "DrainTimeout", "FanlightError", "FrameTooLarge",
-    "InvalidFilter", "InvalidTopic", "InvalidURL", "LimitExceeded", "Mark", "Message", "MessageTimeout", "MessagesGone",
-    "NoResponders", "NoSuchSubscription", "NotPermitted", "ProtocolError", "ProtocolViolation", "ReadingPaused",
-    "Replay", "ReplayFailed", "RequestTimeout", "Routed", "SerializationError", "Serializer", "Stats", "Subscription",
-    "SubscriptionEnded", "SubscriptionInUse", "SubscriptionOverflow", "SubscriptionStats", "Unsupported",
-    "UnsupportedVersion", "connect",
+    "BYTES",
+    "DEFAULT_URL",
+    "JSON",
+    "MSGPACK",
+    "AuthenticationFailed",
+    "Backoff",
+    "BrokerError",
+    "Client",
+    "ConnectError",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "DrainTimeout",
+    "FanlightError",
+    "FrameTooLarge",
+    "InvalidFilter",
+    "InvalidTopic",
+    "InvalidURL",
+    "LimitExceeded",
+    "Mark",
+    "Message",
+    "MessageTimeout",
+    "MessagesGone",
+    "NoResponders",
+    "NoSuchQueue",
+    "NoSuchSubscription",
+    "NotPermitted",
+    "ProtocolError",
+    "ProtocolViolation",
+    "QueueFull",
+    "QueueInUse",
+    "QueueMessage",
+    "QueueOptions",
+    "QueueSubscription",
+    "ReadingPaused",
+    "Replay",
+    "ReplayFailed",
+    "RequestTimeout",
+    "Routed",
+    "SerializationError",
+    "Serializer",
+    "Stats",
+    "Subscription",
+    "SubscriptionEnded",
+    "SubscriptionInUse",
+    "SubscriptionOverflow",
+    "SubscriptionStats",
+    "Unsupported",
+    "UnsupportedVersion",
+    "connect",
 ]  # fmt: skip
-
-# Messages fetched from the loop's thread in one trip, where they wait already. Not with credit: there, what
-# is taken is what the program has really asked for.
-BATCH_MESSAGES = 100
-
 
 def connect(
     url: str = DEFAULT_URL,
@@ -193,7 +234,11 @@ class Client:
         with self._naming:
             known = self._subscriptions.get(subscription)
             if known is None:  # a new one, or one without other references
-                kind = Replay if isinstance(subscription, AsyncReplay) else Subscription
+                kind: type[Subscription] = Subscription
+                if isinstance(subscription, AsyncReplay):
+                    kind = Replay
+                elif isinstance(subscription, AsyncQueueSubscription):
+                    kind = QueueSubscription
                 known = self._subscriptions[subscription] = kind(self, self._thread, subscription)
             return known
 
@@ -291,6 +336,22 @@ class Client:
         )
         return Message(answer, self)
 
+    @overload
+    def subscribe(
+        self, filter: Topic, *, ack: Literal[True], durable: str | None = ..., prefetch: int | None = ...,
+        ack_wait: float | None = ..., deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
+        syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
+    ) -> "QueueSubscription": ...  # fmt: skip
+
+    @overload
+    def subscribe(
+        self, filter: Topic, *, syntax: Syntax = ..., group: str | None = ..., no_echo: bool = ...,
+        credit: int | None = ..., after: int | None = ..., pending_messages: int = ..., pending_bytes: int = ...,
+        broker_pending_messages: int | None = ..., overflow: Overflow = ..., ack: bool = ...,
+        durable: str | None = ..., prefetch: int | None = ..., ack_wait: float | None = ...,
+        deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
+    ) -> "Subscription": ...  # fmt: skip
+
     def subscribe(
         self,
         filter: Topic,
@@ -304,6 +365,12 @@ class Client:
         pending_bytes: int = PENDING_BYTES,
         broker_pending_messages: int | None = None,
         overflow: Overflow = "pause",
+        ack: bool = False,
+        durable: str | None = None,
+        prefetch: int | None = None,
+        ack_wait: float | None = None,
+        deliver: Deliver | None = None,
+        queue: QueueOptions | None = None,
     ) -> "Subscription":
         """As `fanlight.Client.subscribe`, in force when this returns."""
         subscription = self._inner.subscribe(
@@ -317,6 +384,12 @@ class Client:
             pending_bytes=pending_bytes,
             broker_pending_messages=broker_pending_messages,
             overflow=overflow,
+            ack=ack,
+            durable=durable,
+            prefetch=prefetch,
+            ack_wait=ack_wait,
+            deliver=deliver,
+            queue=queue,
         )
         self._thread.run(subscription.begin())
         return self._blocking(subscription)
@@ -371,98 +444,3 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<fanlight.sync.Client of {self._inner!r}>"
-
-
-class Subscription:
-    """A subscription in force; made by `Client.subscribe`. Iterating blocks, and ends when it does."""
-
-    def __init__(self, client: Client, thread: LoopThread, subscription: AsyncSubscription) -> None:
-        self.client = client
-        self._thread = thread
-        self._inner = subscription
-        self._fetched: deque[AsyncMessage] = deque()
-
-    @property
-    def filter(self) -> str:
-        return self._inner.filter
-
-    @property
-    def syntax(self) -> SyntaxName:
-        return self._inner.syntax
-
-    @property
-    def stats(self) -> SubscriptionStats:
-        """Counters, live."""
-        return self._inner.stats
-
-    @property
-    def pending(self) -> tuple[int, int]:
-        """Messages and bytes waiting to be taken."""
-        messages, size = self._inner.pending
-        fetched = list(self._fetched)
-        return messages + len(fetched), size + sum(message.size for message in fetched)
-
-    def next(self, timeout: float | None = None) -> Message:
-        """As `fanlight.Subscription.next`."""
-        try:
-            message = self._fetched.popleft()
-        except IndexError:
-            message = self._thread.run(self._fetch(timeout))
-        return Message(message, self.client, self)
-
-    async def _fetch(self, timeout: float | None) -> AsyncMessage:
-        message = await self._inner.next(timeout)
-        if self._inner.credit is None:
-            self._fetched.extend(self._inner.take_queued(BATCH_MESSAGES - 1))
-        return message
-
-    def unsubscribe(self, after: int | None = None) -> None:
-        """As `fanlight.Subscription.unsubscribe`."""
-        self._thread.run(self._inner.unsubscribe(after))
-
-    def drain(self, timeout: float | None = None) -> None:
-        """As `fanlight.Subscription.drain`: other threads take what is queued."""
-        self._thread.run(self._inner.drain(timeout))
-
-    def __iter__(self) -> Iterator[Message]:
-        return self
-
-    def __next__(self) -> Message:
-        try:
-            return self.next()
-        except SubscriptionEnded:
-            raise StopIteration from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with contextlib.suppress(ConnectionClosed):  # its client was closed first
-            self._thread.run(self._inner.leave())
-
-    def __repr__(self) -> str:
-        return f"<fanlight.sync.Subscription {self.filter!r}>"
-
-
-class Replay(Subscription):
-    """Made by `Client.replay`: what the broker has archived, then what is published."""
-
-    _inner: AsyncReplay
-
-    @property
-    def live(self) -> bool:
-        return self._inner.live
-
-    @property
-    def next_offset(self) -> int | None:
-        return self._inner.next_offset
-
-    @property
-    def epoch(self) -> int | None:
-        return self._inner.epoch
-
-    def archived(self, at_most: int) -> list[Replayed]:
-        """As `fanlight.Replay.archived`."""
-        return self._thread.run(self._inner.archived(at_most))

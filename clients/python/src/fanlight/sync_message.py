@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 from .frames import Headers
 from .message import BaseMessage
 from .message import Message as AsyncMessage
+from .queue import QueueMessage as AsyncQueueMessage
 from .serializers import Serializer
 
 if TYPE_CHECKING:
-    from .sync import Client, Subscription
+    from .sync import Client
+    from .sync_subscription import Subscription
 
 
 class Message(BaseMessage):
@@ -40,3 +42,46 @@ class Message(BaseMessage):
             self._reply_topic(), payload, headers=self._reply_headers(headers), syntax=self.syntax,
             serializer=serializer,
         )
+
+
+class QueueMessage(Message):
+    """A message of a queue, to be acknowledged: as `fanlight.QueueMessage`."""
+
+    __slots__ = ("_queued",)
+
+    def __init__(
+        self, message: AsyncQueueMessage, client: "Client", subscription: "Subscription | None" = None
+    ) -> None:
+        super().__init__(message, client, subscription)
+        self._queued = message
+
+    @property
+    def sequence(self) -> int:
+        """Of this delivery, in its queue."""
+        return self._queued.sequence
+
+    @property
+    def attempt(self) -> int:
+        """How often it was delivered, this time included."""
+        return self._queued.attempt
+
+    @property
+    def redelivered(self) -> bool:
+        """It was delivered before, and may have been worked on."""
+        return self._queued.redelivered
+
+    def ack(self, *, all: bool = False) -> bool:
+        """As `fanlight.QueueMessage.ack`."""
+        return self._client._thread.run(self._queued.ack(all=all))
+
+    def nack(self, delay: float | None = None) -> bool:
+        """As `fanlight.QueueMessage.nack`."""
+        return self._client._thread.run(self._queued.nack(delay))
+
+    def term(self, reason: str | None = None) -> bool:
+        """As `fanlight.QueueMessage.term`."""
+        return self._client._thread.run(self._queued.term(reason))
+
+    def in_progress(self) -> bool:
+        """As `fanlight.QueueMessage.in_progress`."""
+        return self._client._thread.run(self._queued.in_progress())

@@ -72,9 +72,9 @@ def test_errors_carry_their_numbers() -> None:
     assert error_of(peer, 7, "unsupported") == {"syntax": 2}
     peer.say(6, 8, 2, "a", {"syntax": 2})
     assert error_of(peer, 8, "unsupported") == {"syntax": 2}
-    peer.say(32, 9)
-    assert error_of(peer, None, "unsupported") == {"type": 32}
-    for option in ("consumer", "durable", "ack", "ack_wait", "deliver_from"):
+    peer.say(39, 9)
+    assert error_of(peer, None, "unsupported") == {"type": 39}
+    for option in ("durable", "ack", "ack_wait", "prefetch", "deliver", "queue"):
         peer.say(6, 9, 2, "a", {option: True})
         assert error_of(peer, 9, "unsupported") == {"option": option}
     peer.say(6, None, 2, "a")
@@ -83,7 +83,7 @@ def test_errors_carry_their_numbers() -> None:
     other.say(6, None, 1, "a")
     other.say(6, 11, 2, "a")
     assert error_of(other, 11, "limit_exceeded") == {"limit": "subscriptions_max", "value": 3}
-    assert peer.protocol.refused == 19
+    assert peer.protocol.refused == 20
     assert world.broker.ledger.messages_in == 0
 
 

@@ -49,6 +49,9 @@ def test_a_good_frame_is_taken_and_the_next_one_too(vector: dict[str, Any], way:
             peer.say(6, None, 7, "not.this", {"credit": 0})
         if vector["type_name"] == "SUBSCRIBE":
             peer.say(8, None, 7)
+        if vector["type_name"] in ("ACK", "NACK", "TERM", "IN_PROGRESS"):
+            peer.say(8, None, 7)
+            peer.say(6, None, 7, "not.this", {"consumer": "queue", "ack": True})
     octets = bytes.fromhex(vector["bytes"])
     peer.send(*WAYS[way](octets))
     if vector["type_name"] == "GOODBYE":
@@ -77,6 +80,11 @@ def check_answer(vector: dict[str, Any], answers: list[Fields]) -> None:
             expected = [[12, fields["token"]]]
         case "PUBLISH" if fields["request"] is not None:
             expected = [[5, fields["request"], 0]]
+        case "SUBSCRIBE" if "consumer" in (fields["options"] or ()):
+            expected = [[7, fields["request"], {
+                "consumer": fields["options"]["consumer"], "waiting": 0, "unacknowledged": 0, "prefetch": 10,
+                "ack_wait": 5.0,
+            }]]
         case "SUBSCRIBE" if fields["request"] is not None:
             expected = [[7, fields["request"]]]
         case "UNSUBSCRIBE" if fields["request"] is not None:

@@ -1,0 +1,50 @@
+"""Dead letters: a message that a queue has discarded, as it is published to the queue's dead-letter topic.
+
+The payload and all headers stay. What happened is in headers of these names, which survive a second death, except for
+those that say what happened last:
+
+    x-death-topic     where it was published                    x-death-queue       that discarded it last
+    x-death-first     when it first died, seconds since 1970    x-death-reason      why
+    x-death-count     how often it has died                     x-death-deliveries  how often it was delivered there
+                                                                x-death-time        when
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from fanlight_broker.core.content import Content, Header
+from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.named_queue import DISCARDS
+
+DEATHS_MAX: Final = 16  # of one message: a dead-letter topic may lead back to the queue
+
+
+def dead_letter(
+    message: Message, topic: tuple[bytes, str], queue: str, why: int, deliveries: int, wall: float
+) -> Message | None:
+    """The message to publish to `topic`; None if it has died too often, or says too much to be changed."""
+    content: Content | None = message.format.read(message)
+    if content is None:
+        return None
+    found = dict(content.headers)
+    count = found.get("x-death-count")
+    deaths = int(count) + 1 if isinstance(count, int | str) and str(count).isdecimal() else 1
+    if deaths > DEATHS_MAX:
+        return None
+    origin = found.get("x-death-topic")
+    first = found.get("x-death-first")
+    said: dict[str, Header] = {}
+    for name, value in (
+        ("x-death-topic", origin if origin is not None else content.topic.decode("utf-8", "backslashreplace")),
+        ("x-death-first", first if first is not None else wall),
+        ("x-death-count", deaths),
+        ("x-death-queue", queue),
+        ("x-death-reason", DISCARDS[why]),
+        ("x-death-deliveries", deliveries),
+        ("x-death-time", wall),
+    ):
+        said[name] = (name, value)
+    headers = (*(header for header in content.headers if header[0] not in said), *said.values())
+    text, syntax = topic
+    return message.format.write(replace(content, topic=text, syntax=SYNTAXES.index(syntax), headers=headers))

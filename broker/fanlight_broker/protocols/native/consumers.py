@@ -1,0 +1,124 @@
+"""The consumers of one connection, by the numbers of their subscriptions: SUBSCRIBE with `consumer`, and what
+acknowledges deliveries (section 3.9). ACK in its plain form is the lane's.
+"""
+
+from functools import partial
+from typing import Final
+
+from fanlight_broker.core import errors
+from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.subscriber import Client
+from fanlight_broker.core.topics import syntax_of
+from fanlight_broker.core.work_queue import QueueConsumer
+from fanlight_broker.protocols.native import frames
+from fanlight_broker.protocols.native.format import DELIVERY_FORMAT
+from fanlight_broker.protocols.native.lane import NativeLane
+from fanlight_broker.wire.outbox import Outbox
+
+PREFETCH: Final = 100  # deliveries, unless the client says
+ACK_WAIT_SECONDS: Final = 30.0
+
+
+class ConnectionConsumers:
+    def __init__(self, broker: Broker, outbox: Outbox, lane: NativeLane) -> None:
+        self._broker = broker
+        self._outbox = outbox
+        self._lane = lane
+        self._by_number: dict[int, QueueConsumer] = {}
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def check_number(self, number: int) -> None:
+        """Raises SubscriptionInUse if it is a consumer's."""
+        if number in self._by_number:
+            raise errors.SubscriptionInUse(number)
+
+    def begin(self, client: Client, frame: frames.ConsumeFrame, now: float) -> None:
+        """SUBSCRIBE with `consumer`. Raises QueueInUse, and the errors of SUBSCRIBE."""
+        broker, number = self._broker, frame.subscription
+        self.check_number(number)
+        if client.subscriber.subscriptions.numbered(number) is not None:
+            raise errors.SubscriptionInUse(number)
+        if len(self) + len(client.subscriber.subscriptions) >= broker.limits.subscriptions_per_client_max:
+            raise errors.LimitExceeded(
+                "too many subscriptions on this connection", "subscriptions_per_client_max",
+                broker.limits.subscriptions_per_client_max,
+            )
+        if frame.prefetch == 0:
+            raise errors.ProtocolViolation("SUBSCRIBE option prefetch must be 1 or more")
+        binding = (frame.filter, syntax_of(frame.syntax))
+        queue = broker.queues.declare(client, frame.consumer, (binding,), frame.options, now)
+        consumer = broker.queues.consume(
+            client, number, queue, broker.variants.of(DELIVERY_FORMAT), frame.prefetch or PREFETCH,
+            ACK_WAIT_SECONDS if frame.ack_wait is None else frame.ack_wait, partial(self._ended, number),
+        )
+        self._by_number[number] = consumer
+        if self._lane.consumers is None:
+            self._lane.consumers = {}
+        self._lane.consumers[number] = consumer.window
+        if frame.request is not None:
+            inside = queue.inside
+            self._outbox.write(frames.ok(frame.request, {
+                "consumer": queue.name, "waiting": len(inside.queue), "unacknowledged": inside.unacknowledged,
+                "prefetch": consumer.window.inflight_max, "ack_wait": consumer.window.ack_wait,
+            }))
+        queue.inside.begin(consumer.window, now)
+
+    def end(self, request: int | None, number: int, now: float) -> None:
+        """UNSUBSCRIBE: what is not acknowledged goes to other consumers."""
+        consumer = self._forget(number)
+        self._broker.queues.leave(consumer, now)
+        if request is not None:
+            self._outbox.write(frames.ok(request, {"delivered": consumer.window.delivered, "dropped": 0}))
+
+    def end_all(self, now: float) -> None:
+        """The connection has ended."""
+        for number in list(self._by_number):
+            self._broker.queues.leave(self._forget(number), now)
+
+    def _forget(self, number: int) -> QueueConsumer:
+        assert self._lane.consumers is not None
+        del self._lane.consumers[number]
+        return self._by_number.pop(number)
+
+    def _ended(self, number: int, reason: str) -> None:
+        """The broker has ended the queue."""
+        consumer = self._forget(number)
+        self._outbox.write(frames.ended(number, reason, consumer.window.delivered, 0))
+
+    def drained(self, now: float) -> None:
+        """The outbox has room again."""
+        for consumer in self._by_number.values():
+            consumer.queue.inside.go_on(consumer.window, now)
+
+    def find(self, number: int) -> QueueConsumer:
+        """Raises NoSuchSubscription."""
+        found = self._by_number.get(number)
+        if found is None:
+            raise errors.NoSuchSubscription(number)
+        return found
+
+    # A delivery that is not this client's, or not any more, is no error: the broker may have given it to another.
+
+    def acknowledge(self, frame: frames.AckFrame, now: float) -> None:
+        window = self.find(frame.subscription).window
+        if frame.all:
+            window.acknowledge_up_to(frame.sequence, now)
+        else:
+            window.acknowledge(frame.sequence, now)
+
+    def refuse(self, frame: frames.NackFrame, now: float) -> None:
+        consumer = self.find(frame.subscription)
+        consumer.queue.inside.refuse(consumer.window, frame.sequence, frame.delay, now)
+
+    def reject(self, frame: frames.TermFrame, now: float) -> None:
+        consumer = self.find(frame.subscription)
+        consumer.queue.inside.reject(consumer.window, frame.sequence, now)
+
+    def prolong(self, frame: frames.InProgressFrame, now: float) -> None:
+        consumer = self.find(frame.subscription)
+        consumer.queue.inside.prolong(consumer.window, frame.sequence, now)

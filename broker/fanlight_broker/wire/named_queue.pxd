@@ -1,0 +1,44 @@
+# A named queue: messages of its filters wait in it, and consumers take and acknowledge them.
+#
+#   bindings in the router --give--> queue {Flight, ...} --feed--> windows [Window, Window, ...]   one a consumer
+#                                      ^  ^                            |-- acknowledged: it is done with
+#                                      |  '-- at once ---- returned <--|   refused, too late, or its connection ended
+#                                      '-- delayed [(due, ., Flight)] <|
+#                                                    graves [...] <----'   rejected, or returned too often
+#
+# It is a queue group whose queue stays when nobody takes from it. What it has in common with one, and with a session,
+# is that code: Queue has what waits, with its bounds, Window what is in flight, CountingTags its tags. The windows of
+# a queue share its Queue, and one counter of tags, so a tag is of one delivery only, whichever consumer has it.
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.inflight cimport TagCounter
+from fanlight_broker.wire.ledger cimport Ledger
+from fanlight_broker.wire.queue cimport Discard
+from fanlight_broker.wire.target cimport Members
+from fanlight_broker.wire.window cimport Window
+
+@cython.final
+@cython.no_gc
+cdef class NamedQueue(Members):
+    cdef:
+        readonly Window origin            # never open: its bindings have it as their destination, and so their owner
+        readonly list windows             # of its consumers, in the order in which they came
+        public uint32_t deliveries_max    # of one message; 0: without a bound
+        public bint single                # only the consumer that came first gets anything
+        readonly bint refusing            # when it is full its publishers are refused
+        public bint buries                # what is discarded is kept for the core, in `graves`
+        readonly uint64_t published       # messages that came
+        readonly uint64_t discards        # of them, gone without being acknowledged
+        Ledger ledger
+        TagCounter tags
+        Py_ssize_t turn
+        list delayed                      # a heap
+        uint64_t serial                   # of the entries of the heap
+        list graves                       # (Message, Discard, attempt, since)
+
+    cdef Window taker(self)
+    cdef bint take_overdue(self, Window window, double now) except -1
+    cdef int take_back(self, Window window, Flight flight, double now, double delay) except -1
