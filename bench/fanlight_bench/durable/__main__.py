@@ -64,7 +64,8 @@ def _compare(options: argparse.Namespace) -> int:
     # So that brokers are stopped, folders removed and the runs so far kept when somebody ends this.
     before = signal.signal(signal.SIGTERM, _leave)
     try:
-        report = plan.compare(asked, keepers, Path(options.folder), bounds, options.rounds, _log)
+        folder = Path(options.folder)
+        report = plan.compare(asked, keepers, folder, bounds, _log, rounds=options.rounds, pairs=options.pairs)
     finally:
         signal.signal(signal.SIGTERM, before)
     _log(f"written {results.write(report, Path(options.results))}")
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add = parser.add_argument
     add("--rounds", type=int, default=3, metavar="N", help="runs of each, interleaved (%(default)s)")
+    add("--pairs", type=int, default=10, metavar="N", help="rounds of A to D, with data and without (%(default)s)")
     add("--only", default="", metavar="NAME,NAME", help="these brokers (all)")
     add("--rows", default="", metavar="NAME,NAME", help="these rows (all)")
     add("--folder", default="build/durable", metavar="FOLDER", help="of the data, on a disk (%(default)s)")

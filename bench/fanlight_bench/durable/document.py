@@ -73,7 +73,8 @@ def _machine(report: Report) -> list[str]:
     return paragraph(
         f"{str(report['date'])[:10]}: {reporting.machine(report['machine'])}, loopback. Data on {storage['device']}, "
         f"{storage['file_system']}, write cache {storage['write_cache'] or 'unknown'}. {effort['rounds']} interleaved "
-        f"rounds of {effort['duration']:g} s, each after a warm-up of {effort['warmup']:g} s. Fan-out: "
+        f"rounds of {effort['duration']:g} s, each after a warm-up of {effort['warmup']:g} s; "
+        f"{effort['pairs']} of A to D. Fan-out: "
         f"{effort['fan_out_messages']:,} messages to {effort['fan_out_sessions']:,} sessions. Backlog: "
         f"{effort['backlog']:,} messages, each in one of {effort['backlog_sessions']:,} sessions. Shared: as "
         f"many, each in all of {effort['shared_sessions']:,} sessions. Restart: with the backlog, "

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fanlight_bench.durable.couriers import Courier
 from fanlight_bench.durable.stored_load import StoredLoad
+from fanlight_bench.launch import on_cpu
 from fanlight_bench.load import connect
 from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.protocol import DELIVERY, PING, Damaged, Dialect
 from fanlight_bench.load.speaker import Refused
+from fanlight_bench.peers.compare import processors
 
 PAYLOAD_BYTES = 256
 BEHIND_MAX = 10_000  # messages that a broker may have and not have delivered, where its consumer is there
@@ -95,9 +97,11 @@ class Crew:
 
     @contextlib.contextmanager
     def there(self, *, publishers: bool, consumers: Sequence[int]) -> Iterator[StoredLoad]:
-        """The publishers, and these consumers by number, connected; they leave at the end."""
+        """The publishers, and these consumers by number, connected; they leave at the end. The load stays on one
+        processor meanwhile; the broker may use all."""
         names = self._publishers if publishers else []
         with contextlib.ExitStack() as stack:
+            stack.enter_context(on_cpu(processors()[1]))
             come = stack.enter_context(opened(self.courier, self._address, names, kept=False))
             back = stack.enter_context(opened(self.courier, self._address, self._names(consumers), kept=True))
             converse(self.courier, come, [self.courier.publisher(name) for name in names])

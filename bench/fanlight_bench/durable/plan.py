@@ -43,16 +43,20 @@ STORED = ("fanlight", "fanlight-memory", "mosquitto")
 OURS = ("fanlight", "fanlight-memory")
 LOADS = {"1x1": (1, 1), "1x100": (1, 100), "100x10": (100, 10)}  # publishers, messages in flight of each
 PAIRS = ("A", "B", "C", "D")
+ONCE = ("backlog", "shared", "restart")
 
 
 @dataclass(frozen=True)
 class PlannedRow:
-    """A row of the comparison. once: it takes minutes and is not repeated in each round."""
+    """A row of the comparison."""
 
     name: str
     title: str
     keepers: tuple[str, ...]
-    once: bool = False
+
+    def rounds(self, rounds: int, pairs: int) -> int:
+        """One, where it takes minutes; `pairs` of those whose difference is small."""
+        return 1 if self.name in ONCE else pairs if self.name in PAIRS else rounds
 
 
 PLANNED = {
@@ -62,9 +66,9 @@ PLANNED = {
         PlannedRow("1x100", "1 publisher, 100 messages in flight", EVERYBODY),
         PlannedRow("100x10", "100 publishers, 10 messages in flight each", EVERYBODY),
         PlannedRow("fan-out", "one message to many absent sessions, all acknowledged later", STORED),
-        PlannedRow("backlog", "messages that wait in absent sessions", ("fanlight",), once=True),
-        PlannedRow("shared", "the same messages waiting in many absent sessions", ("fanlight",), once=True),
-        PlannedRow("restart", "a restart after kill -9, with sessions and retained messages", ("fanlight",), once=True),
+        PlannedRow("backlog", "messages that wait in absent sessions", ("fanlight",)),
+        PlannedRow("shared", "the same messages waiting in many absent sessions", ("fanlight",)),
+        PlannedRow("restart", "a restart after kill -9, with sessions and retained messages", ("fanlight",)),
         *(PlannedRow(letter, f"{plan.ASKED[letter].title}, nobody durable", OURS) for letter in PAIRS),
     )
 }
@@ -79,20 +83,21 @@ class Visit:
     round: int
 
 
-def visits(asked: Sequence[PlannedRow], keepers: Sequence[Keeper], rounds: int) -> Iterator[Visit]:
+def visits(asked: Sequence[PlannedRow], keepers: Sequence[Keeper], rounds: int, pairs: int) -> Iterator[Visit]:
     """All starts, in order."""
     together = tuple(row for row in asked if row.name in LOADS)
     groups = ([together] if together else []) + [(row,) for row in asked if row.name not in LOADS]
     for group in groups:
-        for number in range(1 if group[0].once else rounds):
+        for number in range(group[0].rounds(rounds, pairs)):
             for keeper in keepers:
                 if keeper.name in group[0].keepers:
                     yield Visit(keeper, group, number)
 
 
 def compare(
-    asked: Sequence[PlannedRow], keepers: Sequence[Keeper], folder: Path, bounds: Bounds, rounds: int, log: Log
-) -> Report:
+    asked: Sequence[PlannedRow], keepers: Sequence[Keeper], folder: Path, bounds: Bounds, log: Log, *,
+    rounds: int, pairs: int,
+) -> Report:  # fmt: skip
     """Run all of it in folders below this one; the report. ValueError: the folder is on no disk."""
     folder.mkdir(parents=True, exist_ok=True)
     device = Device.below(folder)
@@ -100,7 +105,7 @@ def compare(
     absent = [keeper for keeper in keepers if not keeper.there()]
     for keeper in absent:
         log(f"{keeper.name} is left out: {keeper.missing or 'it is not installed'}")
-    planned = list(visits(asked, present, rounds))
+    planned = list(visits(asked, present, rounds, pairs))
     log(f"{len(planned)} starts of {len(present)} brokers; data in {folder}, {device.file_system} on {device.name}")
     began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     runs: list[Row] = []
@@ -115,7 +120,7 @@ def compare(
         "date": began,
         "machine": machine(),
         "storage": device.about(),
-        "effort": {"rounds": rounds, **asdict(bounds)},
+        "effort": {"rounds": rounds, "pairs": pairs, **asdict(bounds)},
         "complete": complete,
         "contenders": {keeper.name: _about(keeper) for keeper in present},
         "scenarios": {row.name: {"title": row.title} for row in asked},
@@ -155,7 +160,7 @@ def _figures(visit: Visit, place: Path, device: Device, bounds: Bounds) -> Itera
         with _started(keeper, place) as there:
             yield rows.fan_out(keeper, there, device, bounds)
     else:
-        with keeper.peer.start(place, None) as there, on_cpu(processors()[1]):
+        with keeper.peer.start(place, None) as there:
             for row in visit.rows:
                 if row.name == "1x1":
                     yield rows.one_at_a_time(keeper, there, device, bounds, place)

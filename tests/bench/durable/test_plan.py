@@ -22,7 +22,7 @@ FEW = ["--fan-out-sessions", "5", "--fan-out-messages", "9"]
 
 def order(*names: str, rounds: int) -> list[tuple[str, str, int]]:
     keepers = [KEEPERS["fanlight"], KEEPERS["mosquitto"]]
-    visits = plan.visits([PLANNED[name] for name in names], keepers, rounds)
+    visits = plan.visits([PLANNED[name] for name in names], keepers, rounds, 2)
     return [("+".join(row.name for row in visit.rows), visit.keeper.name, visit.round) for visit in visits]
 
 
@@ -35,6 +35,10 @@ def test_rates_share_a_start_and_rounds_are_interleaved() -> None:
 
 def test_a_row_of_minutes_is_measured_once_and_of_its_brokers_only() -> None:
     assert order("backlog", rounds=3) == [("backlog", "fanlight", 0)]
+
+
+def test_a_small_difference_has_rounds_of_its_own() -> None:
+    assert order("A", rounds=7) == [("A", "fanlight", 0), ("A", "fanlight", 1)]
 
 
 class Broken(FanlightInMemory):
