@@ -1,6 +1,6 @@
 """Real topics for tests: market, transit and device data, as the messages a broker would carry.
 
-The files are found by tests/require.py: in FANLIGHT_DATA, in ../shared/data beside the checkout, or else, as
+The files are found by tests/require.py: in FANLIGHT_REAL_DATA, in ../shared/data beside the checkout, or else, as
 samples, in tests/data.
 """
 

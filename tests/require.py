@@ -26,20 +26,20 @@ def command(name: str, *, package: str) -> str:
 def data(name: str) -> Path:
     """The folder of real input `name` ("market", "transit", "devices"): the whole of it, or the sample.
 
-    The whole is looked for in FANLIGHT_DATA, then in ../shared/data beside the checkout; it is too large to ship.
+    The whole is looked for in FANLIGHT_REAL_DATA, then in ../shared/data beside the checkout; it is too large to ship.
     tests/data has samples of the same form. A test must therefore hold for either, and count rather than know.
     """
     return data_folder() / name
 
 
 def data_folder() -> Path:
-    """Where real input is on this machine. Raises ValueError if FANLIGHT_DATA names no such folder."""
-    named = os.environ.get("FANLIGHT_DATA")
+    """Where real input is on this machine. Raises ValueError if FANLIGHT_REAL_DATA names no such folder."""
+    named = os.environ.get("FANLIGHT_REAL_DATA")
     for folder in (Path(named) if named else None, ROOT.parent / "shared" / "data"):
         if folder and (folder / "market").is_dir():
             return folder
         if folder and named:
-            raise ValueError(f"FANLIGHT_DATA={named} has no folder market; unset it to use the samples of tests/data")
+            raise ValueError(f"FANLIGHT_REAL_DATA={named} has no folder market; unset it for the samples of tests/data")
     return SAMPLES
 
 

@@ -83,8 +83,8 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH="$tree:$tree/matchcore:$tree/broker:$tree/archive:$tree/pipeline:$tree/bench:$tree/clients/python/src"
 # The data sets lie beside the checkout, not beside the copy; without them the tests have samples.
-if [ -z "${FANLIGHT_DATA:-}" ] && [ -d "$root/../shared/data/market" ]; then
-    export FANLIGHT_DATA="$root/../shared/data"
+if [ -z "${FANLIGHT_REAL_DATA:-}" ] && [ -d "$root/../shared/data/market" ]; then
+    export FANLIGHT_REAL_DATA="$root/../shared/data"
 fi
 
 "$python" -c "

@@ -88,12 +88,12 @@ def test_data_are_the_whole_where_it_is_and_else_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(require, "ROOT", tmp_path / "checkout")
-    monkeypatch.delenv("FANLIGHT_DATA", raising=False)
+    monkeypatch.delenv("FANLIGHT_REAL_DATA", raising=False)
     assert require.data("market") == require.SAMPLES / "market"
     (tmp_path / "shared" / "data" / "market").mkdir(parents=True)
     assert require.data("market") == tmp_path / "shared" / "data" / "market"
 
-    monkeypatch.setenv("FANLIGHT_DATA", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("FANLIGHT_REAL_DATA", str(tmp_path / "elsewhere"))
     with pytest.raises(ValueError, match="elsewhere"):
         require.data("market")
     (tmp_path / "elsewhere" / "market").mkdir(parents=True)

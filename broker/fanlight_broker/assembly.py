@@ -21,6 +21,7 @@ from fanlight_broker.measuring import Measuring
 from fanlight_broker.parts import Parts
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
+from fanlight_broker.storing import Storing
 
 PROTOCOLS: Final[tuple[type[ProtocolPart], ...]] = (
     NativePart,
@@ -41,10 +42,13 @@ def assemble(settings: Settings) -> Assembly:
     """
     authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
     archiving = Archiving(settings, core)
+    storing = Storing(settings, core, [format for protocol in PROTOCOLS for format in protocol.formats])
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, lambda: parts.ready)
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
     )
-    parts = Parts([authentication, encryption, core, archiving, listeners, inspecting, Measuring(), administration])
+    parts = Parts([
+        authentication, encryption, core, archiving, storing, listeners, inspecting, Measuring(), administration,
+    ])
     return Assembly(parts, inspecting.summary)

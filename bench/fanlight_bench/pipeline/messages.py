@@ -7,7 +7,7 @@
                 (four fifths) are for fields below the topics, which nobody publishes here, as most subscriptions of a
                 large set are for something else
 
-The topics are those of the whole data (FANLIGHT_DATA, or ../shared/data beside the checkout) or of the samples in
+The topics are those of the whole data (FANLIGHT_REAL_DATA, or ../shared/data beside the checkout) or of the samples in
 tests/data.
 """
 
@@ -39,11 +39,11 @@ class NoData(Exception):
 
 def data_folder() -> Path:
     """Raises NoData."""
-    named = os.environ.get("FANLIGHT_DATA")
+    named = os.environ.get("FANLIGHT_REAL_DATA")
     for folder in (Path(named) if named else None, ROOT.parent / "shared" / "data", ROOT / "tests" / "data"):
         if folder is not None and (folder / "market" / "us_listings.csv.gz").exists():
             return folder
-    raise NoData("real topics are read from FANLIGHT_DATA, or tests/data of a checkout; neither has market/")
+    raise NoData("real topics are read from FANLIGHT_REAL_DATA, or tests/data of a checkout; neither has market/")
 
 
 def topics() -> list[str]:

@@ -33,7 +33,7 @@ OTHER_VARIABLES = {
     "FANLIGHT_CONFIG": "path of the TOML file, as --config",
     "FANLIGHT_URL": "where the command line client and the SDK's examples connect",
     "FANLIGHT_HTTP_URL": "where the command line client finds the HTTP listener",
-    "FANLIGHT_DATA": "folder with the data of the demonstrations and system tests",
+    "FANLIGHT_REAL_DATA": "folder with the data of the demonstrations and system tests",
     "FANLIGHT_REQUIRE_ALL": "1: a skipped test is a failed one",
 }
 

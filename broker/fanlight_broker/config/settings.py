@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from fanlight_broker.config.values import Secret
-from fanlight_broker.core.limits import Durability, Limits, Reason, Unit
+from fanlight_broker.core.limits import Durability, Limits, Reason, StoreDurability, Unit
 from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.setting import LISTENERS, NeedsRestart, NoFlag, SettingGroup
 from fanlight_broker.protocols.mqtt.settings import MqttSettings
@@ -96,6 +96,13 @@ ARCHIVE = SettingGroup(
     """\
 With `archive` the broker stores messages in a folder, as Arrow IPC segments; this needs the extra `[archive]`. The
 sizes and times that bound the archive are under Limits. [archive.md](archive.md) says what is promised.""",
+)
+STORE = SettingGroup(
+    "Store",
+    """\
+With `data` the broker keeps in a folder what must survive a restart: sessions that outlive their connection, with their
+subscriptions, queued messages and messages in flight; retained messages; and the marks of producers. Without it all of
+this is in memory only. One broker may use a folder at a time.""",
 )
 LOGS = SettingGroup(
     "Logs",
@@ -272,6 +279,22 @@ class Settings(
     archive_compression: Annotated[
         Compression, ARCHIVE, NeedsRestart(), Reason("of the batches in a segment; lz4 costs least, zstd saves most")
     ] = Compression.LZ4
+
+    data: Annotated[
+        Path | None, STORE, NeedsRestart(), Unit("path"),
+        Reason("the folder of the store; without it nothing survives a restart"),
+    ] = None
+    durability: Annotated[
+        StoreDurability, STORE, NeedsRestart(),
+        Reason(
+            "what an acknowledgement waits for: that the disk has it (synced), that the operating system has it, which "
+            "survives the end of the process but not of the machine (written), or nothing (memory)"
+        ),
+    ] = StoreDurability.SYNCED
+    data_buffer_bytes_max: Annotated[
+        int, STORE, NeedsRestart(), Ge(1 << 20), Le(16 << 30), Unit("bytes"),
+        Reason("what waits for the disk; past it publishers that need the store are held back"),
+    ] = 64 << 20
 
     log_format: Annotated[
         LogFormat, LOGS, NeedsRestart(),

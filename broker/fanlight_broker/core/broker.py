@@ -92,6 +92,7 @@ class Broker:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
         self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
         self.queues.journal = journal
+        self.marks.journal = journal
         self.acknowledgements.journal_to(journal)
 
     def record_to(self, recorder: Recorder) -> None:

@@ -41,10 +41,13 @@ class NoJournal:
     def unsubscribed(self, subscription: object) -> None:
         pass
 
-    def retained(self, message: Message) -> None:
+    def retained(self, message: Message, share: object, origin: str | None) -> None:
         pass
 
     def cleared(self, topic: bytes, syntax: str) -> None:
+        pass
+
+    def marked(self, mark: object) -> None:
         pass
 
 

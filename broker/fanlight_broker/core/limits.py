@@ -49,6 +49,14 @@ class Durability(StrEnum):
     BATCH = "batch"
 
 
+class StoreDurability(StrEnum):
+    """What an acknowledgement waits for, of what the store is to keep."""
+
+    SYNCED = "synced"  # the disk has it
+    WRITTEN = "written"  # the operating system has it: lost with the machine, not with the process
+    MEMORY = "memory"  # nothing
+
+
 KIB = 1024
 MIB = 1024 * KIB
 TOPIC_WORDS_CEILING = 1_024  # what the matcher is designed for; the work per topic grows with its words

@@ -12,9 +12,10 @@ its duplicates are accepted. The recorder keeps marks together with messages (`p
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fanlight_broker.core.errors import NotPermitted
+from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.shares import Share, SharedPot, Shares, principal_of
 from fanlight_broker.core.subscriber import Client
@@ -38,12 +39,19 @@ class ProducerProgress(NamedTuple):
     connection: int | None  # that did so; None: restored from the store
 
 
+class MarksJournal(Protocol):
+    """The part of `ports.Journal` that marks need."""
+
+    def marked(self, mark: Mark) -> None: ...
+
+
 class Marks:
     """connected  is a connection of this number open?"""
 
     def __init__(self, limits: Limits, shares: Shares, connected: Callable[[int], bool]) -> None:
         self.limits = limits
         self.shares = shares
+        self.journal: MarksJournal = NO_JOURNAL
         self.repeated = 0  # duplicates that were dropped
         self.refused = 0  # messages refused because another client uses their producer
         self.forgotten = 0  # producers
@@ -88,6 +96,7 @@ class Marks:
     def advance(self, mark: Mark, client: Client) -> None:
         """A client's message with this mark was accepted."""
         self._move_up(mark, client.subscriber.share, client.number)
+        self.journal.marked(mark)
 
     def restore(self, marks: Iterable[Mark]) -> None:
         """Restore stored marks, in their order. They belong to their users until a client advances them."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
+from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.work_queue import WorkQueue
@@ -185,12 +186,20 @@ class Journal(Protocol):
         """It is not in force any more. For a session that has ended these follow later."""
         ...
 
-    def retained(self, message: Message) -> None:
-        """This is the retained message of its topic now. Not called for the broker's own."""
+    def retained(self, message: Message, share: Share | None, origin: str | None) -> None:
+        """This is the retained message of its topic now. Not called for the broker's own.
+
+        share   of the principal that pays for it
+        origin  name of the session that published it
+        """
         ...
 
     def cleared(self, topic: bytes, syntax: str) -> None:
         """The topic has no retained message any more."""
+        ...
+
+    def marked(self, mark: Mark) -> None:
+        """The message with this mark was accepted: its producer is so far."""
         ...
 
 

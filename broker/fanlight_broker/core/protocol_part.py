@@ -16,6 +16,7 @@ from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.wire.inbox import ReceiveBuffer
+from fanlight_broker.wire.message import Format
 
 ConnectionFactory = Callable[[Broker, Transport, ReceiveBuffer, float], ProtocolConnection]
 
@@ -32,6 +33,7 @@ class ProtocolPart(ABC):
     settings: ClassVar[type[ProtocolSettings]]  # what it is made from, and its ports
     subprotocols: ClassVar[tuple[str, ...]] = ()  # of WebSocket
     counters_help: ClassVar[Mapping[str, str]] = {}
+    formats: ClassVar[tuple[Format, ...]] = ()  # one of each family, for messages that are read from the disk
 
     connection: ConnectionFactory
 

@@ -73,7 +73,7 @@ def nbytes_of(message: Message) -> int:
 class RetainedJournal(Protocol):
     """The part of `ports.Journal` that retained messages need."""
 
-    def retained(self, message: Message) -> None: ...
+    def retained(self, message: Message, share: Share | None, origin: str | None) -> None: ...
     def cleared(self, topic: bytes, syntax: str) -> None: ...
 
 
@@ -146,7 +146,7 @@ class Retained:
         else:
             self._deadlines.discard(id)
         if not own:
-            self.journal.retained(kept)
+            self.journal.retained(kept, share, origin)
         return True
 
     def _has_room(self, new: Message, old: Entry | None, share: Share | None) -> bool:

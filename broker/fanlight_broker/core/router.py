@@ -42,6 +42,7 @@ from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.message import Variant, Variants
 from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Members, Target
@@ -176,6 +177,11 @@ class Router:
             self.shared -= 1
         self.searching -= hashes_of(filter, syntax) > 1
         self._forget_routes(filter, syntax)
+
+    def group_queue(self, name: str, filter: bytes, syntax: str) -> Queue | None:
+        """The queue of a group; None if it has no member that needs one."""
+        group = self._groups.get((name, filter, syntax))
+        return group.queue if group is not None else None
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
         """Change how a subscription gets its messages: at once, without a gap."""

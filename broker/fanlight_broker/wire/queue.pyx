@@ -286,6 +286,13 @@ cdef class Queue:
         self.ledger.expired += messages
         return 0
 
+    def report(self):
+        """The journal has not kept what waits, and is to keep it from now on."""
+        cdef Flight flight
+        for flight in self.flights:
+            if flight.number == 0:
+                self.journal.enqueued(flight)
+
     def clear(self):
         """Drop everything: its subscribers have ended. Returns how many messages."""
         cdef Flight flight

@@ -75,8 +75,8 @@ def test_the_sample_has_a_burst_of_prices_a_second() -> None:
 
 
 def test_the_real_data_is_read_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("FANLIGHT_DATA", str(tmp_path))
-    with pytest.raises(Refused, match="FANLIGHT_DATA"):
+    monkeypatch.setenv("FANLIGHT_REAL_DATA", str(tmp_path))
+    with pytest.raises(Refused, match="FANLIGHT_REAL_DATA"):
         recording.load("transit", 10)
     (tmp_path / "transit").mkdir()
     head = "vehicle_id,timestamp,speed,route_id,trip_id,latitude,longitude,trip_headsign"

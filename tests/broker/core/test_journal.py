@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
@@ -59,11 +61,14 @@ class Journal:
         (key,) = [key for key in self.subscriptions if key[:2] == owner]
         del self.subscriptions[key]
 
-    def retained(self, message: Message) -> None:
+    def retained(self, message: Message, share: Share | None, origin: str | None) -> None:
         self.kept[message.topic] = message
 
     def cleared(self, topic: bytes, syntax: str) -> None:
         del self.kept[topic]
+
+    def marked(self, mark: Mark) -> None:
+        raise AssertionError("nobody has published with a mark")
 
 
 def agree(world: World, journal: Journal) -> None:

@@ -8,7 +8,7 @@ topic: with slashes, dots in it become dashes; bytes: of the payload. Other keys
 not, or a folder of such, but for those whose names begin with _ or a dot. The order of the lines does not matter.
 
 Three recordings need no file: `sample`, the stock prices that are shipped; `market` and `transit`, the real data in the
-folder that FANLIGHT_DATA names. What one saw as a day is replayed as a second in the first two.
+folder that FANLIGHT_REAL_DATA names. What one saw as a day is replayed as a second in the first two.
 """
 
 import csv
@@ -123,7 +123,7 @@ def _transit() -> Iterator[Event]:
 
 
 def _data(name: str) -> Path:
-    folder = os.environ.get("FANLIGHT_DATA")
+    folder = os.environ.get("FANLIGHT_REAL_DATA")
     if not folder or not (Path(folder) / name).exists():
-        raise Refused(f"{name} is not there: FANLIGHT_DATA names the folder of the real data, or give a file")
+        raise Refused(f"{name} is not there: FANLIGHT_REAL_DATA names the folder of the real data, or give a file")
     return Path(folder) / name

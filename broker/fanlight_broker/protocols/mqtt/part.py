@@ -9,6 +9,7 @@ from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.protocol_part import PluginError, ProtocolPart
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.connection import MqttConnection
+from fanlight_broker.protocols.mqtt.format import MQTT_5_0
 from fanlight_broker.protocols.mqtt.options import COUNTERS, AuthenticationMethod, Counts, MqttOptions
 from fanlight_broker.protocols.mqtt.packets import ConnAck
 from fanlight_broker.protocols.mqtt.properties import Properties
@@ -26,6 +27,7 @@ class MqttPart(ProtocolPart):
     settings = MqttSettings
     subprotocols = ("mqtt",)
     counters_help = COUNTERS
+    formats = (MQTT_5_0,)
 
     def __init__(self, settings: MqttSettings) -> None:
         super().__init__(settings)

@@ -6,6 +6,7 @@ from fanlight_broker.core.listening_port import ListeningPort
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.protocols.native import frames
 from fanlight_broker.protocols.native.connection import NativeConnection
+from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.protocols.native.settings import NativeSettings
 
 HELLO: Final = bytes((frames.Type.HELLO,))
@@ -16,6 +17,7 @@ class NativePart(ProtocolPart):
     title = "Fanlight's native protocol"
     settings = NativeSettings
     connection = NativeConnection
+    formats = (FORMAT,)
 
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
         scheme, ca = ("fanlights", " --ca CA.pem") if port.tls else ("fanlight", "")

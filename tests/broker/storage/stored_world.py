@@ -1,0 +1,64 @@
+"""A broker over a store, for tests: it can stop at any moment and be made anew from what was synced."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from fanlight_broker.storage.log import Log
+from fanlight_broker.storage.recovery import Recovered, recover
+from fanlight_broker.storage.store import Store
+from tests.broker.core.sessions import World
+
+WALL = 1_700_000_000.0  # wall-clock time at 0 of the clock of the first broker
+
+
+class StoredWorld(World):
+    """A World whose turns end when `turn` is called. `wall` goes on with `now`."""
+
+    def __init__(self, folder: Path, **limits: Any) -> None:
+        self._limits = limits
+        self._folder, self._starts = folder, 0
+        self._ahead = WALL  # of `now`, which begins again with each broker
+        self.hurried = 0  # times that the store wanted to seal
+        super().__init__(**limits)
+        self.recovered = self._open()
+
+    def _open(self) -> Recovered:
+        self.log = Log(self._folder / str(self._starts), self._progress, threaded=False, segment_bytes=64 << 10)
+        self.store = Store(
+            self.log, self.broker.ledger, now=lambda: self.now, wall=lambda: self.wall, schedule=self._schedule,
+            changed=lambda: self.broker.position_changed(self.now),
+        )
+        return recover(
+            self.log.replay(), self.store, self.broker, {"lines": self.format}, now=self.now, wall=self.wall
+        )
+
+    def _schedule(self, seconds: float) -> None:
+        self.hurried += 1
+
+    def _progress(self) -> None:
+        self.store.progress()
+
+    @property
+    def wall(self) -> float:
+        return self._ahead + self.now
+
+    def turn(self, *, synced: bool = True) -> None:
+        """End a turn of the loop."""
+        self.broker.finish()
+        self.store.seal()
+        if synced:
+            while self.log.write_group():
+                pass
+
+    def crash(self, *, stopped: float = 0.0) -> None:
+        """Lose what is not synced, and start again after so many seconds, with another `now`."""
+        folder = self._folder / str(self._starts)
+        self._starts += 1
+        shutil.copytree(folder, self._folder / str(self._starts))
+        self.log.close()
+        shutil.rmtree(folder)
+        wall = self.wall + stopped
+        super().__init__(**self._limits)
+        self._ahead = wall - self.now
+        self.recovered = self._open()
