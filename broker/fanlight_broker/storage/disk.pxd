@@ -20,5 +20,6 @@ cdef class Disk:
 
 cdef class PythonDisk(Disk):
     cdef int asked(self, name, path, data, offset) noexcept
+    cdef int report_open(self, path, fd) noexcept
 
 cdef int checked(int64_t result, path) except -1

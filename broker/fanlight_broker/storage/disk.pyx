@@ -132,11 +132,18 @@ cdef class PythonDisk(Disk):
     def operate(self, name, path, data, offset):
         """About to do `name` to `path`: a path, or a descriptor. `data`: bytes, a size, or the second path."""
 
+    def opened(self, path, fd):
+        """This descriptor is the file's from now on."""
+
     cdef int open_file(self, const char* path, bint create) noexcept nogil:
         cdef int result
         with gil:
             result = self.asked("create" if create else "open", path, None, 0)
-        return result if result < 0 else Disk.open_file(self, path, create)
+            if result == 0:
+                result = Disk.open_file(self, path, create)
+            if result >= 0:
+                self.report_open(path, result)
+        return result
 
     cdef int close_file(self, int fd) noexcept nogil:
         with gil:
@@ -197,4 +204,8 @@ cdef class PythonDisk(Disk):
             self.operate(name, path, data, offset)
         except OSError as error:
             return -(error.errno or EIO)
+        return 0
+
+    cdef int report_open(self, path, fd) noexcept:
+        self.opened(path, fd)
         return 0

@@ -35,6 +35,7 @@ cdef class Log(LogWriter):
         readonly object unprepared      # OSError: why no file could be made ahead of time; None
         readonly list lots              # Lot, in order; the last is being appended to
         object progressed, clock, folder_lock, threads
+        list unreadable                 # Damage of files without a header
         LogReader opening               # None: it was not replayed yet
         Lot lot
         Chunk* last                     # the chunk that is appended to

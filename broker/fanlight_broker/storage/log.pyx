@@ -24,6 +24,7 @@ from fanlight_broker.storage.segments cimport (
     ENTRY_HEADER, RECORD_HEADER_MAX, SEGMENT_HEADER, EntryHeader, Segment, entry_size, put_varint,
 )
 from fanlight_broker.storage.folder_lock import FolderLock
+from fanlight_broker.storage.log_reader import Damage
 from fanlight_broker.storage.segments import LogError
 from fanlight_broker.wire.allocator cimport allocate, deallocate
 
@@ -63,13 +64,14 @@ cdef class Log(LogWriter):
         self.read_end = -1
         self.folder, self.progressed, self.clock, self.threaded = Path(folder), progressed, clock, threaded
         self.group_bytes_max, self.buffer_bytes_max = group_bytes_max, buffer_bytes_max
-        self.lots, self.threads = [], []
+        self.lots, self.threads, self.unreadable = [], [], []
         self.disk = disk if disk is not None else Disk()
         salt = int.from_bytes(os.urandom(8), "little") if salt is None else salt
         self.pool = SegmentPool(self.folder, self.disk, segment_bytes, salt, spares)
         self.folder_lock = FolderLock(self.folder)
         try:
             self.pool.open()
+            self.unreadable = [Damage((<Segment> each).path, 0) for each in self.pool.unreadable]
             self.read_end, self.wake_end = os.pipe()
             os.set_blocking(self.read_end, False)
             os.set_blocking(self.wake_end, False)
@@ -99,7 +101,7 @@ cdef class Log(LogWriter):
         """The same for compiled code, which calls `begin` when it has read all."""
         if self.opening is not None:
             raise RuntimeError("the log was replayed already")
-        self.opening = LogReader(self.disk, self.pool.used, after)
+        self.opening = LogReader(self.folder, self.disk, self.pool.used, after)
         return self.opening
 
     cdef int begin(self) except -1:
@@ -139,8 +141,8 @@ cdef class Log(LogWriter):
 
     @property
     def damage(self):
-        """What `replay` has found missing: a list of Damage."""
-        return [] if self.opening is None else self.opening.damage
+        """What was found missing, as far as `replay` has come: a list of Damage."""
+        return self.unreadable + (self.opening.damage if self.opening is not None else [])
 
     # -- appending ----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,10 @@ cdef class LogReader(EntryCursor):
         Py_ssize_t index            # of the segment that is being read
         Py_ssize_t next_index       # of the next one that begins with an entry
         uint64_t next_first         # the sequence of that entry; 0: there is none
-        uint64_t expected           # sequence of the next entry
+        uint64_t after, expected    # sequences: of the last entry that is not wanted, and of the next one
+        uint64_t seen               # sequence of the entry that was read last, wanted or not
+        bint ended
+        object folder
         uint64_t generation         # of the last segment that has one
         readonly list damage        # Damage: what is missing
 
@@ -26,3 +29,4 @@ cdef class LogReader(EntryCursor):
     cdef int finish(self) except -1
     cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1
     cdef int note_rest(self) except -1
+    cdef int lose(self, Py_ssize_t found_index, uint64_t found_offset, uint64_t found) except -1

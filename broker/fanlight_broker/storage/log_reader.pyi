@@ -7,8 +7,8 @@ from fanlight_broker.storage.entry_reader import EntryCursor
 class Damage:
     path: Path
     offset: int
-    first: int
-    last: int
+    first: int = 0
+    last: int = 0
 
 class LogReader(EntryCursor):
     damage: list[Damage]

@@ -26,18 +26,19 @@ class Damage:
 
     path: Path
     offset: int  # in the file, where the first of them was looked for
-    first: int  # sequences
-    last: int
+    first: int = 0  # sequences; 0: a file cannot be read at all
+    last: int = 0
 
     def __str__(self):
-        return f"{self.path}: damaged at byte {self.offset}: entries {self.first} to {self.last} are lost"
+        what = f"entries {self.first} to {self.last} are lost" if self.last else "both copies of the header"
+        return f"{self.path}: damaged at byte {self.offset}: {what}"
 
 
 cdef class LogReader(EntryCursor):
     """after  the sequence of the last entry that is not wanted"""
 
-    def __cinit__(self, Disk disk not None, list segments not None, uint64_t after):
-        self.disk, self.segments, self.expected = disk, segments, after + 1
+    def __cinit__(self, folder, Disk disk not None, list segments not None, uint64_t after):
+        self.folder, self.disk, self.segments, self.after, self.expected = folder, disk, segments, after, after + 1
         self.damage, self.cut = [], []
         self.index = self.begin(after)
         self.sequence = after
@@ -59,14 +60,17 @@ cdef class LogReader(EntryCursor):
         return first
 
     cdef int finish(self) except -1:
-        """All was read: cut off what a torn group has left behind the end, so that it is never taken for entries."""
+        """All was read: cut off what a torn group has left behind the end, so that it is never taken for entries.
+
+        What was found counts as synced from now on. After a kill it may only have been written, so it is synced here.
+        """
         cdef Segment segment
         for segment in self.segments:
-            if (segment in self.cut or segment.generation == self.generation) and not segment.damaged \
-                    and segment.end < segment.capacity:
-                checked(self.disk.truncate(segment.fd, segment.end), segment.path)
+            if segment in self.cut or (segment.generation == self.generation and not segment.damaged):
+                if segment.end < segment.capacity:
+                    checked(self.disk.truncate(segment.fd, segment.end), segment.path)
+                    segment.capacity = segment.end
                 checked(self.disk.sync(segment.fd), segment.path)
-                segment.capacity = segment.end
         return 0
 
     @property
@@ -95,7 +99,11 @@ cdef class LogReader(EntryCursor):
                 if self.take(header):
                     return True
             elif not self.bridge():
-                return False
+                break
+        if self.seen < self.after and not self.ended:
+            path = self.reader.segment.path if self.reader is not None else self.folder
+            self.damage.append(Damage(path, self.offset, self.seen + 1, self.after))
+        self.ended = True
         return False
 
     cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1:
@@ -123,6 +131,7 @@ cdef class LogReader(EntryCursor):
             segment.make_index()
         segment.note(header, self.offset)
         self.generation = segment.generation
+        self.seen = header.sequence
         if wanted:
             self.show(header)
             self.expected += 1
@@ -155,11 +164,22 @@ cdef class LogReader(EntryCursor):
         if found_index < 0 or not (proven or found == self.expected):
             return False
         if found != self.expected:
-            self.reader.segment.damaged = True
-            self.damage.append(Damage(self.reader.segment.path, self.offset, self.expected, found - 1))
-            self.expected = found
+            self.lose(found_index, found_offset, found)
         if found_index != self.index:
             self.note_rest()
             self.go_to(found_index, found_offset)
         self.offset = found_offset
         return True
+
+    cdef int lose(self, Py_ssize_t found_index, uint64_t found_offset, uint64_t found) except -1:
+        """The entries from the next one up to `found` were synced, and are not there."""
+        cdef Segment segment = self.reader.segment
+        cdef uint64_t offset = self.offset
+        if found_index != self.index and found_offset != SEGMENT_HEADER:
+            # The later file has lost its beginning.
+            segment, offset = self.segments[found_index], SEGMENT_HEADER
+        if found_index != self.index or found_offset != offset:
+            segment.damaged = True
+        self.damage.append(Damage(segment.path, offset, self.expected, found - 1))
+        self.expected = found
+        return 0

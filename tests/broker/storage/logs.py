@@ -48,8 +48,8 @@ class OpenLog:
 
 def opened(folder: Path, *, after: int = 0, threaded: bool = False, **options: Any) -> OpenLog:
     """Open and replay."""
-    options.setdefault("segment_bytes", 16384)
-    log = Log(folder, lambda: opened.reports.append((log.synced, log.trouble)), threaded=threaded, salt=1, **options)
+    options = {"segment_bytes": 16384, "salt": 1, **options}
+    log = Log(folder, lambda: opened.reports.append((log.synced, log.trouble)), threaded=threaded, **options)
     opened = OpenLog(log, [])
     opened.found = [(sequence, type, body) for sequence, _, type, body in log.replay(after)]
     return opened
