@@ -30,7 +30,7 @@ from fanlight_bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
     "parse", "route", "fan_out", "flush", "lanes", "publish",
-    "match", "insert", "remove", "mix", "names", "frozen", "memory", "subscribe",
+    "match", "insert", "remove", "mix", "names", "frozen", "memory", "subscribe", "log",
 )  # fmt: skip
 
 
