@@ -75,6 +75,9 @@ class InspectionApi:
     def sessions(self, query: Query) -> Answer:
         return self._page("sessions", self._inspection.sessions, query)
 
+    def queues(self, query: Query) -> Answer:
+        return self._page("queues", self._inspection.queues, query)
+
     def marks(self, query: Query) -> Answer:
         return self._page("marks", self._inspection.marks, query)
 
@@ -158,6 +161,9 @@ PATHS: Final[Mapping[str, Path]] = {
         streams=True,
     ),
     "/sessions": Path(f"sessions and what waits for them; limit (to {ROWS_MAX}), offset", InspectionApi.sessions, PAGE),
+    "/queues": Path(
+        f"named queues, their consumers and what waits; limit (to {ROWS_MAX}), offset", InspectionApi.queues, PAGE
+    ),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", InspectionApi.marks, PAGE),
     "/shares": Path("what users and addresses hold of each pot, most first; limit", InspectionApi.shares, ("limit",)),
     "/topics": Path(

@@ -9,6 +9,7 @@ from itertools import islice
 from math import inf
 from typing import Final
 
+from fanlight_broker.core import queue_views
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
@@ -73,6 +74,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "handshakes_refused": "Clients refused before they were admitted because of handshakes_bytes_max",
     "marks_forgotten": "Producers whose mark was removed because there were too many",
     "marks_refused": "Messages refused because another connected client uses their producer",
+    **queue_views.COUNTERS,
     **{
         f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
         for pot in SharedPot
@@ -94,6 +96,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "route_bytes": "Bytes of the routes in the cache, estimated",
     "sessions": "MQTT sessions, connected and disconnected",
     "sessions_away": "Sessions whose client is not connected",
+    **queue_views.GAUGES,
     "retained_messages": "Retained messages",
     "retained_bytes": "Bytes of retained messages, with the topic index",
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
@@ -193,6 +196,7 @@ class BrokerInspection:
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in SharedPot},
             "subscribes": broker.subscribing.begun,
             "unsubscribes": broker.subscribing.ended,
+            **queue_views.counters(broker.queues),
             **self._net(),
         }
         return {name: known.get(name, 0) for name in COUNTERS}
@@ -212,6 +216,7 @@ class BrokerInspection:
             "route_bytes": broker.routes.nbytes,
             "sessions": len(broker.sessions),
             "sessions_away": broker.sessions.away,
+            **queue_views.gauges(broker.queues, self._clock()),
             "retained_messages": len(broker.retained),
             "retained_bytes": broker.retained.nbytes,
             "stored_messages": broker.ledger.stored_messages,
@@ -232,7 +237,7 @@ class BrokerInspection:
         return [histogram(
             "message_recipients", "Subscriptions that each message of a publisher was delivered to",
             ledger.messages_by_recipients(), ledger.recipients,
-        )]
+        ), *queue_views.families(self._broker.queues, self._clock())]
 
     def connections(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
@@ -250,6 +255,10 @@ class BrokerInspection:
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [session_view(s) for s in islice(self._broker.sessions, offset, offset + limit)]
+
+    def queues(self, *, offset: int, limit: int) -> Sequence[View]:
+        now = self._clock()
+        return [queue_views.queue_view(each, now) for each in islice(self._broker.queues, offset, offset + limit)]
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]

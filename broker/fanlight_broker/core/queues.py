@@ -60,6 +60,10 @@ class Queues:
         self._turns = turns
         self._wall = wall
         self._by_name: dict[str, WorkQueue] = {}
+        self._ended = {  # what queues had done that have ended
+            "queue_messages": 0, "queue_deliveries": 0, "queue_redeliveries": 0, "queue_acknowledged": 0,
+            "queue_discarded": 0,
+        }
         self._round: list[WorkQueue] = []  # still to be looked at in this sweep
 
     def __len__(self) -> int:
@@ -67,6 +71,13 @@ class Queues:
 
     def __iter__(self) -> Iterator[WorkQueue]:
         return iter(self._by_name.values())
+
+    def counted(self) -> dict[str, int]:
+        """What all queues have done so far, those that have ended included."""
+        total = dict(self._ended)
+        for queue in self:
+            add(total, queue.inside)
+        return total
 
     def find(self, name: str) -> WorkQueue:
         """Raises NoSuchQueue."""
@@ -159,6 +170,7 @@ class Queues:
         del self._by_name[queue.name]
         consumers, queue.consumers = queue.consumers, {}
         lost = queue.inside.end(now)
+        add(self._ended, queue.inside)
         for consumer in consumers.values():
             self._refund(consumer)
             consumer.ended("consumer_deleted")
@@ -255,3 +267,11 @@ class Queues:
             if isinstance(outcome, Refused):
                 self.dead_refused += 1
                 log.warning("dead_letter_refused", queue=queue.name, text=outcome.error.text)
+
+
+def add(counts: dict[str, int], inside: NamedQueue) -> None:
+    counts["queue_messages"] += inside.published
+    counts["queue_deliveries"] += inside.deliveries
+    counts["queue_redeliveries"] += inside.redeliveries
+    counts["queue_acknowledged"] += inside.acknowledgements
+    counts["queue_discarded"] += inside.discards

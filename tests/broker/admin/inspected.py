@@ -23,7 +23,8 @@ class Inspected:
         return {"messages_in": 41, "messages_out": 42}
 
     def gauges(self) -> Mapping[str, float]:
-        lists = {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "marks": 2}
+        lists = {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "marks": 2,
+                 "queues": 1}
         return {**lists, "uptime_seconds": 1.5}
 
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
@@ -41,6 +42,9 @@ class Inspected:
 
     def sessions(self, *, offset: int, limit: int) -> Sequence[View]:
         return [{"client": "away", "queued": 3}, {"client": "there", "queued": 0}][offset : offset + limit]
+
+    def queues(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [{"queue": "billing", "waiting": 3}][offset : offset + limit]
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         rows = [{"user": "anna", "producer": f"q.{number}", "batch": 1, "sequence": 2**64 - 1} for number in range(2)]
