@@ -109,6 +109,7 @@ class Acknowledgements:
 
     def release(self, now: float, recorded: int = 0) -> None:
         """The recorder has come so far, or the journal is further: send what waited, let publishers go on."""
+        self._flow.ledger.now = now
         try:
             self.receipts.release(recorded)
         finally:

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from fanlight_broker.core.dead_letters import dead_letter
-from fanlight_broker.core.errors import LimitExceeded, NoSuchQueue, QueueInUse
+from fanlight_broker.core.errors import LimitExceeded, NoSuchQueue, QueueInUse, StoreUnavailable
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Journal
@@ -95,7 +95,7 @@ class Queues:
 
         filters  texts and syntaxes; for a queue that exists, some of its own
 
-        Raises QueueInUse, InvalidFilter, NotPermitted, LimitExceeded.
+        Raises QueueInUse, InvalidFilter, NotPermitted, LimitExceeded, StoreUnavailable.
         """
         found = self._by_name.get(name)
         if found is not None:
@@ -104,6 +104,8 @@ class Queues:
             return found
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
             raise LimitExceeded("the name of a queue has 1 byte at least", "queue_name_bytes", NAME_BYTES_MAX)
+        if options.durable and self.journal.position.refusing:
+            raise StoreUnavailable
         if len(self) >= self.limits.queues_max:
             raise LimitExceeded("too many queues", "queues_max", self.limits.queues_max)
         share = client.subscriber.share

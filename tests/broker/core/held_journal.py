@@ -1,8 +1,11 @@
 """A journal kept in memory that is synced when the test says so, and not before."""
 
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.wire.flight import Flight
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
@@ -79,6 +82,16 @@ class HeldJournal(Journal):
         self.groups[name, filter] = journal = HeldQueue(self.position, None)
         return journal
 
+    def marked(self, mark: Mark) -> None:
+        self.position.appended += 1
+
+    def queue_begun(self, queue: WorkQueue) -> QueueJournal:
+        self.position.appended += 1
+        return HeldQueue(self.position, None)
+
+    def queue_ended(self, queue: WorkQueue) -> None:
+        self.position.appended += 1
+
     def subscribed(self, subscription: Subscription) -> None:
         super().subscribed(subscription)
         self._report(subscription.owner.session)
@@ -87,8 +100,8 @@ class HeldJournal(Journal):
         super().unsubscribed(subscription)
         self._report(subscription.owner.session)
 
-    def retained(self, message: Message) -> None:
-        super().retained(message)
+    def retained(self, message: Message, share: Share | None, origin: str | None) -> None:
+        super().retained(message, share, origin)
         self.position.appended += 1
 
     def cleared(self, topic: bytes, syntax: str) -> None:

@@ -60,13 +60,22 @@ class ConnectionConsumers:
         if self._lane.consumers is None:
             self._lane.consumers = {}
         self._lane.consumers[number] = consumer.window
+        if queue.options.durable and not broker.position.refusing:  # else it is there already, and may be drained
+            broker.acknowledgements.commit(partial(self._begun, consumer, frame), self._lane, recorded=False)
+        else:
+            self._begun(consumer, frame)
+
+    def _begun(self, consumer: QueueConsumer, frame: frames.ConsumeFrame) -> None:
+        """The queue is stored, if it is durable: answer, then deliver."""
+        if self._by_number.get(frame.subscription) is not consumer:
+            return  # it has ended
         if frame.request is not None:
-            inside = queue.inside
+            inside = consumer.queue.inside
             self._outbox.write(frames.ok(frame.request, {
-                "consumer": queue.name, "waiting": len(inside.queue), "unacknowledged": inside.unacknowledged,
+                "consumer": consumer.queue.name, "waiting": len(inside.queue), "unacknowledged": inside.unacknowledged,
                 "prefetch": consumer.window.inflight_max, "ack_wait": consumer.window.ack_wait,
             }))
-        queue.inside.begin(consumer.window, now)
+        consumer.queue.inside.begin(consumer.window, self._broker.ledger.now)
 
     def end(self, request: int | None, number: int, now: float) -> None:
         """UNSUBSCRIBE: what is not acknowledged goes to other consumers."""
