@@ -171,7 +171,7 @@ KEEPERS = {
 
 def up(broker: Broker) -> Up:
     """A Fanlight broker's ports and process."""
-    return Up({"mqtt": broker.mqtt_port, "fanlight": broker.port}, broker.pid)
+    return Up({"mqtt": broker.mqtt_port, "fanlight": broker.port, "http": broker.addresses["http"][1]}, broker.pid)
 
 
 @functools.cache

@@ -8,9 +8,9 @@ a small write into a large page of the cache counts as all of it.
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from fanlight_bench.load.histogram import Histogram
 
@@ -66,32 +66,51 @@ class Written:
         return Written(self.octets - before.octets, flushes)
 
 
-def bare_sync(folder: Path, seconds: float, *, recycled: bool) -> dict[str, float]:
-    """Appends of RECORD_BYTES, each with an fdatasync: p50_us, p99_us and per_second.
+class BareSync:
+    """Appends of RECORD_BYTES, each with an fdatasync, to a file below a folder that goes at the end.
 
-    recycled: over blocks that were written before; otherwise the file grows.
+    recycled: over blocks that were written before; otherwise the file grows. Use it as a context manager.
     """
-    times = Histogram()
-    with _scratch(folder) as file:
-        if recycled:
-            os.pwrite(file, bytes(RECYCLED_BYTES), 0)
-        os.fsync(file)
-        record, at = b"x" * RECORD_BYTES, 0
-        begun = time.perf_counter()
-        while time.perf_counter() < begun + seconds:
+
+    def __init__(self, folder: Path, *, recycled: bool) -> None:
+        self.times = Histogram()
+        self._path = folder / f"bare-{'recycled' if recycled else 'growing'}"
+        self._recycled = recycled
+        self._at = 0
+        self._seconds = 0.0
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def __enter__(self) -> Self:
+        if self._recycled:
+            os.pwrite(self._file, bytes(RECYCLED_BYTES), 0)
+        os.fsync(self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+        self._path.unlink()
+
+    def run(self, seconds: float) -> None:
+        """Append for so long, once at least."""
+        record, begun, now = b"x" * RECORD_BYTES, time.perf_counter(), 0.0
+        while now < begun + seconds:
             before = time.perf_counter_ns()
-            os.pwrite(file, record, at)
-            os.fdatasync(file)
-            times.record(time.perf_counter_ns() - before)
-            at += RECORD_BYTES
-            if recycled and at + RECORD_BYTES > RECYCLED_BYTES:
-                at = 0
-        took = time.perf_counter() - begun
-    return {
-        "p50_us": times.quantile(0.5) / 1e3,
-        "p99_us": times.quantile(0.99) / 1e3,
-        "per_second": times.total / took,
-    }
+            os.pwrite(self._file, record, self._at)
+            os.fdatasync(self._file)
+            self.times.record(time.perf_counter_ns() - before)
+            self._at += RECORD_BYTES
+            if self._recycled and self._at + RECORD_BYTES > RECYCLED_BYTES:
+                self._at = 0
+            now = time.perf_counter()
+        self._seconds += now - begun
+
+    def figures(self) -> dict[str, float]:
+        """p50_us, p99_us and per_second of all runs."""
+        return {
+            "p50_us": self.times.quantile(0.5) / 1e3,
+            "p99_us": self.times.quantile(0.99) / 1e3,
+            "per_second": self.times.total / self._seconds,
+        }
 
 
 def bytes_in(folder: Path) -> int:
@@ -114,17 +133,6 @@ def drop_cache(folder: Path) -> None:
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(file)
-
-
-@contextlib.contextmanager
-def _scratch(folder: Path) -> Iterator[int]:
-    path = folder / f"bare-{os.getpid()}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    try:
-        yield file
-    finally:
-        os.close(file)
-        path.unlink()
 
 
 def _mounted(folder: Path) -> tuple[str, str]:

@@ -18,7 +18,8 @@ Table = tables.Table
 RATES = {
     "messages_per_second": ("messages/s", 1.0), "p50_us": ("p50 µs", 1.0), "p99_us": ("p99 µs", 1.0),
     "us_per_message": ("CPU µs a message", 1.0), "device_bytes_per_byte": ("device bytes a byte", 1.0),
-    "flushes": ("flushes", 1.0), "messages_per_flush": ("messages a flush", 1.0), "broker_busy": ("broker %", 0.01),
+    "flushes": ("flushes", 1.0), "messages_per_flush": ("messages a flush", 1.0), "syncs": ("its own syncs", 1.0),
+    "messages_per_sync": ("messages a sync", 1.0), "broker_busy": ("broker %", 0.01),
     "generator_busy": ("generator %", 0.01),
 }  # fmt: skip
 LATENCY = {
@@ -112,7 +113,7 @@ def _bare(report: Report) -> list[str]:
                  for what in ("p50_us", "p99_us", "per_second")]  # fmt: skip
         if None not in found:
             said = [number(value) for value in found]
-            cells.append((f"before {name}", f"{said[0]} / {said[1]}", said[2], f"{said[3]} / {said[4]}", said[5]))
+            cells.append((f"beside {name}", f"{said[0]} / {said[1]}", said[2], f"{said[3]} / {said[4]}", said[5]))
     return [*markdown(cells), "", *markdown(table(report, "1x1", LATENCY))]
 
 

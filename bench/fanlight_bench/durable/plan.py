@@ -32,9 +32,10 @@ Log = Callable[[str], None]
 # Of a row, what has a median; with those of the rows of fanlight_bench/peers.
 METRICS = tuple(dict.fromkeys((
     *STREAM_METRICS, "device_bytes_per_byte", "device_bytes_per_delivery", "flushes", "messages_per_flush",
-    "p50_to_growing", "p99_to_growing", "p50_to_recycled", "p99_to_recycled", "bare_growing_p50_us",
-    "bare_growing_p99_us", "bare_growing_per_second", "bare_recycled_p50_us", "bare_recycled_p99_us",
-    "bare_recycled_per_second", "resident_bytes_above_idle", "disk_bytes_per_byte", "disk_bytes", "rate_kept",
+    "syncs", "messages_per_sync", "p50_to_growing", "p99_to_growing", "p50_to_recycled", "p99_to_recycled",
+    "bare_growing_p50_us", "bare_growing_p99_us", "bare_growing_per_second", "bare_recycled_p50_us",
+    "bare_recycled_p99_us", "bare_recycled_per_second", "resident_bytes_above_idle", "disk_bytes_per_byte",
+    "disk_bytes", "rate_kept",
     "restart_seconds", "start_seconds", "one_session_per_second", "sessions_per_second", "retained_per_second",
 )))  # fmt: skip
 

@@ -5,20 +5,23 @@ cache for later is not in them, so they flatter a broker that does not sync.
 """
 
 import time
+import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fanlight_bench import procfs
 from fanlight_bench.durable.brokers import Keeper
-from fanlight_bench.durable.disk import Device, Written, bare_sync
+from fanlight_bench.durable.disk import BareSync, Device, Written
 from fanlight_bench.durable.links import PAYLOAD_BYTES, Crew
 from fanlight_bench.load.speaker import Refused
 from fanlight_bench.peers.peer import Up
 
 Row = dict[str, Any]
 
-BARE_SECONDS = 0.4
+SLICES = 8  # of a run that takes turns with a bare fdatasync
+GROUPS = "fanlight_store_groups_total"  # "Groups of entries written and synced together"
 FAN_OUT_PUBLISHERS, FAN_OUT_WINDOW = 100, 10
 
 
@@ -57,42 +60,82 @@ class Moment:
         return cls(time.perf_counter(), used, time.process_time(), device.written())
 
 
-def rates(keeper: Keeper, up: Up, device: Device, bounds: Bounds, prefix: str, publishers: int, window: int) -> Row:
-    """Messages/s that are kept, acknowledged, delivered to one consumer and acknowledged by it."""
+class Spent:
+    """What stretches of a run have used, added up."""
+
+    def __init__(self) -> None:
+        self.seconds = self.broker = self.generator = 0.0
+        self.octets = self.flushes = 0
+        self._counted = True
+
+    def add(self, first: Moment, last: Moment) -> None:
+        """One stretch, from its first moment to its last."""
+        written = last.written.since(first.written)
+        self.seconds += last.wall - first.wall
+        self.broker += last.broker - first.broker
+        self.generator += last.generator - first.generator
+        self.octets += written.octets
+        self.flushes += written.flushes or 0
+        self._counted = self._counted and written.flushes is not None
+
+    def figures(self, messages: int, syncs: int | None) -> Row:
+        """For this many messages, which the broker says it has synced so often."""
+        flushes = self.flushes if self._counted else None
+        return {
+            "messages_per_second": messages / self.seconds,
+            "us_per_message": self.broker / messages * 1e6 if messages else None,
+            "device_bytes_per_byte": self.octets / (messages * PAYLOAD_BYTES) if messages else None,
+            "flushes": flushes,
+            "messages_per_flush": messages / flushes if flushes else None,
+            "syncs": syncs,
+            "messages_per_sync": messages / syncs if syncs else None,
+            "broker_busy": self.broker / self.seconds,
+            "generator_busy": self.generator / self.seconds,
+        }
+
+
+def rates(
+    keeper: Keeper, up: Up, device: Device, bounds: Bounds, prefix: str, publishers: int, window: int,
+    between: Sequence[BareSync] = (),
+) -> Row:  # fmt: skip
+    """Messages/s that are kept, acknowledged, delivered to one consumer and acknowledged by it.
+
+    between: what takes turns with the load, so that the same neighbours disturb both.
+    """
     crew = Crew(keeper.courier, up.ports[keeper.scheme], prefix, publishers=publishers, window=window)
     crew.prepare()
+    spent = Spent()
+    slices = SLICES if between else 1
     with crew.there(publishers=True, consumers=[0]) as load:
         load.run(bounds.warmup)
         load.begin()
-        first, before = Moment.now(up, device), load.acknowledged
-        load.run(bounds.duration)
-        last, messages = Moment.now(up, device), load.acknowledged - before
+        before, groups_before = load.acknowledged, groups(up)
+        for _ in range(slices):
+            if between:
+                load.drain(bounds.drain, load.published)
+            for bare in between:
+                bare.run(bounds.duration / slices / 4)
+            first = Moment.now(up, device)
+            load.run(bounds.duration / slices)
+            spent.add(first, Moment.now(up, device))
+        messages, groups_after = load.acknowledged - before, groups(up)
+        syncs = None if groups_after is None or groups_before is None else groups_after - groups_before
         drained = load.drain(bounds.drain, load.published)
-        row = _used(first, last, messages)
-        row |= {
-            "messages_per_second": messages / (last.wall - first.wall),
+        row = spent.figures(messages, syncs) | {
             "p50_us": load.latency.quantile(0.5) / 1e3,
             "p99_us": load.latency.quantile(0.99) / 1e3,
-            "us_per_message": (last.broker - first.broker) / messages * 1e6 if messages else None,
         }
         return row | checked(crew, load.published, drained)
 
 
-def bare(folder: Path) -> Row:
-    """What one fdatasync takes at this moment, of a growing and of a recycled file."""
-    row: Row = {}
-    for name, recycled in (("growing", False), ("recycled", True)):
-        for figure, value in bare_sync(folder, BARE_SECONDS, recycled=recycled).items():
-            row[f"bare_{name}_{figure}"] = value
-    return row
-
-
 def one_at_a_time(keeper: Keeper, up: Up, device: Device, bounds: Bounds, folder: Path) -> Row:
-    """`rates` of one publisher that waits for each acknowledgement, beside a bare fdatasync just before it."""
-    row = bare(folder) | rates(keeper, up, device, bounds, "one", 1, 1)
-    for figure in ("p50_us", "p99_us"):
-        for name in ("growing", "recycled"):
-            row[f"{figure.removesuffix('_us')}_to_{name}"] = row[figure] / row[f"bare_{name}_{figure}"]
+    """`rates` of one publisher that waits for each acknowledgement, in turns with a bare fdatasync."""
+    with BareSync(folder, recycled=False) as growing, BareSync(folder, recycled=True) as recycled:
+        row = rates(keeper, up, device, bounds, "one", 1, 1, [growing, recycled])
+        for name, bare in (("growing", growing), ("recycled", recycled)):
+            figures = bare.figures()
+            row |= {f"bare_{name}_{figure}": value for figure, value in figures.items()}
+            row |= {f"{what}_to_{name}": row[f"{what}_us"] / figures[f"{what}_us"] for what in ("p50", "p99")}
     return row
 
 
@@ -126,22 +169,21 @@ def fan_out(keeper: Keeper, up: Up, device: Device, bounds: Bounds) -> Row:
     }
 
 
-def _used(first: Moment, last: Moment, messages: int) -> Row:
-    """What a run has used, a message and in all."""
-    written = last.written.since(first.written)
-    took = last.wall - first.wall
-    return {
-        "device_bytes_per_byte": written.octets / (messages * PAYLOAD_BYTES) if messages else None,
-        "flushes": written.flushes,
-        "messages_per_flush": messages / written.flushes if written.flushes else None,
-        "broker_busy": (last.broker - first.broker) / took,
-        "generator_busy": (last.generator - first.generator) / took,
-    }
-
-
 def checked(crew: Crew, deliveries: int, drained: bool) -> Row:
     """Whether each message came once, in order."""
     faults = crew.faults()
     if not drained or crew.load.right != deliveries:
         faults["lost"] = deliveries - crew.load.right
     return {"checked": crew.load.right, "faults": faults, "complaint": crew.load.complaint().decode(errors="replace")}
+
+
+def groups(up: Up) -> int | None:
+    """The groups that a Fanlight broker has written and synced; None of others, and without a store."""
+    if "http" not in up.ports:
+        return None
+    with urllib.request.urlopen(f"{up.url('http')}/metrics", timeout=10.0) as answer:
+        for line in answer.read().decode().splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == GROUPS:
+                return int(float(value))
+    return None

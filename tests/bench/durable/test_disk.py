@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
-from fanlight_bench.durable.disk import Device, Written, bare_sync, bytes_in, drop_cache
+from fanlight_bench.durable import disk
+from fanlight_bench.durable.disk import RECORD_BYTES, RECYCLED_BYTES, BareSync, Device, Written, bytes_in, drop_cache
 
 PLACE = Path(__file__).parent
 
@@ -46,10 +47,25 @@ def test_a_folder_without_a_disk_is_refused() -> None:
 
 @pytest.mark.parametrize("recycled", [False, True])
 def test_a_bare_sync_has_a_latency_and_leaves_nothing(tmp_path: Path, recycled: bool) -> None:
-    figures = bare_sync(tmp_path, 0.02, recycled=recycled)
+    with BareSync(tmp_path, recycled=recycled) as bare:
+        bare.run(0.0)
+        bare.run(0.0)
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_size == (RECYCLED_BYTES if recycled else 2 * RECORD_BYTES)
+    figures = bare.figures()
+    assert bare.times.total == 2
     assert 0 < figures["p50_us"] <= figures["p99_us"]
     assert figures["per_second"] > 0
     assert not list(tmp_path.iterdir())
+
+
+def test_a_recycled_file_is_written_from_the_beginning_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "RECYCLED_BYTES", 2 * RECORD_BYTES)
+    with BareSync(tmp_path, recycled=True) as bare:
+        for _ in range(5):
+            bare.run(0.0)
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_size == 2 * RECORD_BYTES
 
 
 def test_bytes_in_a_folder_are_blocks_not_lengths(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_every_part_of_the_page_is_made() -> None:
     page = document.rewritten(text, report(one, broken, *RATES, missing={"rabbitmq-classic": "it is not installed"}))
     assert "Not measured yet" not in page
     assert "Data on vda, ext4 (rw), write cache write back." in page.replace("\n", " ")
-    assert "| before fanlight | 100 / 100 | 9,000 | 100 / 100 | 9,000 |" in page
+    assert "| beside fanlight | 100 / 100 | 9,000 | 100 / 100 | 9,000 |" in page
     assert "| rabbitmq-classic | not measured: it is not installed | - | - |" in page
     assert "Refused: no (0 of 1 runs good)" in page
     assert "| fanlight |  |  | 50% |" in page

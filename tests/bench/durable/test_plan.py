@@ -72,6 +72,7 @@ def test_the_command_measures_and_writes_a_file(tmp_path: Path, capsys: pytest.C
     assert report["complete"]
     assert [(run["scenario"], run["faults"]) for run in report["runs"]] == [(name, {}) for name in rows.split(",")]
     assert report["runs"][0]["bare_recycled_p50_us"] > 0
+    assert report["runs"][0]["p50_to_growing"] > 0
     assert report["runs"][3]["checked"] == 45
     assert "100 publishers, 10 messages in flight each" in capsys.readouterr().out
     assert main(["--bars", "--results", str(tmp_path / "results")]) == 0
