@@ -112,11 +112,15 @@ class Queues:
         self._shares.check(share, SharedPot.QUEUES)
         for text, syntax in filters:
             self._subscribing.check(client.subscriber, text, syntax, name)
-        return self._begin(client.subscriber, name, filters, options, now)
+        return self.begin(client.subscriber, name, filters, options, now)
 
-    def _begin(
+    def begin(
         self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float
     ) -> WorkQueue:
+        """Create a queue, without a check. Messages may be restored into `inside.queue` at once.
+
+        creator  whose user, share and format it has; after a restart, one that was never connected
+        """
         subscriber = Subscriber(
             name, creator.user, PROTOCOL, creator.format, creator.share, creator.inbox, creator.verified,
             creator.label, Subscriptions(by_filter=True),

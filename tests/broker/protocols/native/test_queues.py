@@ -1,9 +1,15 @@
 """Named queues over the native protocol, in bytes: DELIVERY, ACK, NACK, TERM, IN_PROGRESS (section 3.9)."""
 
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from fanlight_broker.core.work_queue import QueueOptions
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.lane import NEED_MORE
+from fanlight_broker.wire.message import Message
 from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
 
 DELIVERY, ACK, NACK, TERM, IN_PROGRESS = 32, 33, 34, 35, 36
@@ -364,3 +370,51 @@ def test_what_a_queue_takes_is_given_back(world: World) -> None:
     assert used() == before
     publisher.vanish()
     assert len(world.broker.shares) == 0
+
+
+def read(peer: Peer, octets: bytes) -> list[str]:
+    """What a compiled transport does with one read. Returns the Python functions that were called."""
+    inbox = peer.protocol.inbox
+    with memoryview(inbox.next_buffer()) as buffer:
+        buffer[: len(octets)] = octets
+    inbox.received(len(octets))
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        event = peer.protocol.lane.advance(peer.world.now)
+    finally:
+        sys.setprofile(None)
+    assert event == NEED_MORE
+    return called
+
+
+def test_publisher_to_consumer_to_acknowledgement_runs_without_python() -> None:
+    world = World()
+    worker, publisher = consume(world, prefetch=3), world.connect()
+    publisher.send(publish("orders.eu", b"0"))  # its route is known from now on
+    assert payloads(worker) == [b"0"]
+    worker.protocol.outbox.write(frame(11, None))  # it is dirty: nothing has to be scheduled
+    assert read(publisher, b"".join(publish("orders.eu", b"%d" % n) for n in range(1, 8))) == []
+    assert read(worker, frame(ACK, 7, 1) + frame(ACK, 7, 2)) == []
+    assert read(worker, frame(ACK, 7, 5, {"all": True})) == []
+    world.turn()
+    assert payloads(worker) == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+
+
+def test_a_queue_is_begun_without_a_client_as_after_a_restart(world: World) -> None:
+    creator = world.connect()
+    client = creator.protocol.client
+    assert client is not None
+    queue = world.broker.queues.begin(
+        client.subscriber, "billing", ((b"orders.#", "amqp"),), QueueOptions(), world.now
+    )
+    stored = Message(FORMAT, b"orders.eu", 0, b"1", fields=b"\xa9orders.eu\xc4\x011", format_data=4)
+    queue.inside.queue.restore(stored, None, 17)
+    creator.vanish()
+    world.connect().send(publish("orders.eu", b"2"))
+    assert deliveries(consume(world)) == [(1, 1, b"1"), (2, 1, b"2")]
