@@ -69,8 +69,11 @@ cdef class EntryReader(EntryCursor):
 
     cpdef bint next_entry(self) except -1:
         """Read the next one. False: the file has no more. LogError: it is damaged, or was given back."""
-        cdef Segment segment = self.reader.segment
+        cdef Segment segment
         cdef EntryHeader* header
+        if self.reader is None:
+            raise LogError("an entry is read before its position is known: seek comes first")
+        segment = self.reader.segment
         if self.offset >= segment.end:
             return False
         header = self.reader.entry(self.offset)

@@ -57,6 +57,7 @@ cdef class Log(LogWriter):
     cdef int begin(self) except -1
     cdef uint64_t position_of(self, uint64_t number, uint64_t sequence) except? 0
     cdef Py_ssize_t give_back(self, uint64_t first, uint64_t end) except -1
+    cdef int must_be_replayed(self) except -1
     cdef int make_room(self, Py_ssize_t size) except -1
     cdef int new_chunk(self, size_t least) except -1
     cdef int new_lot(self, uint64_t first, uint64_t number) except -1

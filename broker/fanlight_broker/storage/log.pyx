@@ -137,7 +137,13 @@ cdef class Log(LogWriter):
 
     def number_from(self, uint64_t number):
         """After `replay`, before anything is appended: the next message gets this number."""
+        self.must_be_replayed()
         self.number = self.entry_number = self.lot.first_number = number
+
+    cdef int must_be_replayed(self) except -1:
+        if self.lot is None:
+            raise LogError(f"{self.folder} was not replayed")
+        return 0
 
     @property
     def damage(self):
@@ -279,6 +285,7 @@ cdef class Log(LogWriter):
     cpdef int live(self, uint64_t number, Py_ssize_t change) except -1:
         """So many more are live, or fewer if it is negative, in the lot that has the message with this number."""
         cdef Py_ssize_t low = 0, high = len(self.lots), middle
+        self.must_be_replayed()
         if number >= self.lot.first_number:
             self.lot.live += change
             return 0
@@ -294,6 +301,7 @@ cdef class Log(LogWriter):
     cpdef int live_at(self, uint64_t sequence, Py_ssize_t change) except -1:
         """The same for the lot that has this entry, or will have it: for what is not found by its number."""
         cdef Py_ssize_t low = 0, high = len(self.lots), middle
+        self.must_be_replayed()
         while high - low > 1:
             middle = (low + high) // 2
             if (<Lot> self.lots[middle]).first <= sequence:
@@ -311,9 +319,12 @@ cdef class Log(LogWriter):
         cdef Lot lot, following
         cdef list kept = []
         cdef Py_ssize_t index, files = 0
+        cdef bint written_to
+        self.must_be_replayed()
         for index in range(len(self.lots) - 1):
             lot, following = self.lots[index], self.lots[index + 1]
-            if lot.live or following.first > min(sequence, self.synced + 1) or self.segment.first <= lot.first:
+            written_to = self.segment is not None and self.segment.first <= lot.first
+            if lot.live or written_to or following.first > min(sequence, self.synced + 1):
                 kept.append(lot)
             else:
                 files += self.give_back(lot.first, following.first)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,18 @@ def test_an_entry_longer_than_a_segment_gets_a_longer_one(tmp_path: Path) -> Non
 
 def test_a_log_is_replayed_before_it_is_appended_to(tmp_path: Path) -> None:
     log = Log(tmp_path, lambda: None, threaded=False)
-    with pytest.raises(LogError, match="was not replayed"):
-        log.append(1, b"a")
+    calls: list[Callable[[], object]] = [
+        lambda: log.append(1, b"a"),
+        lambda: log.live(1, 1),
+        lambda: log.live_at(1, 1),
+        lambda: log.release_before(1),
+        lambda: log.number_from(1),
+    ]
+    for call in calls:
+        with pytest.raises(LogError, match="was not replayed"):
+            call()
+    with pytest.raises(LogError, match="seek comes first"):
+        log.reader().next_entry()
     assert list(log.replay()) == []
     with pytest.raises(RuntimeError, match="already"):
         next(log.replay())

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fanlight_broker.storage.segments import LogError
+from tests.broker.storage.disks import Broken, FaultyDisk
 from tests.broker.storage.logs import OpenLog, opened, reopened
 
 SMALL = 8192  # a header and 4 KiB of entries
@@ -75,6 +76,19 @@ def test_the_segment_that_is_written_is_never_given_back(tmp_path: Path) -> None
     one.work()
     assert one.log.release_before(100) == 1
     assert reopened(one, after=4, segment_bytes=SMALL).found == [(5, 1, BODY)]
+
+
+def test_files_are_given_back_before_anything_was_written_and_while_the_disk_fails(tmp_path: Path) -> None:
+    """The writer has no segment then."""
+    one = reopened(filled(tmp_path, 6), segment_bytes=SMALL, disk=FaultyDisk(Broken("write")))
+    assert one.log.release_before(5) == 2
+    one.entry(BODY)
+    one.work()
+    assert one.log.trouble is not None
+    assert one.log.release_before(7) == 1
+    assert one.log.release_before(100) == 0
+    one.log.close()
+    assert opened(tmp_path, after=6, segment_bytes=SMALL).found == []
 
 
 def test_what_has_no_number_is_counted_by_its_entry(tmp_path: Path) -> None:
