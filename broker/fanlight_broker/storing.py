@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
@@ -14,6 +15,7 @@ from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part, PartError
 from fanlight_broker.storage.log import Log
+from fanlight_broker.storage.pager import Pager, Read
 from fanlight_broker.storage.records import BadRecord
 from fanlight_broker.storage.recovery import recover
 from fanlight_broker.storage.segments import LogError
@@ -39,6 +41,7 @@ class Storing(Part):
         self._loop = asyncio.get_running_loop()
         self._retry: asyncio.TimerHandle | None = None
         self._trouble: str | None = None
+        self._reader: ThreadPoolExecutor | None = None
 
     # -- its life -----------------------------------------------------------------------------------------------------
 
@@ -62,6 +65,10 @@ class Storing(Part):
             changed=lambda: self._broker.position_changed(monotonic()),
             durability=self._settings.durability,
         )
+        store.pager = Pager(
+            opened, self._formats, self._broker.variants, now=monotonic, ahead=lambda: store.records.wall,
+            run=self._read, soon=self._loop.call_soon,
+        )
         found = recover(
             opened.replay(), store, self._broker, self._formats, now=monotonic(), wall=time.time(),
             progress=Progress().read,
@@ -81,12 +88,21 @@ class Storing(Part):
         if self.store is not None and self._log is not None:
             self.store.seal()
             self._loop.remove_reader(self._log.fileno())
+        if self._reader is not None:
+            self._reader.shutdown(cancel_futures=True)
         if self._log is not None:
             await self._loop.run_in_executor(None, self._log.close)
 
     @property
     def exit_code(self) -> Exit:
         return Exit.UNWRITTEN if self._trouble is not None else Exit.OK
+
+    def _read(self, read: Callable[[], Read], then: Callable[[Read], None]) -> None:
+        """Read in the reader thread; the loop takes the result."""
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, "log-reader")
+        future = self._loop.run_in_executor(self._reader, read)
+        future.add_done_callback(lambda done: then(done.result()))
 
     # -- the log ------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 # The records of the log. docs/store-format.md describes each.
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from fanlight_broker.wire.message cimport Message
 
@@ -56,3 +57,10 @@ cdef inline uint64_t zigzag(uint64_t value, uint64_t before) noexcept:
 cdef Py_ssize_t message_size(Message message, Py_ssize_t slots) except -1
 cdef char* write_message(char* at, Message message, uint64_t number, double wall, const uint32_t* slots,
                          Py_ssize_t count, bint as_set) except NULL
+
+cdef inline uint64_t number_of(const char* body, Py_ssize_t size) noexcept:
+    """The number of a MESSAGE record; 0 if it is too short to have one."""
+    cdef uint64_t number = 0
+    if size >= <Py_ssize_t> sizeof(number):
+        memcpy(&number, body, sizeof(number))
+    return number

@@ -90,6 +90,7 @@ class Recovery:
         numbers.last_slot, numbers.last_set = image.last_slot, image.last_set
         numbers.wall = self._ahead
         store.log.number_from(image.last_number + 1)
+        store.readable(image.last_number)
         for slot in image.slots.values():
             self._slots.setdefault(slot.queue, []).append(slot)
         store.restoring = True

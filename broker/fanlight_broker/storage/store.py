@@ -25,6 +25,7 @@ from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.storage import records
 from fanlight_broker.storage.facts import GroupFact, MarkFact, SessionFact, SubscriptionFact, packed, pair
 from fanlight_broker.storage.log import Log
+from fanlight_broker.storage.pager import Pager
 from fanlight_broker.storage.records import message_record, retained_record
 from fanlight_broker.storage.stored_queue import AT_ONCE, QueueRecords, StoredQueueJournal
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
@@ -65,6 +66,9 @@ class Store:
         self._now, self._wall, self._schedule, self._changed = now, wall, schedule, changed
         self._durability = durability
         self._groups: dict[GroupKey, StoredQueueJournal] = {}
+        self._group_queues: dict[GroupKey, Queue] = {}
+        self.pager: Pager | None = None  # reads what waits on the disk; None: what waits stays in memory
+        self._numbers: deque[tuple[int, int]] = deque()  # (sequence of an entry, last number of a message in it)
         self._sealed: deque[tuple[int, int]] = deque()  # (sequence of an entry, position.appended at its end)
         self._adjust_wall()
 
@@ -87,6 +91,7 @@ class Store:
             return
         self.log.seal()
         self._sealed.append((self.log.appended, self.position.appended))
+        self._numbers.append((self.log.appended, self.records.last_number))
         self.progress()
 
     def progress(self) -> None:
@@ -97,8 +102,21 @@ class Store:
         while self._sealed and self._sealed[0][0] <= reached:
             position.synced = self._sealed.popleft()[1]
         position.full, position.refusing = self.log.full, self.trouble is not None
+        self._page()
         if before != (position.synced, position.full, position.refusing):
             self._changed()
+
+    def _page(self) -> None:
+        """Read what queues have asked for, if it is synced by now."""
+        while self._numbers and self._numbers[0][0] <= self.log.synced:
+            self.readable(self._numbers.popleft()[1])
+        if self.pager is not None:
+            self.pager.work()
+
+    def readable(self, number: int) -> None:
+        """Messages up to this number are synced."""
+        if self.pager is not None:
+            self.pager.synced_number = number
 
     def _reached(self) -> int:
         """The last entry that is as durable as an acknowledgement promises."""
@@ -117,11 +135,14 @@ class Store:
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         if self.restoring:
-            return self.journals.pop(session.name)
-        if session.expiry <= 0:
+            journal = self.journals.pop(session.name)
+        elif session.expiry <= 0:
             return None
-        journal = StoredQueueJournal(self.records)
-        self._report(session, journal)
+        else:
+            journal = StoredQueueJournal(self.records)
+            self._report(session, journal)
+        if self.pager is not None:
+            self.pager.attach(session.window.queue, journal, session)
         return journal
 
     def session_changed(self, session: Session) -> None:
@@ -149,6 +170,8 @@ class Store:
         journal = journal_of(session)
         if journal is not None:
             self.records.append(records.SESSION_ENDED, pair(journal.id, 0))
+            if self.pager is not None:
+                self.pager.detach(session.window.queue)
 
     def received(self, session: Session, identifier: int) -> None:
         journal = journal_of(session)
@@ -193,15 +216,23 @@ class Store:
     def _keep_group(self, subscription: Subscription, name: str, queue: Queue) -> None:
         """The session of a member is kept: so is what waits for the group, from now on and until it ends."""
         journal = stored(queue)
-        if journal is None or journal.active:
+        if journal is None:
+            return
+        key = name, subscription.filter, SYNTAXES[subscription.syntax_number]
+        if self.pager is not None and queue.backlog is None:
+            self._group_queues[key] = queue
+            self.pager.attach(queue, journal)
+        if journal.active:
             return
         journal.active = True
-        key = name, subscription.filter, SYNTAXES[subscription.syntax_number]
         self.records.append(records.GROUP, packed(GroupFact(journal.id, *key)))
         queue.report()
 
     def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
         journal = self._groups.pop((name, filter, syntax))
+        queue = self._group_queues.pop((name, filter, syntax), None)
+        if queue is not None and self.pager is not None:
+            self.pager.detach(queue)
         if journal.active:
             self.records.append(records.GROUP_ENDED, pair(journal.id, 0))
 

@@ -169,6 +169,7 @@ cdef class QueueRecords:
         write_message(
             self.log.reserve(MESSAGE, size), message, self.pending_number, self.wall, self.slots, count, as_set
         )
+        self.log.number = self.pending_number + 1    # an entry that begins now has the messages from this one on
         self.pending, self.count = None, 0
         self.messages += 1
         if message.holders:    # else it is done with in the same turn
@@ -233,6 +234,14 @@ cdef class StoredQueueJournal(QueueJournal):
                 if self.slots is None:
                     self.slots = {}
                 self.slots[quality, retain, identifiers] = number
+
+    def options(self):
+        """[(slot, (quality, retain rule, identifiers))] of its slots; empty for a group's queue."""
+        return [] if self.of_group or self.slots is None else [(slot, key) for key, slot in self.slots.items()]
+
+    def lost(self, uint64_t number):
+        """A message of it cannot be read any more."""
+        self.records.end(self.id, number)
 
     cdef uint32_t slot_of(self, Variant variant) except 0:
         if self.slot and (variant is self.variant or self.of_group):

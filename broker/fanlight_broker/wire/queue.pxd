@@ -55,6 +55,7 @@ cdef class Queue:
     cdef int put_back(self, Flight flight) except -1
     cdef int put_in_front(self, Flight flight) except -1
     cdef int put_stored(self, Flight flight) except -1
+    cdef int put_restored(self, Flight flight) except -1
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
     cdef int drop_first(self) except -1
     cdef int expire_backlog(self, double now) except -1

@@ -161,11 +161,17 @@ cdef class Queue:
         return 0
 
     cdef int put_stored(self, Flight flight) except -1:
-        """The journal has it from before a restart: it is the newest, whatever the bounds."""
+        """The journal has it: it is the newest, whatever the bounds."""
         if self.flights is NOTHING:
             self.flights = unseen(deque())
         self.flights.append(flight)
         return self.entered(flight, 1)
+
+    cdef int put_restored(self, Flight flight) except -1:
+        """The journal has it from before a restart: nobody takes it soon."""
+        if self.backlog is None or not self.set_aside(flight, flight.message.bytes_held()):
+            self.put_stored(flight)
+        return 0
 
     def restore(self, Message message not None, Variant variant, uint64_t number):
         """Take in a message that waited before a restart, under its number; in the order of these.
@@ -174,7 +180,7 @@ cdef class Queue:
         """
         cdef Flight flight = new_flight(message.kept(), variant, self)
         flight.number = number
-        self.put_stored(flight)
+        self.put_restored(flight)
 
     cdef int put_apart(self, Flight flight) except -1:
         """A message that was in flight waits again, out of order, whatever the bounds: until `bring_in`, or
@@ -225,14 +231,14 @@ cdef class Queue:
             self.ledger.expired += 1
         return None
 
-    def fetched(self, list messages not None, Py_ssize_t octets, double now):
-        """The backlog has read its oldest, and has removed them: [(message, variant or None, number), ...].
+    def fetched(self, list messages not None, Py_ssize_t removed, Py_ssize_t octets, double now):
+        """The backlog has read its oldest: [(message, variant or None, number), ...].
 
-        octets  that they counted in the backlog
+        removed, octets  messages that it has removed, with those that could not be read, and bytes that they counted
         """
         cdef Flight flight
         cdef Message message
-        self.length -= len(messages)
+        self.length -= removed
         self.nbytes -= octets
         for message, variant, number in messages:
             flight = new_flight(message, variant, self)

@@ -444,7 +444,7 @@ cdef class Window:
         flight.number = number
         if not tag:
             if number:
-                self.queue.put_stored(flight)
+                self.queue.put_restored(flight)
             else:
                 self.queue.put(flight)
             return

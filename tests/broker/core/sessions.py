@@ -55,6 +55,7 @@ class Peer:
 
     def got(self) -> list[str]:
         """What it reads: `topic payload qos` and then what is set of retain, dup, ids."""
+        self.world.settle()
         octets, found, at = self.outbox.read(1 << 30), [], 0
         while at < len(octets):
             match = LINE.match(octets, at)
@@ -72,6 +73,7 @@ class Peer:
         """Everything that is in flight with QoS 1."""
         for flight in self.session.window.flights():
             assert self.session.window.acknowledge(flight.tag, self.world.now)
+        self.world.settle()
 
 
 class World:
@@ -81,6 +83,9 @@ class World:
         self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
         self.format: Format = LineFormat("lines")
         self.now = 1_000.0
+
+    def settle(self) -> None:
+        """Finish what takes another turn: nothing does here."""
 
     def connect(self, name: str, *, policy: str = "drop_newest", **wanted: Any) -> Peer:
         defaults = ConnectRequest(name, self.format, "lines", "192.0.2.1")

@@ -1,12 +1,19 @@
 """A broker over a store, for tests: it can stop at any moment and be made anew from what was synced."""
 
 import shutil
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fanlight_broker.storage.log import Log
+from fanlight_broker.storage.message_reader import MessageReader
+from fanlight_broker.storage.pager import Pager, Read
+from fanlight_broker.storage.records import read_message
 from fanlight_broker.storage.recovery import Recovered, recover
 from fanlight_broker.storage.store import Store
+from fanlight_broker.storage.stored_backlog import StoredBacklog
+from fanlight_broker.wire.queue import Queue
 from tests.broker.core.sessions import World
 
 WALL = 1_700_000_000.0  # wall-clock time at 0 of the clock of the first broker
@@ -29,12 +36,20 @@ class StoredWorld(World):
             self.log, self.broker.ledger, now=lambda: self.now, wall=lambda: self.wall, schedule=self._schedule,
             changed=lambda: self.broker.position_changed(self.now),
         )
+        self.reads: deque[Callable[[], None]] = deque()
+        self.store.pager = Pager(
+            self.log, {"lines": self.format}, self.broker.variants, now=lambda: self.now,
+            ahead=lambda: self.store.records.wall, run=self._read, soon=self.reads.append,
+        )
         return recover(
             self.log.replay(), self.store, self.broker, {"lines": self.format}, now=self.now, wall=self.wall
         )
 
     def _schedule(self, seconds: float) -> None:
         self.hurried += 1
+
+    def _read(self, read: Callable[[], Read], then: Callable[[Read], None]) -> None:
+        self.reads.append(lambda: then(read()))
 
     def _progress(self) -> None:
         self.store.progress()
@@ -50,6 +65,23 @@ class StoredWorld(World):
         if synced:
             while self.log.write_group():
                 pass
+        self.settle()
+
+    def waiting(self, queue: Queue) -> list[bytes]:
+        """The payloads of all that waits in a queue, on the disk too; what does is synced."""
+        backlog = queue.backlog
+        if backlog is None:
+            return [message.payload for message in queue.waiting()]
+        assert isinstance(backlog, StoredBacklog)
+        numbers = [number for number, _ in backlog.numbers.first(1 << 30)]
+        bodies = MessageReader(self.log).read(numbers)
+        stored = [read_message(bodies[number], {"lines": self.format}, self.store.records.wall) for number in numbers]
+        return [message.payload for message in [*queue.waiting(), *stored]]
+
+    def settle(self) -> None:
+        """Read what queues have asked for."""
+        while self.reads:
+            self.reads.popleft()()
 
     def crash(self, *, stopped: float = 0.0) -> None:
         """Lose what is not synced, and start again after so many seconds, with another `now`."""

@@ -39,7 +39,7 @@ def picture(world: StoredWorld) -> Picture:
         found[session.name] = {
             "expiry": session.expiry, "will": session.will is not None,
             "unreleased": [id for id in range(10) if id in session.unreleased],
-            "waiting": [message.payload for message in session.window.queue.waiting()],
+            "waiting": world.waiting(session.window.queue),
             "flights": flights_of(session.window),
             "subscriptions": sorted(
                 (one.filter, group_name_of(one) or "", one.variant.qos, one.number) for one in session.subscriptions
@@ -48,7 +48,7 @@ def picture(world: StoredWorld) -> Picture:
         for one in session.subscriptions:
             if one.group is not None:
                 assert one.group.queue is not None
-                found["groups"][one.filter] = [message.payload for message in one.group.queue.waiting()]
+                found["groups"][one.filter] = world.waiting(one.group.queue)
     # What was on its way to a session that is not kept returns to its group.
     for session in world.broker.sessions:
         if session.expiry <= 0:

@@ -60,7 +60,7 @@ class Kept(Backlog):
         taken = [self.messages.popleft() for _ in range(min(most, len(self.messages)))]
         octets = sum(each[3] for each in taken)
         self.count(-len(taken), -octets)
-        queue.fetched([(message, variant, number) for number, message, variant, _ in taken], octets, now)
+        queue.fetched([(message, variant, number) for number, message, variant, _ in taken], len(taken), octets, now)
 
 
 class World:
