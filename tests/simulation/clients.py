@@ -26,7 +26,7 @@ from fanlight_broker.protocols.mqtt.packets import (
 )
 from fanlight_broker.protocols.mqtt.properties import NONE, Properties
 from fanlight_broker.protocols.mqtt.version import V5, Version
-from tests.simulation.history import Followed, History, Violation
+from tests.simulation.history import RETAINED, Followed, History, Violation
 from tests.simulation.network import Link
 from tests.simulation.schedule import Schedule
 
@@ -154,8 +154,10 @@ class Publisher(Client):
         self.left -= 1
         self.number += 1
         topic, qos = self.random.choice(self.topics), self.random.choice((0, 1, 1, 2, 2))
+        if self.random.random() < 0.1:
+            topic, qos = f"{RETAINED}{self.name}/{self.number % 2}", 2
         payload = self.history.publish(self.name, self.number, topic, qos)
-        message = Outgoing(payload, topic, qos, topic.startswith("kept/"))
+        message = Outgoing(payload, topic, qos, topic.startswith(RETAINED))
         packet_id = next(id for id in range(1, 65_536) if id not in self.outgoing) if qos else 0
         if qos:
             self.outgoing[packet_id] = message
@@ -222,7 +224,9 @@ class Subscriber(Client):
                 super().handle(packet)
 
     def _got(self, packet: Publish) -> None:
-        if packet.packet_id is None or packet.packet_id not in self.unreleased:
+        if packet.retain:
+            pass  # sent for each SUBSCRIBE, which is repeated when its SUBACK was lost
+        elif packet.packet_id is None or packet.packet_id not in self.unreleased:
             self.history.delivered(self.key, packet.payload, packet.topic, packet.qos, dup=packet.dup)
         if packet.qos == 2:
             assert packet.packet_id is not None
@@ -245,3 +249,23 @@ class Subscriber(Client):
     @property
     def idle(self) -> bool:
         return self.connected and self.subscribed and not self.pending and not self.unreleased
+
+
+class Reader(Client):
+    """Subscribes to all retained messages, once."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network, "reader", V5)
+        self.values: dict[str, bytes] = {}
+
+    def begin(self, connack: ConnAck) -> None:
+        self.send(Subscribe(1, (Subscription(RETAINED + "#", 0),)))
+
+    def handle(self, packet: Packet) -> None:
+        match packet:
+            case Publish(retain=True):
+                self.values[packet.topic] = packet.payload
+            case SubAck():
+                pass
+            case _:
+                super().handle(packet)

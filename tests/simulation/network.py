@@ -23,8 +23,11 @@ class Receiver(Protocol):
 class Link(Peer):
     """One connection, with the broker's end and the client's. Bytes keep their order; a cut loses those on the way."""
 
+    world: "BrokerProcess"
+
     def __init__(self, process: "BrokerProcess", schedule: Schedule, client: Receiver, version: Version) -> None:
         super().__init__(process, version)
+        self.world = process
         self._schedule, self._random, self._client = schedule, schedule.random, client
         self._up_at = self._down_at = schedule.now  # when what was sent last arrives, at either end
         self.cut_off = False
@@ -53,6 +56,8 @@ class Link(Peer):
             self._client.receive(self, piece)
 
     def _lose(self, reason: str) -> None:
+        if not self.world.running:
+            return
         before = self.gone
         super()._lose(reason)
         if not before:
@@ -62,7 +67,8 @@ class Link(Peer):
         """Both ends notice, each in its own time. What is on the way is lost."""
         if not (self.cut_off or self.gone):
             self.cut_off = True
-            self._schedule.soon(self._lose, "cut", most=1.0)
+            if self.world.running:
+                self._schedule.soon(self._lose, "cut", most=1.0)
             self._schedule.soon(self._client.closed, self, most=1.0)
 
     def _pieces(self, octets: bytes) -> list[bytes]:
