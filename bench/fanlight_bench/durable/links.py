@@ -96,12 +96,14 @@ class Crew:
             converse(self.courier, links, [self._consumer(number, again=False) for number in everyone])
 
     @contextlib.contextmanager
-    def there(self, *, publishers: bool, consumers: Sequence[int]) -> Iterator[StoredLoad]:
-        """The publishers, and these consumers by number, connected; they leave at the end. The load stays on one
-        processor meanwhile; the broker may use all."""
+    def there(
+        self, *, publishers: bool, consumers: Sequence[int], pinned: bool = True
+    ) -> Iterator[StoredLoad]:
+        """The publishers, and these consumers by number, connected; they leave at the end. pinned: the load stays on
+        one processor meanwhile; the broker may use all."""
         names = self._publishers if publishers else []
         with contextlib.ExitStack() as stack:
-            stack.enter_context(on_cpu(processors()[1]))
+            stack.enter_context(on_cpu(processors()[1] if pinned else None))
             come = stack.enter_context(opened(self.courier, self._address, names, kept=False))
             back = stack.enter_context(opened(self.courier, self._address, self._names(consumers), kept=True))
             converse(self.courier, come, [self.courier.publisher(name) for name in names])
