@@ -93,7 +93,7 @@ def metadata_size(prefix: bytes) -> int | None:
 
 
 def frame(head: bytes) -> Frame | None:
-    """What the head of a message (prefix and metadata) says of it; None if it is none."""
+    """What the head of a message (prefix and metadata) says of it; None if it is not a valid one."""
     try:
         message = _Table(head, PREFIX + _u32(head, PREFIX))
         kind, body = message.slot(1), message.slot(3)

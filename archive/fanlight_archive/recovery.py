@@ -81,7 +81,7 @@ def boot_id() -> str:
 
 
 def recover(folder: Path, files: Files, *, boot: str, doubtful: bool = False, marks_max: int = MARKS_MAX) -> Recovered:
-    """Make the archive in `folder` whole. Raises Corrupt if it is none, OSError."""
+    """Make the archive in `folder` whole. Raises Corrupt if it is not an archive, OSError."""
     segments = sorted(found for name in os.listdir(folder) if (found := first_of(name)))
     manifest = _manifest(folder)
     done = Recovered(manifest or Manifest(str(uuid.uuid4())), created=manifest is None and not segments)

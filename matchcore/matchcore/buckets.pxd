@@ -75,7 +75,7 @@ cdef void buckets_init(Buckets* buckets, Allocator* allocator, Classes* classes,
 cdef void buckets_free(Buckets* buckets) noexcept nogil
 
 # Takes a filter in, with a key of `literals` or more, and sets its slot's tier. `classes_most`: no new class
-# beyond so many.
+# beyond that number.
 cdef int buckets_add(Buckets* buckets, Pattern* pattern, uint32_t literals, uint32_t classes_most) noexcept nogil
 cdef void buckets_remove(Buckets* buckets, const Pattern* pattern, uint32_t c) noexcept nogil
 

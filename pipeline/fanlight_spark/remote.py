@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Not in a MESSAGE, so no columns of what is read from a broker.
 ARCHIVE_COLUMNS: Final = frozenset(["client", "protocol", "qos", "retain"])
-TOLD: Final = pa.schema([field for field in SCHEMA if field.name not in ARCHIVE_COLUMNS])
+DELIVERED: Final = pa.schema([field for field in SCHEMA if field.name not in ARCHIVE_COLUMNS])
 SYNTAXES: Final = ("amqp", "mqtt")
 
 BATCH_ROWS: Final = 8_192  # at most, and at least half of it if there are enough rows
@@ -100,7 +100,7 @@ class Remote:
         self, start: int, end: int, *, since: int | None = None, until: int | None = None,
         where: Where | None = None, lost: Lost | None = None,
     ) -> Iterator[Any]:
-        """As `archive.Archive.read`, with the columns of `TOLD`, of what the filter matches."""
+        """As `archive.Archive.read`, with the columns of `DELIVERED`, of what the filter matches."""
         while start < end:
             try:
                 with _Reading(self, start, end) as reading:
@@ -223,9 +223,9 @@ def _batch(frames: list[Any]) -> Any:
         pa.nulls(len(frames), field.type) if field.name not in columns
         else columns[field.name] if isinstance(columns[field.name], pa.Array)
         else pa.array(columns[field.name], field.type)
-        for field in TOLD
+        for field in DELIVERED
     ]  # fmt: skip
-    return pa.RecordBatch.from_arrays(arrays, schema=TOLD)
+    return pa.RecordBatch.from_arrays(arrays, schema=DELIVERED)
 
 
 def _header(headers: dict[str, Any] | None, name: str) -> Any:

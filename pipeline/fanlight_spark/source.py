@@ -49,7 +49,7 @@ from fanlight_spark.positions import (
     starting,
 )
 from fanlight_spark.pushdown import Wanted
-from fanlight_spark.remote import ARCHIVE_COLUMNS, TOLD, Remote
+from fanlight_spark.remote import ARCHIVE_COLUMNS, DELIVERED, Remote
 from fanlight_spark.topics import index_of, matched
 
 #: The columns of `archive.SCHEMA`, as Spark has them.
@@ -293,7 +293,7 @@ def _columns(schema: StructType, *, of_broker: bool) -> Any:
         if at < 0:
             raise ValueError(f"{column.name} is no column of an archive; it has {', '.join(SCHEMA.names)}")
         if of_broker and column.name in ARCHIVE_COLUMNS:
-            has = ", ".join(TOLD.names)
+            has = ", ".join(DELIVERED.names)
             raise ValueError(f"a broker does not send {column.name} (read the archive's folder, path): it sends {has}")
         if not whole.field(at).type.equals(column.type):
             raise ValueError(f"{column.name} is {whole.field(at).type} in an archive, and not {column.type}")

@@ -1,7 +1,7 @@
-"""File descriptors: each connection needs one, and systems start programs with few of them.
+"""File descriptors: each connection needs one, and the default limit is low.
 
-The soft limit is 1,024 nearly everywhere, for the sake of programs that use select(2); who needs more raises it, up to
-the hard limit, which is the administrator's.
+The soft limit is 1,024 nearly everywhere, for the sake of programs that use select(2). A program may raise it up to the
+hard limit, which the administrator sets.
 """
 
 import resource
@@ -12,7 +12,7 @@ SPARE: Final = 256
 
 
 def allow(connections: int) -> int:
-    """Raise the soft limit so that there are descriptors for `connections`. Returns for how many there are."""
+    """Raise the soft limit to what `connections` connections need. Returns how many are possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -52,7 +52,7 @@ cdef class SocketSink(Sink):
         self.waits = waits
 
     def resumed(self):
-        """The transport has got rid of everything (asyncio's resume_writing)."""
+        """The transport has sent everything (asyncio's resume_writing)."""
         self.full = self.outbox.stuck = False
         self.flush()
 
@@ -61,7 +61,7 @@ cdef class SocketSink(Sink):
         self.full = self.outbox.stuck = True
 
     cpdef flush_now(self):
-        """Flush outside a turn. If that raises it is for the turn's end: who asks is another client's publish."""
+        """Flush outside a turn. An error waits for the end of the turn: the caller is another client's publish."""
         try:
             self.flush()
         except Exception as error:
@@ -182,7 +182,7 @@ cdef class Flusher:
         self.on_fault = on_fault
 
     def schedule(self, loop):
-        """Something waits to be flushed: let the loop do it, unless it is in a turn that does."""
+        """Something waits to be flushed: schedule it, unless this turn ends with a flush."""
         if not self.expected:
             loop.call_soon(self.flush)
 
@@ -215,7 +215,7 @@ cdef class Flusher:
                 except Exception as error:
                     sink.fault = error
                 if sink.fault is not None:
-                    # It costs this connection; the others of this turn are flushed all the same.
+                    # It ends this connection; the others of this turn are flushed.
                     sink.abort()
                     self.on_fault(outbox, sink.fault)
                     sink.fault = None

@@ -212,7 +212,7 @@ async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns:
 
 
 async def _readable(accepted: socket.socket, size: int) -> None:
-    """Return when so many bytes can be read from a socket, or its peer has closed it."""
+    """Return when this many bytes can be read from a socket, or its peer has closed it."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     # So that what is there already does not wake the loop again and again.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -225,7 +225,7 @@ async def _readable(accepted: socket.socket, size: int) -> None:
 
 
 async def answer_and_close(accepted: socket.socket, answer: bytes, seconds: float) -> None:
-    """Answer a client that does not speak TLS, and close when it has closed, or after so many seconds.
+    """Answer a client that does not speak TLS, and close when it has closed, or after `seconds`.
 
     What cannot be sent at once is not sent: the log has it.
     """

@@ -32,16 +32,16 @@ cdef extern from "<sys/epoll.h>" nogil:
     int EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL
 
 cdef enum:
-    FEW = 8                    # outboxes: so many are flushed without a thought, some 20 µs
+    FEW = 8                    # outboxes: up to this many are flushed at once, in some 20 µs
     READS_PER_WRITE = 8        # when there are more of them
     SMALL_READ = 1024          # bytes: with more of them a socket, each write has enough to take along
 
-# After so long everything is flushed, and the loop has its turn: some hundred reads. Its timers and other transports
-# wait no longer for it than for any other piece of work in this program, and no message longer in an outbox.
+# After this time everything is flushed and the loop runs: some hundred reads. The loop's timers and other transports
+# wait no longer for it than for any other work of this program, and no message waits longer in an outbox.
 cdef double TURN_SECONDS = 0.002
 
-# The processor time that a turn begins with may be so old: to ask for it is a system call, which would cost each turn
-# of one message some hundredths. So the longest turn is said to be at most this much longer than it was, never shorter.
+# The processor time at the beginning of a turn may be this old: reading it is a system call, some hundredths of a turn
+# of one message. So the longest turn is reported at most this much longer than it was, never shorter.
 cdef double CPU_READ_SECONDS = 0.0005
 
 

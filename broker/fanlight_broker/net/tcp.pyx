@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Plain TCP under the poller: a socket with the face of an asyncio transport, and the listening socket that accepts it.
+"""Plain TCP under the poller: a socket with the interface of an asyncio transport, and the socket that listens.
 
-To net.connection a Socket is a transport as any other, with the same calls in the same order; uvloop's is the oracle
-that tests compare it with. What it has more is the short way: what is read goes to the connection's lane, and Python
-is asked when the lane says so, which for messages on known routes and acknowledgements is never.
+net.connection uses a Socket as any other transport: the same calls in the same order. Tests compare it with uvloop's.
+In addition it gives what it reads directly to the connection's lane. Python runs only when the lane needs it: never for
+messages on known routes, nor for acknowledgements.
 """
 
 import os

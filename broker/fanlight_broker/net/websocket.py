@@ -3,10 +3,10 @@
     socket (or TLS) --bytes--> WebSocketProtocol --payload--> Connection.take --> the protocol without I/O
                    <--frames--   WebSocketTransport   <--bytes-- SocketSink
 
-The payload of binary messages is a stream of bytes: where one message ends and the next begins means nothing, as MQTT
-wants it ([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the frames: it hands on a frame's bytes as
-they come, so that a frame is nowhere held whole, whatever length a stranger announces. No extension is accepted;
-permessage-deflate would be memory for every connection, and a way to make us work.
+The payload of binary messages is a stream of bytes: message boundaries have no meaning, as MQTT requires
+([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the frames. It passes a frame's bytes on as they
+arrive, so no frame is ever held whole, whatever length a peer announces. No extension is accepted: permessage-deflate
+takes memory for every connection, and lets a peer cause work.
 
 Which pages may connect is in origins.py.
 """

@@ -3,7 +3,7 @@
 #   make: zeros, sync, name durable --> ready --take: header with a new generation, sync--> used --give_back--> ready
 #                                                                                                 '--> doomed: removed
 # A file keeps its name. The thread that prepares calls `prepare`, the writer `take`, the loop `give_back`, all of them
-# with the GIL, which they let go of while the disk works.
+# with the GIL, which they release while the disk works.
 
 from libc.stdint cimport uint64_t
 

@@ -28,7 +28,7 @@ class LogError(Exception):
 
 
 class DamagedHeader(LogError):
-    """Both copies of a segment's header are damaged: none of its entries can be told from another's."""
+    """Both copies of a segment's header are damaged: it cannot be known which of its entries are its own."""
 
 
 cdef struct SegmentHeader:

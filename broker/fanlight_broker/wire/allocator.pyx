@@ -11,7 +11,7 @@ def blocks_in_use():
 
 
 def fail_after(int64_t allocations, int64_t failures=1):
-    """Let so many allocations succeed, and `failures` behind them fail; -1: none fails."""
+    """Let this many allocations succeed, and the next `failures` fail; -1: none fails."""
     allocator.allowance = allocations
     allocator.failures = failures
     allocator.refusals = 0

@@ -177,5 +177,5 @@ cdef class ArchiveTap:
         self.hand_over()
 
     def free_bytes(self, Py_ssize_t octets):
-        """The memory of so many handed-over bytes is free again."""
+        """This many bytes that were handed over have been freed."""
         self.bytes -= octets

@@ -55,26 +55,24 @@ cdef class Inflight:
 
     cdef int assign(self, Flight flight) except -1:
         """Give a flight the next tag. There is one: `count` is less than `most`."""
-        raise NotImplementedError("tags that are not given")
+        raise NotImplementedError("Inflight is abstract")
 
     cdef int put(self, Flight flight, uint64_t tag) except -1:
-        """Put in a flight that has its tag from before a restart. ValueError if there is no such tag, or it is in
-        use.
-        """
-        raise NotImplementedError("tags that are not given")
+        """Put in a flight that has its tag from before a restart. ValueError: the tag is invalid, or in use."""
+        raise NotImplementedError("Inflight is abstract")
 
     cdef Flight find(self, uint64_t tag):
-        raise NotImplementedError("tags that are not given")
+        raise NotImplementedError("Inflight is abstract")
 
     cdef int remove(self, Flight flight) except -1:
-        raise NotImplementedError("tags that are not given")
+        raise NotImplementedError("Inflight is abstract")
 
     cdef list flights(self):
-        raise NotImplementedError("tags that are not given")
+        raise NotImplementedError("Inflight is abstract")
 
     cdef int clear(self) except -1:
         """Remove all, and give back what the table takes."""
-        raise NotImplementedError("tags that are not given")
+        raise NotImplementedError("Inflight is abstract")
 
     cdef int charge(self, Py_ssize_t octets) except -1:
         self.nbytes += octets
@@ -106,7 +104,7 @@ cdef class ReusedTags(Inflight):
 
     cdef int put(self, Flight flight, uint64_t tag) except -1:
         if not 0 < tag <= TAGS or self.find(tag) is not None:
-            raise ValueError(f"tag {tag} is in use, or is none of 1 to {TAGS}")
+            raise ValueError(f"tag {tag} is in use, or not from 1 to {TAGS}")
         while 4 * self.count >= 3 * self.mask or self.slots[self.at(tag)] is not None:
             self.grow()
         self.last = flight.tag = tag
@@ -164,7 +162,7 @@ cdef class CountingTags(Inflight):
 
     cdef int put(self, Flight flight, uint64_t tag) except -1:
         if tag <= self.counter.last:
-            raise ValueError(f"tag {tag} was given already, or is none: the last was {self.counter.last}")
+            raise ValueError(f"tag {tag} is not above the last one, {self.counter.last}")
         self.by_tag[tag] = flight
         self.counter.last = flight.tag = tag
         self.count += 1

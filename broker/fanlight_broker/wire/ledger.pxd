@@ -64,9 +64,9 @@ cdef class Account:
 cdef class Ledger:
     cdef:
         public double now                 # of the read, or the tick, whose messages are being published
-        # Seconds in which the loop stood still, so far. What a peer must do in time is timed without them: `awake`.
+        # Seconds in which the loop stood still, so far. Time limits of peers do not count them: `awake`.
         public double standstill
-        # This turn of the loop: when it must end, by `clock`; and what was done without a look at that.
+        # When this turn of the loop must end, by `clock`.
         public double turn_ends
         public double turn_cpu_max        # seconds of CPU of the longest turn so far
         public object clock               # a function without arguments, by its owner; None: no turn is ever over

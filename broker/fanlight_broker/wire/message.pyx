@@ -222,7 +222,7 @@ cdef class Message:
         return 0
 
     cdef int log_more(self, Ledger ledger, Py_ssize_t octets) except -1:
-        """A log has taken it, in so many bytes. They are of use as long as somebody keeps the message."""
+        """A log has taken it, in this many bytes, which are needed as long as somebody keeps the message."""
         self.logged += octets
         ledger.logged += octets
         return 0

@@ -80,7 +80,7 @@ class AcceptedConnect:
         return ConnAck(
             present,
             properties=Properties(
-                session_expiry_interval=_told(asked.session_expiry_interval, expiry),
+                session_expiry_interval=_announced(asked.session_expiry_interval, expiry),
                 receive_maximum=limits.unreleased_messages_max,
                 maximum_qos=options.maximum_qos if options.maximum_qos < 2 else None,
                 retain_available=None if limits.retains else False,
@@ -99,8 +99,8 @@ def seconds_of(interval: int) -> float:
     return inf if interval == NEVER_EXPIRES else float(interval)
 
 
-def _told(asked: int | None, expiry: float) -> int | None:
-    """The Session Expiry Interval of a CONNACK: there if it is another than the client asked for (3.2.2.3.2)."""
+def _announced(asked: int | None, expiry: float) -> int | None:
+    """The Session Expiry Interval of a CONNACK: present if it is not the one that the client asked for (3.2.2.3.2)."""
     given = NEVER_EXPIRES if expiry == inf else int(expiry)
     return given if given != (asked or 0) else None
 
