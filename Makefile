@@ -28,7 +28,7 @@ SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
 WITHOUT := --no-build-isolation --no-deps -e ./archive -e ./pipeline
 
 .DEFAULT_GOAL := help
-.PHONY: help setup archive run test simulate demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
+.PHONY: help setup archive run test simulate crash-test demo bench bench-matchers bench-peers coverage fuzz test-sanitize test-research lint format dist spark image clean distclean
 
 help:
 	@echo 'Fanlight, a publish/subscribe message broker. Start here:'
@@ -48,6 +48,7 @@ help:
 	@echo '  make fuzz           random bytes into the decoders, random changes into the matcher, FUZZ_SECONDS=60 each'
 	@echo '  make test-sanitize  matcher and broker under AddressSanitizer, UBSan and debug assertions; then rubbish for a broker'
 	@echo '  make simulate       the broker in simulated time and network, SEEDS=1000 runs of it: nothing acknowledged is lost'
+	@echo '  make crash-test     a broker with a store is killed KILLS=1000 times under load: nothing acknowledged is lost'
 	@echo '  make coverage       line coverage of Python and Cython, by folder'
 	@echo '  make test-research  build the matchers of the literature, and test them'
 	@echo '  make dist           a wheel and a source distribution of each package, into dist/'
@@ -177,6 +178,11 @@ test-research: same-python $(STAMPS)/research $(STAMPS)/dev
 FUZZ_SECONDS ?= 60
 simulate: same-python $(STAMPS)/built $(STAMPS)/dev
 	@exec $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)
+
+# The broker's log stays in the folder that the output names when a promise was broken.
+KILLS ?= 1000
+crash-test: same-python $(STAMPS)/built $(STAMPS)/dev
+	@exec $(BIN)/python -m tests.crash $(KILLS) $(ARGS)
 
 fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh scripts/fuzz.sh $(BIN)/python

@@ -107,11 +107,15 @@ class Storing(Part):
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def _schedule(self, seconds: float) -> None:
-        assert self.store is not None
+        # Recovery reports changes, too, before it is known whether the store can be opened.
         if seconds:
-            self._loop.call_later(seconds, self.store.seal)
+            self._loop.call_later(seconds, self._seal)
         else:
-            self._loop.call_soon(self.store.seal)
+            self._loop.call_soon(self._seal)
+
+    def _seal(self) -> None:
+        if self.store is not None:
+            self.store.seal()
 
     def _progressed(self) -> None:
         if self.store is None:
