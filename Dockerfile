@@ -72,7 +72,7 @@ FROM ${PYTHON_IMAGE} AS base
 # A fixed number, so that the owner of a mounted folder can be set from outside.
 RUN groupadd --gid 10001 fanlight \
  && useradd --uid 10001 --gid fanlight --home-dir /var/lib/fanlight --no-create-home --shell /usr/sbin/nologin fanlight \
- && install --directory --owner=fanlight --group=fanlight --mode=0750 /var/lib/fanlight
+ && install --directory --owner=fanlight --group=fanlight --mode=0750 /var/lib/fanlight /data
 ENV PATH=/opt/fanlight/bin:$PATH \
     PYTHONUNBUFFERED=1
 # By number: Kubernetes' runAsNonRoot cannot tell what a name stands for, and refuses to start it.
@@ -129,10 +129,13 @@ COPY --from=build /opt/fanlight /opt/fanlight
 ENV FANLIGHT_NATIVE_HOST=0.0.0.0 \
     FANLIGHT_HTTP_HOST=0.0.0.0 \
     FANLIGHT_MQTT_HOST=0.0.0.0 \
+    FANLIGHT_DATA=/data \
     FANLIGHT_LOG_FORMAT=json
 
 WORKDIR /var/lib/fanlight
 VOLUME /var/lib/fanlight
+# What must survive a restart. A volume of its own, or a folder that user 10001 may write to.
+VOLUME /data
 EXPOSE 7420 7421 7423 7424 1883 8883 8083 8084
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["fanlightd", "healthcheck"]

@@ -4,6 +4,8 @@
 # `make run` starts at once, and without a network. Nothing is installed outside it.
 
 VENV   ?= .venv
+# What `make run` keeps: sessions, queues, retained messages.
+DATA   ?= .data
 PYTHON ?=
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
@@ -144,7 +146,7 @@ spark: same-python $(STAMPS)/built $(STAMPS)/spark
 
 run: same-python $(STAMPS)/built
 	@echo "In another terminal:  $(BIN)/fanlight sub 'stock.#'    and    $(BIN)/fanlight pub stock.nasdaq.AAPL hello"
-	@exec $(BIN)/fanlightd serve $(ARGS)
+	@exec $(BIN)/fanlightd serve --data "$(DATA)" $(ARGS)
 
 demo: same-python $(STAMPS)/built
 	@exec $(BIN)/python -m fanlight_bench.demo $(ARGS)

@@ -44,7 +44,7 @@ def assemble(settings: Settings) -> Assembly:
     archiving = Archiving(settings, core)
     storing = Storing(settings, core, [format for protocol in PROTOCOLS for format in protocol.formats])
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
-    inspecting = Inspecting(settings, core, listeners, archiving, lambda: parts.ready)
+    inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
     )

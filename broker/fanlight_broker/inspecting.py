@@ -12,6 +12,7 @@ from fanlight_broker.core_part import Core
 from fanlight_broker.listeners import Listeners
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part
+from fanlight_broker.storing import Storing
 
 
 class Inspecting(Part):
@@ -19,15 +20,16 @@ class Inspecting(Part):
     inspection: BrokerInspection  # once it is open
 
     def __init__(
-        self, settings: Settings, core: Core, listeners: Listeners, archiving: Archiving, ready: Callable[[], bool]
+        self, settings: Settings, core: Core, listeners: Listeners, archiving: Archiving, storing: Storing,
+        ready: Callable[[], bool],
     ) -> None:
         self._limits, self._broker = settings.limits, core.broker
-        self._listeners, self._archiving, self._ready = listeners, archiving, ready
+        self._listeners, self._archiving, self._storing, self._ready = listeners, archiving, storing, ready
 
     async def open(self) -> None:
         broker = self._broker
         self.inspection = BrokerInspection(
-            broker, monotonic, self._listeners.counters, self._ready, self._archiving.archive
+            broker, monotonic, self._listeners.counters, self._ready, self._archiving.archive, self._storing
         )
         broker.system_topics = SystemTopics(
             self._limits, broker.publishing, broker.clients, broker.sessions, self.inspection.counters, monotonic(),

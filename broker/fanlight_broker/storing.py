@@ -141,6 +141,10 @@ class Storing(Part):
     def trouble(self) -> str | None:
         return self._trouble
 
+    @property
+    def promise(self) -> str:
+        return self._settings.durability.value if self.store is not None else "in memory only"
+
     def metrics(self) -> Sequence[MetricSource]:
         return [MetricSource(COUNTERS, self._counters)] if self.store is not None else []
 

@@ -52,7 +52,12 @@ class InspectionApi:
         return 200, {"status": "ok"}
 
     def readyz(self, _: Query, *, details: bool = False) -> Answer:
-        more = {"version": self._version, "unwell": list(self._inspection.unwell())} if details else {}
+        more: dict[str, Any] = {}
+        if details:
+            inspection = self._inspection
+            more = {
+                "version": self._version, "unwell": list(inspection.unwell()), "durability": inspection.durability,
+            }
         if self._inspection.ready:
             return 200, {"status": "ready", **more}
         text = "not accepting clients: starting or draining; ask again, or connect elsewhere"

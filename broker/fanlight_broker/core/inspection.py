@@ -14,7 +14,7 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
 from fanlight_broker.core.metrics import MetricFamily, histogram
-from fanlight_broker.core.ports import Recorded, View
+from fanlight_broker.core.ports import Recorded, StoreView, View
 from fanlight_broker.core.rates import Readings, reading
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Session
@@ -129,12 +129,13 @@ class BrokerInspection:
         net: Callable[[], Mapping[str, int]],
         ready: Callable[[], bool],
         archive: Recorded | None = None,
+        store: StoreView | None = None,
     ) -> None:
         self._broker = broker
         self._clock = clock
         self._net = net
         self._ready = ready
-        self._archive = archive
+        self._archive, self._store = archive, store
         self._started = clock()
         self._readings = Readings()
 
@@ -143,7 +144,12 @@ class BrokerInspection:
         return self._ready()
 
     def unwell(self) -> Sequence[str]:
-        return ["archive"] if self._archive is not None and self._archive.trouble is not None else []
+        parts = {"archive": self._archive, "store": self._store}
+        return [name for name, part in parts.items() if part is not None and part.trouble is not None]
+
+    @property
+    def durability(self) -> str:
+        return self._store.promise if self._store is not None else "in memory only"
 
     def archive(self) -> View | None:
         return self._archive.view() if self._archive is not None else None

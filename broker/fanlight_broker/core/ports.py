@@ -256,6 +256,20 @@ class Recorded(Protocol):
     def view(self) -> View: ...
 
 
+class StoreView(Protocol):
+    """What keeps what must survive a restart, to be looked at."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it can keep nothing; None while it can."""
+        ...
+
+    @property
+    def promise(self) -> str:
+        """The `durability` of what is acknowledged; "in memory only" if nothing is kept."""
+        ...
+
+
 class Inspection(Protocol):
     """What the HTTP listener may ask of the broker. Every call is bounded by `limit`."""
 
@@ -269,6 +283,11 @@ class Inspection(Protocol):
 
     def unwell(self) -> Sequence[str]:
         """The names of the parts that do not work, while the rest of the broker does."""
+        ...
+
+    @property
+    def durability(self) -> str:
+        """What an acknowledgement promises: "synced", "written", "memory", or "in memory only" without a store."""
         ...
 
     def archive(self) -> View | None:

@@ -50,6 +50,8 @@ class Inspected:
         rows = [{"user": "anna", "producer": f"q.{number}", "batch": 1, "sequence": 2**64 - 1} for number in range(2)]
         return rows[offset : offset + limit]
 
+    durability = "in memory only"
+
     def unwell(self) -> Sequence[str]:
         return self.unwell_parts
 

@@ -20,7 +20,7 @@ async def test_readyz_is_open_without_details_and_tells_more_to_who_may_see_the_
     served = await serve(CLOSED)
     assert await served.get("/readyz") == (200, {"status": "ready"})
     assert await served.get("/readyz", headers=basic("x", "wrong")) == (200, {"status": "ready"})
-    details = {"version": "1.2.3", "unwell": ["archive"]}
+    details = {"version": "1.2.3", "unwell": ["archive"], "durability": "in memory only"}
     served.inspected.unwell_parts = ["archive"]
     assert await served.get("/readyz", headers=basic("x", "sesame")) == (200, {"status": "ready", **details})
     served.inspected.ready = False

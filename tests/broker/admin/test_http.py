@@ -40,7 +40,9 @@ async def test_the_archive_is_shown_if_there_is_one(served: Served) -> None:
 
 
 async def test_readyz_is_503_while_the_broker_drains(served: Served) -> None:
-    assert await served.get("/readyz") == (200, {"status": "ready", "version": "1.2.3", "unwell": []})
+    assert await served.get("/readyz") == (
+        200, {"status": "ready", "version": "1.2.3", "unwell": [], "durability": "in memory only"}
+    )
     served.inspected.ready = False
     status, answer = await served.get("/readyz")
     assert status == 503

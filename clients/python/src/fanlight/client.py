@@ -303,7 +303,7 @@ class Client:
             them is connected. Without a name the queue is this client's own, and ends soon after it.
         prefetch: at most this number of messages are here and unacknowledged; the broker's default is 100.
         ack_wait: seconds after which an unacknowledged message is delivered again; the broker's default is 30.
-        deliver: a new queue begins with "new" messages, or with the "last" of each topic (those retained).
+        deliver: "new", a new queue begins with new messages. "last" is reserved: brokers refuse it so far.
         queue: what a new queue is made with.
 
         Raises ValueError here; when entered or awaited InvalidFilter, LimitExceeded, ConnectionLost,
