@@ -15,8 +15,6 @@ cdef class LogReader(EntryCursor):
         Py_ssize_t next_index       # of the next one that begins with an entry
         uint64_t next_first         # the sequence of that entry; 0: there is none
         uint64_t after, expected    # sequences: of the last entry that is not wanted, and of the next one
-        uint64_t seen               # sequence of the entry that was read last, wanted or not
-        bint ended
         object folder
         uint64_t generation         # of the last segment that has one
         readonly list damage        # Damage: what is missing

@@ -100,11 +100,7 @@ cdef class LogReader(EntryCursor):
                     return True
             elif not self.bridge():
                 break
-        if self.seen < self.after and not self.ended:
-            path = self.reader.segment.path if self.reader is not None else self.folder
-            self.damage.append(Damage(path, self.offset, self.seen + 1, self.after))
-        self.ended = True
-        return False
+        return False    # what is missing up to `after` is not needed
 
     cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1:
         cdef Segment segment
@@ -131,7 +127,6 @@ cdef class LogReader(EntryCursor):
             segment.make_index()
         segment.note(header, self.offset)
         self.generation = segment.generation
-        self.seen = header.sequence
         if wanted:
             self.show(header)
             self.expected += 1

@@ -116,11 +116,12 @@ def test_the_first_file_missing_is_noticed_unless_a_checkpoint_covers_it(tmp_pat
     one.log.close()
 
 
-def test_a_log_that_ends_before_its_checkpoint_is_damaged(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_its_checkpoint_goes_on_behind_that(tmp_path: Path) -> None:
+    # A power cut may bring back an older file that was given back, and not the newer one.
     filled(tmp_path)
     (tmp_path / "log-00000003").unlink()
     one = opened(tmp_path, segment_bytes=SMALL, after=8)
-    assert [(each.first, each.last) for each in one.log.damage] == [(7, 8)]
+    assert one.log.damage == []
     assert one.entry(b"new") == 9
     one.log.close()
 
