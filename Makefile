@@ -192,7 +192,7 @@ fuzz: same-python $(STAMPS)/built $(STAMPS)/dev $(STAMPS)/fuzz
 test-sanitize: same-python $(STAMPS)/built $(STAMPS)/dev
 	@PYTHON=$(BIN)/python sh tests/sanitize.sh $(ARGS)
 
-# Built anew with line tracing, in build/coverage; half an hour. Published, not a gate: docs/coverage.md.
+# Built anew with line tracing, in build/coverage; 80 minutes on two processors. Published, not a gate: docs/coverage.md.
 coverage: same-python $(STAMPS)/built $(STAMPS)/dev
 	@sh scripts/coverage.sh $(BIN)/python $(ARGS)
 

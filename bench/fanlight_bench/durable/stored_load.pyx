@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A load of durable messages: publishers that wait for acknowledgements, consumers that acknowledge each delivery.
 
-A message is timed from its publish to its acknowledgement. A payload carries its number (8 octets), when it was published
+A message is timed from its publish to its acknowledgement. A payload has its number (8 octets), when it was published
 (8) and its publisher (4), so that each consumer sees a message that is missing, repeated or not for it.
 
 Message `n` of publisher `p` goes to topic (n + p) % topics, six digits of its frame; a consumer is for one topic. So a
@@ -84,7 +84,8 @@ cdef class StoredLoad:
         self.epoll = -1
         if payload_bytes <= HEADER or window < 1 or topics < 1 or topics > 1000000:
             least = HEADER + 1
-            raise ValueError(f"payload of {payload_bytes} bytes, {topics} topics, window {window}; at least {least}, 1, 1")
+            given = f"payload of {payload_bytes} bytes, {topics} topics, window {window}"
+            raise ValueError(f"{given}; at least {least}, 1, 1")
         if window > dialect.number_max:
             raise ValueError(f"window {window}; {dialect.name} can number {dialect.number_max}")
         self.dialect = dialect
@@ -205,7 +206,7 @@ cdef class StoredLoad:
         self.latency.clear()
 
     def run(self, double seconds, uint64_t messages=0):
-        """Publish for so long, or until there are so many messages in all and each is acknowledged; one turn at least."""
+        """Publish until the time is over, or `messages` are acknowledged in all; one turn at least."""
         cdef uint64_t end = now_ns() + <uint64_t>(seconds * 1e9)
         self.most = messages if messages else <uint64_t>-1
         with nogil:

@@ -7,7 +7,8 @@
 # In an entry a MESSAGE is before the MOVES that speak of it, and those are before its ENDED, which is final.
 #
 # A slot is a queue and how its copies are written (a Variant, or None in a group's queue). More slots than four are a
-# set, which is a record of its own the first time that it occurs: a message to 1,000 queues costs its body and a number.
+# set, which is a record of its own the first time that it occurs: a message to 1,000 queues costs its body and a
+# number.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t

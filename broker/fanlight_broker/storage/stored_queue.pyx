@@ -5,7 +5,7 @@ No method that a queue or window calls raises, for they are in the middle of a c
 is no memory) is kept as `error`: from then on nothing is acknowledged any more.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 

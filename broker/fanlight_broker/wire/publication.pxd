@@ -7,7 +7,7 @@
 #   published    finish         drops all of that
 #
 # The message is borrowed: the caller of `begin` has a reference until `finish`. A function that can raise between the
-# two calls `finish` in a `finally`. A kept Message has no part of this, and one publication may be begun during another.
+# two calls `finish` in a `finally`. A kept Message has no part of this. One publication may begin during another.
 
 from libc.stdint cimport uint64_t
 

@@ -6,8 +6,8 @@
 #             | synced: when the journal has come so far
 #             recorded: and the archive, too
 #
-# One ring for both: both numbers only rise, so the head is released when both have come so far. What is not to be stored
-# waits too, if its connection has an acknowledgement before it that waits and the protocol keeps an order.
+# One ring for both: both numbers only rise, so the head is released when both have come so far. What is not to be
+# stored waits too, if its connection has an acknowledgement before it that waits and the protocol keeps an order.
 #
 # Where the journal was before a message was fanned out, and where it is behind that, says whether the message is in any
 # durable queue. Without a store the position stays at 0, and nothing waits for it.

@@ -32,7 +32,7 @@ cdef class Members(Consumers):
     cdef:
         readonly str name
         readonly list members
-        readonly bint takes_all           # messages of every quality are kept in its queue, not only those of QoS 1 and 2
+        readonly bint takes_all           # its queue keeps messages of every quality, not only of QoS 1 and 2
         readonly Queue queue              # of a group: what no member can take now; None if no member has a window
 
     cdef int renew_consumer(self, Target member) except -1

@@ -244,7 +244,7 @@ cdef class Window:
     # -- room for more ----------------------------------------------------------------------------------------------
 
     cdef Flight following(self, double now):
-        """What is to be sent next: what was sent on an earlier connection, what is synced now, the queue, the groups'."""
+        """The next to send: sent on an earlier connection, synced now, of the queue, of the groups' queues."""
         cdef Flight flight
         cdef Consumer consumer
         while self.again is not None:

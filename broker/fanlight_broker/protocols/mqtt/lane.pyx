@@ -130,8 +130,8 @@ cdef class MqttLane(Lane):
         )
 
     cdef bint may_wait(self, Route route) noexcept:
-        """May PUBACK have to wait? For what is to be stored; and while an earlier acknowledgement waits, for they are in
-        the order of their PUBLISH packets [MQTT-4.6.0-2].
+        """May PUBACK have to wait? For what is to be stored; and while an earlier acknowledgement waits, because they
+        are sent in the order of their PUBLISH packets [MQTT-4.6.0-2].
         """
         return route.tap is not None or self.receipts.journaling or self.pending_acks > 0
 
@@ -198,8 +198,8 @@ cdef class MqttLane(Lane):
             elif self.receipts is None or self.window.queue.journal is None:
                 self.answer(PUBREL, identifier, 0)
             else:
-                # Not before the journal has what PUBREC says: a restart would send the PUBLISH again, to a receiver that
-                # has forgotten its identifier.
+                # Not before the journal has what PUBREC says: a restart would send the PUBLISH again, to a receiver
+                # that has forgotten its identifier.
                 self.receipts.put(self, None, 0, identifier, PUBREL << 8)
         self.pass_frame()
         return True
