@@ -54,13 +54,13 @@ class CrashHistory(History):
         if not dup:
             return
         self.redeliveries += 1
-        settled = self.settled.get((name, payload))
+        settled = self.settled.pop((name, payload), None)  # that acknowledgement was lost; another one follows
         if settled is not None and settled < self.durable_at and self.written[payload] == 1:
             raise Violation(f"{name} got {payload!r} again; its acknowledgement was processed and synced before a kill")
 
     def settle(self, name: str, payload: bytes) -> None:
         """The broker has processed the acknowledgement of this message."""
-        self.settled.setdefault((name, payload), self.tick())
+        self.settled[name, payload] = self.tick()
 
     def check_value(self, topic: str, payload: bytes, least: bytes) -> None:
         """A retained value that was read; `least`: the one acknowledged last before it was asked for."""

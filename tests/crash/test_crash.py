@@ -48,6 +48,9 @@ def test_what_was_not_synced_before_the_kill_may_come_again(history: CrashHistor
     history.settle("reader", first)
     history.killed()
     history.delivered("reader", first, "a/1", 1, dup=True)
+    history.accepted(published(history, 3))  # after the acknowledgement that was lost, before the next one
+    history.killed()
+    history.delivered("reader", first, "a/1", 1, dup=True)
 
 
 def test_it_notices_an_old_retained_value(history: CrashHistory) -> None:
