@@ -20,7 +20,7 @@ class CrashHistory(History):
     def __init__(self) -> None:
         super().__init__()
         self.written = Counter[bytes]()  # payload -> times that it was published, and published again
-        self._written_at: dict[bytes, int] = {}  # of those not acknowledged yet, the last time
+        self._written_at: dict[bytes, int] = {}  # of those not acknowledged yet
         self.synced_through = 0  # what the broker had processed before is synced
         self.durable_at = 0  # `synced_through` at the last kill
         self.settled: dict[tuple[str, bytes], int] = {}  # (session, payload) -> when its acknowledgement was processed
@@ -36,8 +36,10 @@ class CrashHistory(History):
     def accepted(self, payload: bytes) -> None:
         super().accepted(payload)
         sent = self.sent[payload]
-        # The log has one order, and this message is synced: so is what was processed before it was written last.
-        self.synced_through = max(self.synced_through, self._written_at.pop(payload, 0))
+        # The log has one order, and this message is synced: so is what was processed before it was written. One that
+        # was written again may have been synced before, and is then acknowledged at once.
+        if self.written[payload] == 1:
+            self.synced_through = max(self.synced_through, self._written_at.pop(payload, 0))
         if sent.topic.startswith(KEPT):
             before = self.latest.get(sent.topic)
             if before is None or self.sent[before].number < sent.number:
