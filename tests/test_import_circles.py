@@ -33,17 +33,19 @@ KNOWN: Mapping[str, Mapping[tuple[str, str], str]] = {
     "broker/fanlight_broker": {
         ("fanlight_broker.wire.ledger", "fanlight_broker.wire.outbox"): LISTS,
         ("fanlight_broker.wire.ledger", "fanlight_broker.wire.target"): LISTS,
-        ("fanlight_broker.wire.target", "fanlight_broker.wire.group"): "stubs only: Target.group, for the router",
     },
     SDK: {
         ("fanlight.inbox", "fanlight.client"): CLIENT,
         ("fanlight.options", "fanlight.client"): CLIENT,
+        ("fanlight.queue", "fanlight.client"): CLIENT,
         ("fanlight.replay", "fanlight.client"): CLIENT,
         ("fanlight.subscription", "fanlight.client"): CLIENT,
         ("fanlight.message", "fanlight.subscription"): "types only: Message.subscription",
         ("fanlight.subscription", "fanlight.subscriptions"): "types only: `unsubscribe` ends it there",
         ("fanlight.replay", "fanlight.subscriptions"): "types only: `unsubscribe` ends it there",
         ("fanlight.sync_message", "fanlight.sync"): "types only: what `Message.reply` and Message.subscription need",
+        ("fanlight.sync_message", "fanlight.sync_subscription"): "types only: Message.subscription",
+        ("fanlight.sync_subscription", "fanlight.sync"): "types only: the client that a subscription belongs to",
         ("fanlight.cli.top_rich", "fanlight.cli.top"): "its number formats; top imports the display when it has rich",
     },
 }

@@ -48,7 +48,6 @@ class Storing(Part):
     async def open(self) -> None:
         folder = self._settings.data
         if folder is None:
-            log.info("in_memory_only", advice="nothing survives a restart; --data DIR keeps it in a folder")
             return
         try:
             self._log = Log(folder, self._progressed, buffer_bytes_max=self._settings.data_buffer_bytes_max)
@@ -81,6 +80,10 @@ class Storing(Part):
             "store_opened", folder=os.fspath(opened.folder), durability=self._settings.durability.value,
             seconds=round(time.monotonic() - started, 3), **found._asdict(),
         )
+
+    async def start(self) -> None:
+        if self.store is None:
+            log.info("in_memory_only", advice="nothing survives a restart; --data DIR keeps it in a folder")
 
     async def stop(self) -> None:
         if self._retry is not None:

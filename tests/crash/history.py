@@ -25,6 +25,7 @@ class CrashHistory(History):
         self.durable_at = 0  # `synced_through` at the last kill
         self.settled: dict[tuple[str, bytes], int] = {}  # (session, payload) -> when its acknowledgement was processed
         self.latest: dict[str, bytes] = {}  # topic -> the retained payload that was acknowledged last
+        self.unsettled = 0  # acknowledgements that a kill may have lost
         self.deliveries = self.redeliveries = 0
         self.kills = 0
 
@@ -46,9 +47,13 @@ class CrashHistory(History):
                 self.latest[sent.topic] = payload
 
     def killed(self) -> None:
-        """Nothing that the broker had not synced until now is promised."""
+        """Nothing that the broker had not synced until now is promised, nor by what is synced in another life."""
         self.kills += 1
         self.durable_at = self.synced_through
+        lost = [pair for pair, at in self.settled.items() if at >= self.durable_at]
+        self.unsettled += len(lost)
+        for pair in lost:
+            del self.settled[pair]
 
     def delivered(self, name: str, payload: bytes, topic: str, qos: int, *, dup: bool) -> None:
         super().delivered(name, payload, topic, qos, dup=dup)
@@ -92,4 +97,5 @@ class CrashHistory(History):
             "kills": self.kills, "published": len(self.sent), "acknowledged": accepted,
             "published again": sum(self.written.values()) - len(self.written), "deliveries": self.deliveries,
             "delivered again": self.redeliveries, "acknowledged by subscribers": len(self.settled),
+            "lost with a kill at most": self.unsettled,
         }  # fmt: skip

@@ -128,5 +128,7 @@ def try_octets(octets: bytes, *, piece: int, greet: bool) -> None:
     assert len(honest.said) > before
     honest.protocol.lost("closed")
     assert not broker.clients
+    for queue in list(broker.queues):  # durable ones outlive the client that made them
+        broker.queues.end(queue, 0.0)
     assert not len(broker.router)
     assert broker.ledger.used == 0

@@ -81,6 +81,8 @@ def test_every_octet_of_a_frame_may_be_wrong(name: str, greeted: bool) -> None:
     witness.send(PING)
     assert witness.frames() == [[Type.PONG, 4711]]
     assert world.broker.ledger.used == 0
+    for queue in list(world.broker.queues):  # durable ones outlive the client that made them
+        world.broker.queues.end(queue, world.now)
     assert len(world.broker.clients) == len(world.broker.router) == 1
 
 

@@ -38,7 +38,7 @@ def test_a_backlog_is_there_after_a_kill_or_is_reported_lost(keeper: Keeper, tmp
     assert (row["faults"] == {}) is kept
     assert row["faults"].get("lost", 0) >= (0 if kept else 200)
     assert row["checked"] == (200 if kept else 0)
-    assert (row["disk_bytes_per_byte"] > 0) is kept
+    assert kept or row["disk_bytes_per_byte"] <= 0  # few messages fit into segments that are there already
     assert row["restart_seconds"] > 0
 
 
