@@ -19,14 +19,15 @@ import argparse
 import signal
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import TypeVar
 
 from fanlight_bench.durable import document, plan
 from fanlight_bench.durable.bars import bars
-from fanlight_bench.durable.brokers import KEEPERS, Keeper
-from fanlight_bench.durable.plan import PLANNED, PlannedRow
+from fanlight_bench.durable.brokers import KEEPERS
+from fanlight_bench.durable.plan import PLANNED
 from fanlight_bench.durable.rows import Bounds
 from fanlight_bench.peers import results, tables
 from fanlight_bench.peers.results import Report
@@ -35,6 +36,7 @@ from fanlight_bench.reporting import aligned
 OK, WRONG, NOTHING = 0, 2, 3
 NEWEST = "newest"
 FOLDER = results.FOLDER / "durable"
+Named = TypeVar("Named")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,8 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    asked = _asked(options.rows)
-    keepers = _chosen(options.only)
+    asked = _named(options.rows, PLANNED, "row")
+    keepers = _named(options.only, KEEPERS, "broker")
     if not any(keeper.there() for keeper in keepers):
         _log("none of these brokers is there")
         return NOTHING
@@ -98,18 +100,12 @@ def _list() -> int:
     return OK
 
 
-def _asked(names: str) -> Sequence[PlannedRow]:
+def _named(names: str, known: Mapping[str, Named], what: str) -> Sequence[Named]:
+    """Those of a list of names with commas, in the order of `known`; all if it is empty."""
     wanted = [name for name in names.split(",") if name]
-    if unknown := [name for name in wanted if name not in PLANNED]:
-        raise ValueError(f"no row is called {', '.join(unknown)}; there are {', '.join(PLANNED)}")
-    return [row for name, row in PLANNED.items() if not wanted or name in wanted]
-
-
-def _chosen(names: str) -> Sequence[Keeper]:
-    wanted = [name for name in names.split(",") if name]
-    if unknown := [name for name in wanted if name not in KEEPERS]:
-        raise ValueError(f"no broker is called {', '.join(unknown)}; there are {', '.join(KEEPERS)}")
-    return [keeper for name, keeper in KEEPERS.items() if not wanted or name in wanted]
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"no {what} is called {', '.join(unknown)}; there are {', '.join(known)}")
+    return [each for name, each in known.items() if not wanted or name in wanted]
 
 
 def _file(name: str, options: argparse.Namespace) -> Path:
