@@ -22,8 +22,11 @@ SOURCES  := $(call sources,$(COMPILED))
 export CFLAGS ?= -g0
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# What says that setuptools compiles on all processors; `prepare` writes it.
+CONFIG := $(abspath $(STAMPS))/build.cfg
+prepare = $(BIN)/python scripts/prepare_build.py '$(CONFIG)' $(1)
 # The same with a line for each compiled module.
-BUILD := $(BIN)/python scripts/pip_progress.py install
+BUILD := DIST_EXTRA_CONFIG='$(CONFIG)' $(BIN)/python scripts/pip_progress.py install
 # One command: each finds the others among what is to be installed, and pip asks no index for them.
 SHIPPED := -e ./matchcore -e ./broker -e './clients/python[cli]' -e ./bench
 # Without the libraries that these two need, which are large: `make archive` and `make spark` install them.
@@ -74,8 +77,9 @@ $(STAMPS)/tools: constraints.txt $(STAMPS)/venv
 
 # The stamps carry the time at which the build began, so that what is edited meanwhile is built again.
 $(STAMPS)/installed: $(METADATA) $(STAMPS)/tools
-	@echo 'make: installing the packages into $(VENV) and building the compiled modules (3 minutes of one core)'
+	@echo 'make: installing the packages into $(VENV) and building the compiled modules (2 minutes of two cores)'
 	@touch $@.began
+	@$(call prepare,$(COMPILED))
 	@$(BUILD) -c constraints.txt --no-build-isolation $(SHIPPED)
 	@$(PIP) install $(WITHOUT)
 	@mv $@.began $@
@@ -84,14 +88,17 @@ $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
 	@touch $@.began
 	@if [ -n "$$(find $(SOURCES) -newer $(STAMPS)/installed)" ]; then \
 	  echo 'make: rebuilding the compiled modules'; \
+	  $(call prepare,$(COMPILED)) || exit 1; \
 	  for folder in $(COMPILED); do \
-	    (cd $$folder && exec '$(abspath $(BIN))/python' -W ignore setup.py --quiet build_ext --inplace) || exit 1; done; fi
+	    (cd $$folder && export DIST_EXTRA_CONFIG='$(CONFIG)' && \
+     exec '$(abspath $(BIN))/python' -W ignore setup.py --quiet build_ext --inplace) || exit 1; done; fi
 	@mv $@.began $@
 
 # The matchers of the literature: no part of what is installed by `make setup`.
 $(STAMPS)/research: $(call sources,$(RESEARCH)) $(RESEARCH)/setup.py $(RESEARCH)/pyproject.toml $(STAMPS)/built
-	@echo 'make: building the matchers of the literature (1 minute of one core)'
+	@echo 'make: building the matchers of the literature (half a minute of two cores)'
 	@touch $@.began
+	@$(call prepare,$(RESEARCH))
 	@$(BUILD) --no-build-isolation --no-deps -e ./$(RESEARCH)
 	@mv $@.began $@
 

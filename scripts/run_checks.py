@@ -5,6 +5,9 @@ Tests that failed are named there again, and skipped ones counted with their rea
 report: nothing is left out silently, and the end of a long log says what to look for. The exit status is 0 only if
 every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a failure (see the root conftest.py).
 
+Those that have one processor at work, or wait for it, run two at a time, and what each of them says is shown as a
+whole when it ends. The tests and those with Spark take all processors, one after another.
+
     run_checks.py [--only CHECK]... [arguments for pytest, such as -k WORD or paths of test files]
 """
 
@@ -16,9 +19,11 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +35,7 @@ REPORTS = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.mi
 LINES_SHOWN = 12  # of what a failed test says, in the summary
 NOTHING_COLLECTED = 5  # pytest's exit status
 PYTHON = (sys.executable, "-m")
+SHOWING = Lock()  # whoever prints the whole output of a check
 
 CHECKS: dict[str, tuple[str, ...]] = {
     "ruff": (*PYTHON, "ruff", "check", "."),
@@ -51,6 +57,8 @@ SIDE_BY_SIDE = {
     # worker that plans a stream 10 s to start, which no setting changes; a busy machine may need more.
     "spark": ("-n", "2", *WHOLE_FILES, "--reruns", "5", "--only-rerun", "Python worker failed to connect back"),
 }
+# These run beside the others of LANES, in this order in each lane.
+LANES = (("debug",), ("ruff", "cython-lint", "mypy", "stubs", "sdk"))
 # Three runs: the SDK is a distribution of its own, and so are its tests; those of the pipeline share a Spark, which
 # would take both processors from the brokers beside it, and has threads that disturb hypothesis (tests/without_spark).
 FOLDERS = {"tests": "tests", "sdk": "clients/python/tests", "spark": "tests/pipeline"}
@@ -100,12 +108,24 @@ def read_report(path: Path) -> Tests:
     return Tests(passed, failed, skipped)
 
 
-def run(name: str, command: Sequence[str], *, selected: bool = False) -> Outcome:
-    """Run one check with its output passed through; if tests were `selected`, finding none of them is no failure."""
-    print(f"\n--- {name}: {shlex.join(command[1:])}", flush=True)
+def run(name: str, command: Sequence[str], *, selected: bool = False, beside: bool = False) -> Outcome:
+    """Run one check with its output passed through; if tests were `selected`, finding none of them is no failure.
+
+    beside: others run at the same time, so the output is shown when it has ended
+    """
+    title = f"\n--- {name}: {shlex.join(command[1:])}"
+    if not beside:
+        print(title, flush=True)
     started = time.monotonic()
     # No terminal input: a check that asks a question must not wait for an answer.
-    status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
+    done = subprocess.run(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False, text=True, errors="replace",
+        stdout=subprocess.PIPE if beside else None, stderr=subprocess.STDOUT if beside else None,
+    )  # fmt: skip
+    status = done.returncode
+    if beside:
+        with SHOWING:
+            print(title, done.stdout, sep="\n", end="", flush=True)
     passed = status == 0 or (selected and status == NOTHING_COLLECTED)
     return Outcome(name, time.monotonic() - started, passed=passed, note="" if passed else f"exit status {status}")
 
@@ -117,7 +137,7 @@ def check_of(path: str) -> str:
     return "spark" if f"{path.partition('::')[0]}/".startswith(f"{FOLDERS['spark']}/") else "tests"
 
 
-def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | None]:
+def run_tests(name: str, arguments: Sequence[str], *, beside: bool = False) -> tuple[Outcome, Tests | None]:
     """Run the tests of one folder, or those of the files that `arguments` name there."""
     paths = [argument for argument in arguments if (ROOT / argument.partition("::")[0]).exists()]
     rest = [argument for argument in arguments if argument not in paths]
@@ -129,11 +149,36 @@ def run_tests(name: str, arguments: Sequence[str]) -> tuple[Outcome, Tests | Non
     workers = SIDE_BY_SIDE.get(name, ()) if not ours else ()
     others = (f"--ignore={FOLDERS['spark']}",) if name == "tests" else ()
     command = (*CHECKS[name], *workers, f"--junitxml={report}", *others, *(ours or [FOLDERS[name]]), *rest)
-    outcome = run(name, command, selected=bool(arguments))
+    outcome = run(name, command, selected=bool(arguments), beside=beside)
     if not report.exists():
         return outcome, None
     tests = read_report(report)
     return replace(outcome, note=tests.note), tests
+
+
+def run_check(name: str, arguments: Sequence[str], *, beside: bool = False) -> tuple[Outcome, Tests | None]:
+    """Run one of CHECKS."""
+    if name in FOLDERS:
+        return run_tests(name, arguments, beside=beside)
+    return run(name, CHECKS[name], beside=beside), None
+
+
+def run_all(names: Iterable[str], arguments: Sequence[str]) -> list[tuple[Outcome, Tests | None]]:
+    """Run these checks, those of LANES first; in the order of `names`, what became of each."""
+    wanted = dict.fromkeys(names)
+    lanes = [lane for each in LANES if (lane := [name for name in each if name in wanted])]
+    beside = len(lanes) > 1
+    print(*(f"--- one after another: {', '.join(lane)}" for lane in lanes if beside), sep="\n", flush=True)
+
+    def run_lane(lane: Sequence[str]) -> dict[str, tuple[Outcome, Tests | None]]:
+        return {name: run_check(name, arguments, beside=beside) for name in lane}
+
+    found: dict[str, tuple[Outcome, Tests | None]] = {}
+    with ThreadPoolExecutor(len(LANES)) as pool:
+        for ended in pool.map(run_lane, lanes):
+            found |= ended
+    found |= {name: run_check(name, arguments) for name in wanted if name not in found}
+    return [found[name] for name in wanted]
 
 
 def main() -> int:
@@ -146,11 +191,7 @@ def main() -> int:
     outcomes: list[Outcome] = []
     skipped: Counter[str] = Counter()
     wrong: dict[str, str] = {}
-    for name in options.only or CHECKS:
-        if name not in FOLDERS:
-            outcomes.append(run(name, CHECKS[name]))
-            continue
-        outcome, tests = run_tests(name, arguments)
+    for outcome, tests in run_all(options.only or CHECKS, arguments):
         outcomes.append(outcome)
         if tests:
             skipped += tests.skipped

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import structlog
 
 from fanlight_bench.launch import Broker
+from fanlight_broker import event_log
 from tests.certificates import Certificates
 
 StartBroker = Callable[..., "TestBroker"]
@@ -90,4 +90,4 @@ def certificates(tmp_path: Path) -> Certificates:
 def logs_are_nobody_elses() -> Iterator[None]:
     """A test that sets up logging does so for itself: the next one in this process finds it as it was."""
     yield
-    structlog.reset_defaults()
+    event_log.use(None)

@@ -20,7 +20,7 @@ PACKAGES = {
     "fanlight_spark": "pipeline/fanlight_spark",
 }
 # `fanlight.sync` is the public interface once more without `async`, under the same names.
-MIRRORS = {"fanlight": {"sync", "sync_message", "sync_subscription"}}
+MIRRORS = {"fanlight": {"sync", "sync_message", "sync_queues", "sync_subscription"}}
 # C's own, declared where they are used.
 EXTERNAL = {"timespec"}
 DEFINITION = re.compile(r"^[ \t]*(?:c?p?def +)?(?:packed +)?(?:class|struct|union|enum) +(\w+)", re.MULTILINE)

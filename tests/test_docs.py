@@ -134,7 +134,7 @@ COMMAND = re.compile(r"(?:^|[\s/;|&$(])(fanlightd?|python -m fanlight_bench(?:\.
 def help_of(program: str, subcommand: str) -> str | None:
     """What `program subcommand --help` prints, or None if there is no such subcommand."""
     command = [sys.executable, *program.split()[1:]] if program.startswith("python") else [str(BIN / program)]
-    words = [*command, *([subcommand] if subcommand else []), "--help"]
+    words = [*command, *subcommand.split(), "--help"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     return done.stdout if done.returncode == 0 else None
 
@@ -151,6 +151,8 @@ def invocations(page: Path) -> Iterator[tuple[str, str, list[str]]]:
                 if not words:
                     continue
             subcommand = words[0] if re.fullmatch(r"[a-z][a-z-]*", words[0]) else ""
+            if words[:1] == ["queue"] and len(words) > 1 and words[1].isalpha() and words[1].islower():
+                subcommand = f"queue {words[1]}"  # a verb with verbs of its own
             yield program, subcommand, [word.split("=")[0] for word in words if re.match(r"--\w", word)]
 
 

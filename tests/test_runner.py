@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from scripts.run_checks import check_of, read_report
 from tests import require
@@ -76,6 +77,13 @@ def test_failures_and_errors_are_counted(tmp_path: Path) -> None:
     tests = read_report(tmp_path / "report.xml")
     assert (tests.passed, list(tests.failed)) == (1, ["test_it::test_fails", "test_it::test_errs"])
     assert tests.failed["test_it::test_fails"].startswith("assert 1 == 2")
+
+
+def test_examples_of_hypothesis_have_no_time_limit() -> None:
+    assert settings.default is not None
+    assert settings.default.deadline is None
+    assert settings(max_examples=3).deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
 
 
 def test_a_missing_program_skips_and_names_its_package() -> None:

@@ -8,6 +8,7 @@
     python -m fanlight_bench scaling ...              cost per message against filters, subscribers, connections
     python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
+    python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
 was closed; 2 the command line is wrong; 3 the server did not start, or refused the load.
@@ -25,6 +26,7 @@ COMMANDS = {
     "scaling": "cost per message against filters, subscribers, connections",
     "peers": "Fanlight beside other brokers",
     "pipeline": "the archive in Spark",
+    "start": "how long a broker takes to listen, and its memory at rest",
 }
 
 
@@ -54,6 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.pipeline.__main__ import main as pipeline
 
         return pipeline(rest)
+    if command == "start":
+        from fanlight_bench.start import main as start
+
+        return start(rest)
     return _serve_null(arguments)
 
 

@@ -8,15 +8,19 @@ The harness, the demo and the tests all start their servers here.
 """
 
 import argparse
+import atexit
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -116,7 +120,7 @@ class Server:
             f"{command} {why}, and wrote nothing"
         )
 
-    def wait_for_line(self, text: str, seconds: float = 10.0) -> None:
+    def wait_for_line(self, text: str, seconds: float = 60.0) -> None:
         """Return once a line of output contains `text`. Raises LaunchError as wait_for does."""
         self.wait_for(lambda: any(text in line for line in self.lines), seconds)
 
@@ -193,18 +197,20 @@ class Broker(Server):
 
     settings: flags of `fanlightd serve` without their dashes: outbox_bytes_max=65536 is
     --outbox-bytes-max 65536, True a flag without a value. Raises LaunchError when it does not start.
+    command: what is run in place of `fanlightd`
     """
 
     def __init__(
-        self, *, cpu: int | None = None, environment: dict[str, str] | None = None, **settings: object
+        self, *, cpu: int | None = None, environment: dict[str, str] | None = None,
+        command: Sequence[str] = (), **settings: object,
     ) -> None:
         flags = {**dict.fromkeys(PORTS, 0), "log_format": "json", **settings}
-        command = [fanlightd(), "serve"]
+        line = [*(command or (fanlightd(),)), "serve"]
         for name, value in flags.items():
-            command.append("--" + name.replace("_", "-"))
+            line.append("--" + name.replace("_", "-"))
             if value is not True:
-                command.append(str(value))
-        super().__init__(command, listeners=("native", "mqtt", "http"), cpu=cpu, environment=environment)
+                line.append(str(value))
+        super().__init__(line, listeners=("native", "mqtt", "http"), cpu=cpu, environment=environment)
 
     @property
     def port(self) -> int:
@@ -237,6 +243,23 @@ def program() -> str:
 def fanlightd() -> str:
     """The broker's command: the one beside this interpreter, not that of another installation."""
     return str(Path(sys.executable).parent / "fanlightd")
+
+
+@cache
+def byte_code() -> dict[str, str]:
+    """For the environment of a broker that starts as an installed one does: with its modules compiled.
+
+    Where Python may write no byte code (PYTHONDONTWRITEBYTECODE), a broker from a checkout would compile them anew at
+    each start, which doubles it: they are in a folder then, for as long as this process lives.
+    """
+    environment = {}
+    if sys.dont_write_bytecode:
+        folder = tempfile.mkdtemp(prefix="fanlight-byte-code-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+    everything = [sys.executable, "-c", "import fanlight_broker.app, fanlight_broker.cli"]
+    subprocess.run(everything, env={**_clean_environment(), **environment}, check=False)  # the start says what is wrong
+    return environment
 
 
 def _level(line: str) -> str:

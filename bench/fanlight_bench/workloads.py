@@ -185,6 +185,7 @@ MADE: dict[str, Callable[[random.Random, int], Workload]] = {
 }  # fmt: skip
 REALISTIC: dict[str, tuple[Callable[[random.Random, int], Workload], int]] = {
     "W1": (w1, 1_000), "W1v": (w1v, 1_000), "W2": (w2, 10_000), "W3": (w3, 10_000),
+    "W6": (w6, 1_000), "W6L": (w6_long, 1_000),
 }  # fmt: skip
 
 Texts = tuple[list[str], list[str]]

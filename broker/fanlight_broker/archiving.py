@@ -11,6 +11,7 @@ from fanlight_broker.config.settings import Compression
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.errors import InvalidFilter
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.topics import named_filter
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part, PartError
@@ -72,10 +73,7 @@ def _reason(error: Exception) -> str:
 
 def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
     """(filter, syntax) of each of `archive_topics`."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    return tuple(
-        (part[5:].encode(), "mqtt") if part.startswith("mqtt:") else (part.encode(), "amqp") for part in parts
-    )
+    return tuple(named_filter(part.strip()) for part in text.split(",") if part.strip())
 
 
 def open_archive(

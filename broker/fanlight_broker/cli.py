@@ -1,4 +1,4 @@
-"""The command `fanlightd`: serve, check-config, passwd, healthcheck, version.
+"""The command `fanlightd`: serve, check-config, passwd, healthcheck, version; check, repair and backup of a store.
 
 The flags are made from the settings' declarations (config/keys.py). Each command imports what it needs when
 it runs, so that `fanlightd healthcheck` in a container does not load the broker every ten seconds.
@@ -6,10 +6,10 @@ it runs, so that `fanlightd healthcheck` in a container does not load the broker
 
 import argparse
 import os
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ from fanlight_broker.config import Exit, Key, Loaded, SettingsError, Sources, ke
 from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
 from fanlight_broker.parsing import Parser, seconds
+from fanlight_broker.store_help import BACKUP, CHECK, REPAIR
 
 DESCRIPTION = """\
 Fanlight, a publish/subscribe message broker.
@@ -124,6 +125,24 @@ def healthcheck(arguments: argparse.Namespace) -> int:
     return health.check(url, arguments.timeout)
 
 
+def check(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.store_commands import check_store
+
+    return check_store(arguments.folder, as_json=arguments.json)
+
+
+def repair(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.store_commands import repair_store
+
+    return repair_store(arguments.folder, yes=arguments.yes)
+
+
+def backup(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.store_commands import backup_store
+
+    return backup_store(arguments.folder, arguments.to)
+
+
 def version(_: argparse.Namespace) -> int:
     print(_version())
     return Exit.OK
@@ -149,8 +168,16 @@ def _load(arguments: argparse.Namespace, *, on_error: Exit, whole: bool = True) 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        width = min(110, shutil.get_terminal_size((110, 0)).columns)
-        super().__init__(prog, max_help_position=34, width=width)
+        super().__init__(prog, max_help_position=34, width=min(110, _columns()))
+
+
+@cache
+def _columns() -> int:
+    """Of the terminal. shutil, which has the same, brings three libraries that compress."""
+    try:
+        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        return 110
 
 
 class _NoPassword(argparse.Action):
@@ -172,19 +199,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=_version(), help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
 
-    def command(name: str, run: Any, summary: str, description: str = "") -> argparse.ArgumentParser:
+    def command(
+        name: str, run: Any, summary: str, description: str = "", arguments: Callable[[Parser], None] | None = None
+    ) -> Parser:
         each = commands.add_parser(
-            name, help=summary, description=description or summary, formatter_class=_Help, allow_abbrev=False
-        )
+            name, help=summary, description=description or summary, formatter_class=_Help, allow_abbrev=False,
+            arguments=arguments,
+        )  # fmt: skip
         each.set_defaults(run=run)
         return each
 
-    _add_settings(command("serve", serve, "run the broker", SERVE))
-
+    command("serve", serve, "run the broker", SERVE, _add_settings)
     summary = "print the settings in force and where each is from, or what is wrong"
-    check = command("check-config", check_config, summary)
-    check.add_argument("--markdown", action="store_true", help="print docs/configuration.md instead")
-    _add_settings(check)
+    command("check-config", check_config, summary, arguments=_add_check_config)
 
     users = command("passwd", passwd, "set a user's password in a password file, or delete the user")
     users.add_argument("file", type=Path, metavar="FILE", help="the password file; it is made if it does not exist")
@@ -197,8 +224,29 @@ def _parser() -> argparse.ArgumentParser:
     health.add_argument("--timeout", type=seconds, default=3.0, metavar="SECONDS", help="[default: 3]")
     _add_config(health)
 
+    _add_store_commands(command)
     command("version", version, "print the version")
     return parser
+
+
+def _add_check_config(parser: Parser) -> None:
+    parser.add_argument("--markdown", action="store_true", help="print docs/configuration.md instead")
+    _add_settings(parser)
+
+
+def _add_store_commands(command: Callable[..., Parser]) -> None:
+    def folder(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of the store: the setting `data`")
+
+    each = command("check", check, "check a store, and change nothing", CHECK)
+    each.add_argument("--json", action="store_true", help="print what was found as one JSON object")
+    folder(each)
+    each = command("repair", repair, "make a damaged store sound; asks first", REPAIR)
+    each.add_argument("--yes", action="store_true", help="do not ask")
+    folder(each)
+    each = command("backup", backup, "copy a store, also while a broker runs on it", BACKUP)
+    folder(each)
+    each.add_argument("to", type=Path, metavar="TO", help="the folder to make")
 
 
 def _add_config(parser: argparse._ActionsContainer) -> None:
@@ -206,7 +254,7 @@ def _add_config(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help=text)
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_settings(parser: Parser) -> None:
     parser.usage = f"{parser.prog} [--config FILE] [--SETTING VALUE ...]"
     _add_config(parser)
     parser.add_argument("--password", action=_NoPassword, nargs="?", help=argparse.SUPPRESS)

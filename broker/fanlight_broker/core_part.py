@@ -10,6 +10,7 @@ from fanlight_broker.config import Settings
 from fanlight_broker.config.gauges import limit_families
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.payload_formats import PayloadFormats
 from fanlight_broker.net import files
 from fanlight_broker.net.clock import monotonic, thread_cpu, wall
 from fanlight_broker.net.flush import Flusher
@@ -33,6 +34,8 @@ class Core(Part):
             lambda seconds, then: loop.call_later(seconds, self._call_back, then), clock=monotonic, cpu=thread_cpu,
             wall=wall,
         )
+        if settings.payload_format is not None:
+            self.broker.router.read_bodies_as(PayloadFormats(settings.payload_format).of)
         self.flusher = Flusher(self.broker.ledger, flush_fault)
 
     def _call_back(self, then: Callable[[float], None]) -> None:

@@ -1,14 +1,18 @@
 """What must be done before anything else of fanlightd is imported: open the standard streams, and handle SIGTERM.
 
+While a broker starts, nothing is collected: garbage.py.
+
 A supervisor may start the broker with a standard stream closed. A socket would then get its number, and uvloop, which
 asserts that it closes none of the three, would abort the process.
 
-Imports take a second, with an archive on a busy machine several. A SIGTERM during that time would kill the process in
-an undefined state, and would be lost in a container: to process 1 the kernel delivers only signals that it handles.
+Imports take a fifth of a second, with an archive on a busy machine several seconds. A SIGTERM during that time would
+kill the process in an undefined state, and would be lost in a container: to process 1 the kernel delivers only signals
+that it handles.
 
 Once the exit code is decided, a signal must not change it (`exit_decided`).
 """
 
+import gc
 import os
 import signal
 import sys
@@ -25,6 +29,8 @@ _asked = False
 
 def prepare(arguments: Sequence[str]) -> None:
     """To be called first in the process. `arguments` are those of the command line."""
+    if "serve" in arguments[:1]:
+        gc.disable()  # until the broker is ready: garbage.py
     open_missing()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else the parent process had it ignored
         signal.signal(signal.SIGTERM, _on_serve if "serve" in arguments[:1] else _on_other)

@@ -2,6 +2,9 @@
 
 The pass stays short because there are few objects to visit: those made before the start are frozen, and those in the
 broker's tables are hidden (wire/hidden.pxd). It is measured here, so that a table that is not hidden is noticed.
+
+While `fanlightd serve` starts there are no passes (early.py): nearly all that is made then stays, and passes over it
+were a sixth of the start.
 """
 
 import gc
@@ -28,6 +31,7 @@ class Garbage:
     def start(self) -> None:
         """Freeze the objects made until now: they live as long as the process, and are not visited again."""
         gc.freeze()
+        gc.enable()
         gc.callbacks.append(self._on_pass)
 
     def stop(self) -> None:

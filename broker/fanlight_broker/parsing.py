@@ -1,18 +1,26 @@
 """argparse, with errors that suggest the most likely intended name, and where the help is."""
 
 import argparse
-import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from fanlight_broker.config import Exit
 
 
 class Parser(argparse.ArgumentParser):
+    """arguments  adds the arguments, when the parser is used: those of each setting take 0.1 ms"""
+
+    def __init__(self, *args: Any, arguments: "Callable[[Parser], None] | None" = None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._arguments = arguments
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
+        add, self._arguments = self._arguments, None
+        if add is not None:
+            add(self)
         words = sys.argv[1:] if args is None else list(args)
         self._check_flags(words)  # first: an unknown flag causes the other errors
         found, extras = super().parse_known_args(words, namespace)
@@ -42,6 +50,8 @@ class Parser(argparse.ArgumentParser):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean X?`, if a known name is similar enough."""
+    import difflib  # for those who mistype
+
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -4,7 +4,7 @@ import getpass
 import sys
 from pathlib import Path
 
-from fanlight_broker.auth.hashing import HASHER
+from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.password_file import PasswordFileError, set_hash, why_not_a_user
 from fanlight_broker.config import Exit
 
@@ -22,7 +22,7 @@ def passwd(file: Path, user: str, *, delete: bool, stdin: bool) -> int:
             print(f"deleted {user} from {file}; a running broker reads it again on SIGHUP")
             return Exit.OK
         password = _from_stdin() if stdin else _from_terminal()
-        known = set_hash(file, user, HASHER.hash(password))
+        known = set_hash(file, user, hasher().hash(password))
     except (PasswordFileError, ValueError) as error:
         return _failed(str(error))
     done = "changed the password of" if known else "added"

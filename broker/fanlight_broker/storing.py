@@ -11,21 +11,30 @@ from typing import Final
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.config import Exit, Settings
+from fanlight_broker.config.settings import listener_durabilities
 from fanlight_broker.core_part import Core
 from fanlight_broker.net.clock import monotonic
-from fanlight_broker.parts import Part, PartError
+from fanlight_broker.parts import Apply, Part, PartError
+from fanlight_broker.storage import store_metrics
+from fanlight_broker.storage.checkpoint import Checkpoint
+from fanlight_broker.storage.free_space import FreeSpace
+from fanlight_broker.storage.live_marking import LiveMarking
 from fanlight_broker.storage.log import Log
 from fanlight_broker.storage.pager import Pager, Read
 from fanlight_broker.storage.records import BadRecord
-from fanlight_broker.storage.recovery import recover
+from fanlight_broker.storage.recovery import Recovered, recover
 from fanlight_broker.storage.segments import LogError
 from fanlight_broker.storage.store import Store
+from fanlight_broker.storage.stored_queue import AT_ONCE
 from fanlight_broker.wire.message import Format
 
 log: Final = logs.get("store")
 
 PROGRESS_SECONDS: Final = 1.0  # between two lines of a long start
 RETRY_SECONDS: Final = 1.0  # between two tries of a log that cannot write
+SYNC_SECONDS: Final = 1.0  # between two syncs that nobody waits for
+LOOK_SECONDS: Final = 1.0  # between two looks at the free space
+RESERVES: Final = 2  # files for what makes room on a full disk: a round needs two, see Checkpoint
 
 
 class Storing(Part):
@@ -35,11 +44,19 @@ class Storing(Part):
     store: Store | None = None  # None if the settings name no folder, and until it is open
 
     def __init__(self, settings: Settings, core: Core, formats: Sequence[Format]) -> None:
-        self._settings, self._broker = settings, core.broker
+        self._settings, self._broker, self._flusher = settings, core.broker, core.flusher
+        self._durabilities = listener_durabilities(settings)
         self._formats: Mapping[str, Format] = {format.family: format for format in formats}
         self._log: Log | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._marking: LiveMarking | None = None
         self._loop = asyncio.get_running_loop()
         self._retry: asyncio.TimerHandle | None = None
+        self._late: asyncio.TimerHandle | None = None  # the one timer of what nobody waits for
+        self._late_at = 0.0  # when the loop's clock says that it is to be sealed
+        self._sync: asyncio.TimerHandle | None = None
+        self._space: FreeSpace | None = None
+        self._look: asyncio.TimerHandle | None = None
         self._trouble: str | None = None
         self._reader: ThreadPoolExecutor | None = None
 
@@ -50,29 +67,34 @@ class Storing(Part):
         if folder is None:
             return
         try:
-            self._log = Log(folder, self._progressed, buffer_bytes_max=self._settings.data_buffer_bytes_max)
-            self._open(self._log)
+            self._log = Log(
+                folder, self._progressed, segment_bytes=self._settings.data_segment_bytes,
+                buffer_bytes_max=self._settings.data_buffer_bytes_max, reserves=RESERVES,
+            )
+            self._space = FreeSpace(folder, self._settings.data_free_bytes_min)
+            self._open(self._log, self._space)
         except (LogError, BadRecord, OSError) as error:
             await self.stop()
             reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             raise PartError(f"data = {os.fspath(folder)}: {reason}") from error
 
-    def _open(self, opened: Log) -> None:
+    def _open(self, opened: Log, space: FreeSpace) -> None:
         started = time.monotonic()
         store = Store(
             opened, self._broker.ledger, now=monotonic, wall=time.time, schedule=self._schedule,
-            changed=lambda: self._broker.position_changed(monotonic()),
-            durability=self._settings.durability,
+            changed=partial(self._flusher.call, lambda: self._broker.position_changed(monotonic())),
+            durability=self._settings.durability, durabilities=self._durabilities.values(),
         )
         store.pager = Pager(
             opened, self._formats, self._broker.variants, now=monotonic, ahead=lambda: store.records.wall,
             run=self._read, soon=self._loop.call_soon,
         )
         found = recover(
-            opened.replay(), store, self._broker, self._formats, now=monotonic(), wall=time.time(),
-            progress=Progress().read,
+            store, self._broker, self._formats, now=monotonic(), wall=time.time(), progress=StartLog().note
         )
         self.store = store
+        self._checkpoint = Checkpoint(store, self._broker, self._broker.turns.later, round_bytes=found.bytes)
+        self._marking = LiveMarking(store, self._broker, self._broker.turns.later)
         for damage in opened.damage:
             log.error("store_damaged", what=str(damage), advice="what is said here is lost; the rest is served")
         self._loop.add_reader(opened.fileno(), opened.collect)
@@ -80,16 +102,18 @@ class Storing(Part):
             "store_opened", folder=os.fspath(opened.folder), durability=self._settings.durability.value,
             seconds=round(time.monotonic() - started, 3), **found._asdict(),
         )
+        self._look_at(space)
 
     async def start(self) -> None:
         if self.store is None:
             log.info("in_memory_only", advice="nothing survives a restart; --data DIR keeps it in a folder")
 
     async def stop(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
+        for timer in (self._retry, self._sync, self._late, self._look):
+            if timer is not None:
+                timer.cancel()
         if self.store is not None and self._log is not None:
-            self.store.seal()
+            self.store.close()
             self._loop.remove_reader(self._log.fileno())
         if self._reader is not None:
             self._reader.shutdown(cancel_futures=True)
@@ -98,7 +122,14 @@ class Storing(Part):
 
     @property
     def exit_code(self) -> Exit:
-        return Exit.UNWRITTEN if self._trouble is not None else Exit.OK
+        return Exit.UNWRITTEN if self.store is not None and self.store.failure is not None else Exit.OK
+
+    def reload(self, settings: Settings) -> Apply:
+        return partial(self._use, settings.data_free_bytes_min)
+
+    def _use(self, least: int) -> None:
+        if self._space is not None:
+            self._space.least = least
 
     def _read(self, read: Callable[[], Read], then: Callable[[Read], None]) -> None:
         """Read in the reader thread; the loop takes the result."""
@@ -111,32 +142,72 @@ class Storing(Part):
 
     def _schedule(self, seconds: float) -> None:
         # Recovery reports changes, too, before it is known whether the store can be opened.
-        if seconds:
-            self._loop.call_later(seconds, self._seal)
-        else:
-            self._loop.call_soon(self._seal)
+        if not seconds:
+            if not self._flusher.at_end(self._seal):
+                self._loop.call_soon(self._seal)
+            return
+        self._late_at = self._loop.time() + seconds
+        if self._late is None:
+            self._late = self._loop.call_later(seconds, self._seal_late)
+
+    def _seal_late(self) -> None:
+        """Seal what nobody waits for. What came after another seal has its own time."""
+        left = self._late_at - self._loop.time()
+        self._late = self._loop.call_later(left, self._seal_late) if left > 0 else None
+        if self._late is None and self.store is not None:
+            self.store.seal()
 
     def _seal(self) -> None:
-        if self.store is not None:
+        """The turn is over. If it was sealed before its end, what has come since may be what nobody waits for."""
+        if self.store is not None and self.store.records.haste == AT_ONCE:
             self.store.seal()
 
     def _progressed(self) -> None:
-        if self.store is None:
+        if self.store is None or self.store.records.closed:  # which the thread that closes the log calls, too
             return
         self.store.progress()
+        self._sync_later()
+        if self._checkpoint is not None:
+            self._checkpoint.progress()
+            if self._marking is not None:
+                self._marking.progress(self._checkpoint.rounds)
         before, self._trouble = self._trouble, self.store.trouble
         if self._trouble is None:
             if before is not None:
                 log.info("store_well")
             return
-        if before != self._trouble:
+        if before is None or (before != self._trouble and self.store.failure is not None):
             log.error("store_unwell", reason=self._trouble, advice="what needs the store is refused, and tried again")
-        if self._retry is None and self._log is not None:
+        if self._retry is None and self._log is not None and self.store.failure is not None:
             self._retry = self._loop.call_later(RETRY_SECONDS, partial(self._try_again, self._log))
 
     def _try_again(self, opened: Log) -> None:
         self._retry = None
         opened.retry()
+
+    def _sync_later(self) -> None:
+        """What nobody waits for is synced all the same, so that a power cut costs no more than SYNC_SECONDS."""
+        if self._log is None or self._log.syncing or self._sync is not None or self._log.synced == self._log.written:
+            return
+        self._sync = self._loop.call_later(SYNC_SECONDS, partial(self._sync_now, self._log))
+
+    def _sync_now(self, opened: Log) -> None:
+        self._sync = None
+        opened.sync()
+
+    def _look_at(self, space: FreeSpace) -> None:
+        """See whether there is room, and again in a second."""
+        self._look = self._loop.call_later(LOOK_SECONDS, self._look_at, space)
+        try:
+            space.look()
+        except OSError as error:
+            log.error("store_space_unknown", folder=os.fspath(space.folder), reason=error.strerror or str(error))
+        if self.store is not None and self.store.low != space.low:
+            self.store.low = space.low
+            self._progressed()
+        opened = self._log
+        if opened is not None and opened.short is not None and space.free > opened.segment_bytes:
+            opened.prepare_again()
 
     # -- inspection ---------------------------------------------------------------------------------------------------
 
@@ -146,37 +217,31 @@ class Storing(Part):
 
     @property
     def promise(self) -> str:
-        return self._settings.durability.value if self.store is not None else "in memory only"
+        if self.store is None:
+            return "in memory only"
+        own = (f"{name} {durability.value}" for name, durability in self._durabilities.items())
+        return ", ".join([self._settings.durability.value, *own])
 
     def metrics(self) -> Sequence[MetricSource]:
-        return [MetricSource(COUNTERS, self._counters)] if self.store is not None else []
-
-    def _counters(self) -> Mapping[str, int]:
-        assert self.store is not None
-        assert self._log is not None
-        return {
-            "store_messages": self.store.records.messages,
-            "store_groups": self._log.groups,
-            "store_bytes_written": self._log.bytes_written,
-        }
-
-
-COUNTERS: Final[Mapping[str, str]] = {
-    "store_messages": "Messages written to the store",
-    "store_groups": "Groups of entries written and synced together",
-    "store_bytes_written": "Bytes written to the store",
-}
+        store, opened, space = self.store, self._log, self._space
+        if store is None or opened is None or space is None:
+            return []
+        return [MetricSource(
+            {**store_metrics.COUNTERS, **store_metrics.GAUGES},
+            partial(store_metrics.counters, store),
+            partial(store_metrics.gauges, store, self._broker.ledger, space),
+            families=partial(store_metrics.families, opened),
+        )]
 
 
-class Progress:
+class StartLog:
     """Logs how far a start is that takes long."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
 
-    def read(self, records: int) -> None:
+    def note(self, doing: str, share: float, found: Callable[[], Recovered]) -> None:
         now = time.monotonic()
         if now - self._said >= PROGRESS_SECONDS:
             self._said = now
-            log.info("store_reading", records=records)
-
+            log.info(f"store_{doing}", percent=round(100 * share), **found()._asdict())

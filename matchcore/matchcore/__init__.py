@@ -13,14 +13,19 @@ classes.pxd); tiers.pxd has the rule. All of it is C over counted memory, and wh
 and never changes is a FrozenIndex. `matchcore.reference` has the same behaviour in plain Python.
 """
 
-from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidTopic, TopicError
+from typing import TYPE_CHECKING
+
+from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidSelector, InvalidTopic, TopicError
 from matchcore.explanation import Deciding, Explanation, explain, why_not
 from matchcore.filters import FilterIndex
 from matchcore.frozen import FrozenIndex, freeze
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
-from matchcore.inclusion import covers
+from matchcore.inclusion import covers, intersects
 from matchcore.names import NameIndex
 from matchcore.subsumption import Subsumed, minimal_cover, subsumed
+
+if TYPE_CHECKING:
+    from matchcore.rules import RuleIndex
 
 __all__ = [
     "MAX_BYTES",
@@ -32,8 +37,10 @@ __all__ = [
     "FrozenIndex",
     "InvalidFilter",
     "InvalidFrozenIndex",
+    "InvalidSelector",
     "InvalidTopic",
     "NameIndex",
+    "RuleIndex",
     "Subsumed",
     "Token",
     "TopicError",
@@ -41,6 +48,7 @@ __all__ = [
     "covers",
     "explain",
     "freeze",
+    "intersects",
     "minimal_cover",
     "parse_filter",
     "split_topic",
@@ -49,3 +57,12 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """What needs selectors is imported when it is asked for: a broker starts without it."""
+    if name == "RuleIndex":
+        from matchcore.rules import RuleIndex
+
+        return RuleIndex
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ input" need one `except`. Each carries its numbers: the text, its syntax, the 0-
 the fault, the reason and what to do about it.
 """
 
-__all__ = ["InvalidFilter", "InvalidFrozenIndex", "InvalidTopic", "TopicError"]
+__all__ = ["InvalidFilter", "InvalidFrozenIndex", "InvalidSelector", "InvalidTopic", "TopicError"]
 
 SHOWN_BYTES = 120  # of a text in a message: enough to recognise it, short enough for one log line
 
@@ -48,6 +48,25 @@ class InvalidFilter(TopicError):
     """A topic filter that its syntax does not allow, or that is beyond the limits."""
 
     kind = "filter"
+
+
+class InvalidSelector(ValueError):
+    """A selector that cannot be read, or is beyond the limits.
+
+    `text` is what was given (bytes), `position` the byte at which it goes wrong, counted from 0.
+    """
+
+    def __init__(self, text: bytes, position: int, reason: str, advice: str) -> None:
+        super().__init__(text, position, reason, advice)
+        self.text = text
+        self.position = position
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return (
+            f"invalid selector {shown(self.text)}, byte {self.position} (counting from 0): {self.reason}; {self.advice}"
+        )
 
 
 class InvalidFrozenIndex(ValueError):

@@ -11,10 +11,15 @@
 """
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from matchcore.filters import FilterIndex
 from matchcore.grammar import Filter, Token, Wildcard, parse_filter, split_topic
+
+if TYPE_CHECKING:
+    from matchcore.kleene import Fields
+    from matchcore.patterns import Where
 
 __all__ = ["Deciding", "Explanation", "explain", "why_not"]
 
@@ -64,6 +69,8 @@ class Explanation:
     rows: tuple[Deciding, ...]
     tier: str = "pool"
     """Where it was found: "exact", "pool" or "buckets"."""
+    where: str | None = None
+    """Its selector, which is true of the fields."""
 
     @property
     def key(self) -> tuple[Deciding, ...]:
@@ -72,7 +79,11 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """Tier and rows in a line for people."""
+        """Tier, rows and selector in a line for people."""
+        return self._found if self.where is None else f"{self._found}; true: {self.where}"
+
+    @property
+    def _found(self) -> str:
         if self.tier == "exact":
             return "exact: the whole topic"
         rest = ", ".join(str(row) for row in self.rows if not row.kind.startswith(KEY))
@@ -87,18 +98,21 @@ class Explanation:
 
 
 def explain(
-    index: FilterIndex, topic: Text, *, syntax: str = "amqp", ids: Container[int] | None = None
-) -> list[Explanation]:
-    """For each (filter, id) of the index that matches: its tier, and the rows that decided.
+    index: FilterIndex, topic: Text, *, fields: "Fields | None" = None, syntax: str = "amqp",
+    ids: Container[int] | None = None,
+) -> list[Explanation]:  # fmt: skip
+    """For each (filter, id) of the index that matches: its tier, the rows that decided, and its selector.
 
-    `ids`: only these; None: all. An explanation takes some 10 µs. RuntimeError if the index changes meanwhile.
+    `fields` are those of a match. `ids`: only these; None: all. An explanation takes some 10 µs. RuntimeError if the
+    index changes meanwhile.
     """
     words = None
     found = []
-    for filter, filter_syntax, id, tier, key in index.located(topic, syntax=syntax):
+    plain = [(*one, None) for one in index.located(topic, syntax=syntax)]
+    for filter, filter_syntax, id, tier, key, where in [*plain, *index.selected(topic, fields=fields, syntax=syntax)]:
         if ids is None or id in ids:
             words = words or _split(topic, syntax)
-            found.append(_explanation(filter, filter_syntax, id, words, tier, key))
+            found.append(replace(_explanation(filter, filter_syntax, id, words, tier, key), where=where))
     return found
 
 
@@ -142,13 +156,27 @@ def _row_of(position: int) -> tuple[str, int | None]:
     return ("right", position - DEPTH) if position < 2 * DEPTH else ("any", None)
 
 
-def why_not(filter: Text, filter_syntax: str, topic: Text, topic_syntax: str) -> str | None:
-    """Why `filter` does not match `topic`, in a sentence; None if it does.
+def why_not(
+    filter: Text, filter_syntax: str, topic: Text, topic_syntax: str, *, where: "Where | None" = None,
+    fields: "Fields | None" = None,
+) -> str | None:  # fmt: skip
+    """Why `filter` does not match `topic`, or its selector `where` the fields, in a sentence; None if they do.
 
-    Positions count from 0. Raises InvalidFilter or InvalidTopic for what cannot be parsed.
+    Positions count from 0. Raises InvalidFilter, InvalidTopic or InvalidSelector for what cannot be parsed.
     """
     wanted = _parsed(filter, filter_syntax)
     words = _split(topic, topic_syntax)
+    reason = _why_not(wanted, words)
+    if where is None or reason is not None:
+        return reason
+    from matchcore.kleene import with_topic  # here: only selectors need it
+    from matchcore.patterns import selector_of
+    from matchcore.reasons import why_not_true
+
+    return why_not_true(selector_of(where), with_topic(fields or {}, words))
+
+
+def _why_not(wanted: Filter, words: tuple[bytes, ...]) -> str | None:
     fewest = wanted.fewest_words
     if wanted.refuses_dollar and words and words[0].startswith(b"$"):
         return (

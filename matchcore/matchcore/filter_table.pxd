@@ -23,8 +23,14 @@ cdef class FilterTable:
         int writers           # changes that wait for them
         void* gate            # a lock: held while there are such readers
         unsigned long forks   # of the process in which these three were valid last
+        object selecting      # Selecting: the subscriptions that have a selector; None while there are none
         object __weakref__
 
+        bint _insert(self, object filter, uint32_t who, uint32_t number) except -1
+        bint _insert_where(self, object filter, uint32_t who, object where, uint32_t number) except -1
+        bint _drop_where(self, object filter, uint32_t who, uint32_t number) except -1
+        bint _remove(self, object filter, uint32_t who, uint32_t number) except -1
+        object _new_selecting(self)
         int _read(self, object filter, uint32_t syntax, View* view, uint64_t* hash) except -1
         int _canonical(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         int _intern(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil

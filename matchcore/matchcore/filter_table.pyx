@@ -88,10 +88,23 @@ cdef class FilterTable:
 
     # ---- changing -------------------------------------------------------------------------------
 
-    def insert(self, filter: str | bytes, id: int, *, syntax: str = "amqp") -> bool:
-        """True if (filter, syntax, id) is new. All or nothing: on MemoryError the index is unchanged."""
+    def insert(self, filter: str | bytes, id: int, *, where=None, syntax: str = "amqp") -> bool:
+        """True if (filter, syntax, id) is new. All or nothing: on MemoryError the index is unchanged.
+
+        `where` (text, dict or tree) is a selector: the id is matched by messages of which it is true, too. An id has
+        one selector under a filter, or none: the later replaces the earlier, and then it is True as well.
+        """
         cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
+        if where is not None:
+            return self._insert_where(filter, who, where, number)
+        if not self._insert(filter, who, number):
+            return False
+        if self.selecting is not None:
+            self._drop_where(filter, who, number)
+        return True
+
+    cdef bint _insert(self, object filter, uint32_t who, uint32_t number) except -1:
         cdef View view
         cdef uint64_t hash
         cdef uint32_t slot
@@ -125,6 +138,33 @@ cdef class FilterTable:
                 raise MemoryError()
         self.version += 1
         return True
+
+    cdef bint _insert_where(self, object filter, uint32_t who, object where, uint32_t number) except -1:
+        cdef View view
+        cdef uint64_t hash
+        cdef object selecting = self.selecting
+        from matchcore.patterns import selector_of  # here: only selectors need it
+        self._read(filter, number, &view, &hash)  # refused before the selector is read
+        selector = selector_of(where)
+        if selecting is None:
+            selecting = self._new_selecting()
+        if not selecting.insert(filter, who, selector, syntax_name(number)):
+            return False
+        self.selecting = selecting
+        if not self._remove(filter, who, number):
+            self.version += 1
+        return True
+
+    cdef bint _drop_where(self, object filter, uint32_t who, uint32_t number) except -1:
+        cdef object selecting = self.selecting
+        if not selecting.remove(filter, who, syntax_name(number)):
+            return False
+        if len(selecting) == 0:
+            self.selecting = None
+        return True
+
+    cdef object _new_selecting(self):
+        raise TypeError("a FilterIndex has selectors, and this is none")
 
     cdef int _read(self, object filter, uint32_t syntax, View* view, uint64_t* hash) except -1:
         """A filter to insert or remove, into the tokens: how many they are. Nobody reads the index from here on."""
@@ -186,6 +226,14 @@ cdef class FilterTable:
         """True if (filter, syntax, id) was there. Never needs memory."""
         cdef uint32_t number = syntax_of(syntax)
         cdef uint32_t who = take_id(id)
+        if self._remove(filter, who, number):
+            return True
+        if self.selecting is None or not self._drop_where(filter, who, number):
+            return False
+        self.version += 1
+        return True
+
+    cdef bint _remove(self, object filter, uint32_t who, uint32_t number) except -1:
         cdef View view
         cdef uint32_t slot
         cdef uint32_t flags = 0
@@ -245,12 +293,13 @@ cdef class FilterTable:
 
     def __len__(self) -> int:
         """The number of (filter, syntax, id) held."""
-        return <Py_ssize_t> self.slots.pairs
+        return <Py_ssize_t> self.slots.pairs + (0 if self.selecting is None else len(self.selecting))
 
     @property
     def nbytes(self) -> int:
         """Bytes held in total: tables, texts, rows, scratch and this object, without malloc's own headers."""
-        return self.allocator.bytes + <size_t> type(self).__basicsize__
+        cdef size_t selecting = 0 if self.selecting is None else self.selecting.nbytes
+        return self.allocator.bytes + <size_t> type(self).__basicsize__ + selecting
 
     # Where Python 3.11 makes a list, a dict or a tuple it may collect, and a finalizer may then ask or change the
     # index: so first all is read, into bytes at most, and then they are made.
@@ -265,7 +314,10 @@ cdef class FilterTable:
         return [(text, syntax, ids[i]) for i in range(count)]
 
     def filters(self):
-        """Iterates over (filter, syntax, id), in no promised order; RuntimeError if the index changes."""
+        """Iterates over (filter, syntax, id) of those without a selector, in no promised order.
+
+        RuntimeError if the index changes.
+        """
         cdef uint64_t version = self.version
         cdef uint32_t i = 0
         while i < self.slots.count:

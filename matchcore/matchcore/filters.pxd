@@ -70,4 +70,14 @@ cdef class FilterIndex(FilterTable):
         int _copy_out(self, object array, const Results* results) except -1
         void _check_out(self, Results* results) noexcept nogil
         void _check_in(self, Results* results) noexcept nogil
+        tuple _match_many(self, Topics given, uint32_t number)
         list _matching(self, object topic, object syntax)
+
+
+# A whole match for compiled code that does not share these layouts, by the capsule of `FilterIndex.find_ids`. `index`
+# is a FilterIndex, borrowed; `syntax` is 0 (amqp) or 1 (mqtt). MATCHED: its ids, ascending and each once, which the
+# next call of whatever kind overwrites. Else INVALID (`match` says why) or NO_MEMORY. The caller has the GIL. Ids
+# with a selector are left out.
+cdef int find_ids(
+    void* index, const char* topic, size_t size, uint32_t syntax, const uint32_t** ids, size_t* count
+) noexcept

@@ -15,6 +15,7 @@ Errors: InvalidFilter and InvalidTopic (ValueErrors, see errors.py), ValueError 
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.pycapsule cimport PyCapsule_New
 from libc.string cimport memcpy, memset
 
 from matchcore.allocator cimport numbers_free, numbers_push
@@ -33,12 +34,57 @@ from matchcore.topic cimport Topic, topic_forget_words, topic_free, topic_init
 from matchcore.topics cimport Topics, take_topics
 from matchcore.words cimport Words
 
-import numpy
-
 __all__ = ["FilterIndex"]
 
 cdef enum:
     KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
+
+
+cdef int find_ids(
+    void* index, const char* topic, size_t size, uint32_t syntax, const uint32_t** ids, size_t* count
+) noexcept:
+    cdef FilterIndex asked = <FilterIndex> index
+    cdef View view
+    cdef Fault fault
+    cdef uint32_t hit
+    cdef int status
+    if asked.results.ids.capacity > KEPT_IDS:
+        results_free(&asked.allocator, &asked.results)
+    view.start, view.size, view.is_str = topic, size, False
+    status = asked.find(
+        &view, syntax, False, &asked.topic, &asked.allocator, &asked.results.slots, &fault, &hit
+    )
+    if status != MATCHED:
+        return status
+    if hit != NONE:
+        classes_hit(&asked.tiers.classes, hit)
+    if results_of_slots(&asked.allocator, &asked.results, &asked.slots, 0) < 0:
+        return NO_MEMORY
+    ids[0], count[0] = asked.results.ids.items, asked.results.ids.size
+    return MATCHED
+
+
+cdef inline tuple ids_of(FilterIndex index, object topic, uint32_t syntax):
+    """The ids of the filters that match, without those that have a selector."""
+    cdef uint32_t[FEW_IDS] few
+    cdef Results results
+    cdef size_t count
+    index._collect(topic, syntax, False, &index.results)
+    count = index.results.slots.size
+    if count == 0:
+        return ()
+    if count <= FEW_IDS:
+        # The usual case: not many filters, each with one id.
+        count = gather_few(few, index.slots.ids, index.results.slots.items, count)
+        if few[count - 1] < slots_ids_end(&index.slots):
+            return tuple_of_ids(few, count)
+    if results_of_slots(&index.allocator, &index.results, &index.slots, 0) < 0:
+        raise MemoryError()
+    index._check_out(&results)
+    try:
+        return tuple_of_ids(results.ids.items, results.ids.size)
+    finally:
+        index._check_in(&results)
 
 
 cdef class FilterIndex(FilterTable):
@@ -142,50 +188,88 @@ cdef class FilterIndex(FilterTable):
             results_free(&self.allocator, results)
         self.results = results[0]
 
-    def match(self, topic: str | bytes, *, syntax: str = "amqp") -> tuple:
-        """The distinct ids of the filters that match, ascending."""
-        cdef uint32_t[FEW_IDS] few
-        cdef Results results
-        cdef size_t count
-        self._collect(topic, syntax_of(syntax), False, &self.results)
-        count = self.results.slots.size
-        if count == 0:
-            return ()
-        if count <= FEW_IDS:
-            # The usual case: not many filters, each with one id.
-            count = gather_few(few, self.slots.ids, self.results.slots.items, count)
-            if few[count - 1] < slots_ids_end(&self.slots):
-                return tuple_of_ids(few, count)
-        if results_of_slots(&self.allocator, &self.results, &self.slots, 0) < 0:
-            raise MemoryError()
-        self._check_out(&results)
-        try:
-            return tuple_of_ids(results.ids.items, results.ids.size)
-        finally:
-            self._check_in(&results)
+    @staticmethod
+    def find_ids():
+        """A capsule with the address of `find_ids` (filters.pxd), for compiled code of another distribution."""
+        return PyCapsule_New(<void*> find_ids, "matchcore.find_ids", NULL)
 
-    def match_any(self, topic: str | bytes, *, syntax: str = "amqp") -> bool:
+    cdef object _new_selecting(self):
+        from matchcore.selecting import Selecting  # here: only selectors need it
+        return Selecting(FilterIndex(self.limits.words, self.limits.bytes))
+
+    def match(self, topic: str | bytes, *, fields=None, syntax: str = "amqp") -> tuple:
+        """The distinct ids of the filters that match, ascending.
+
+        `fields`: what the selectors look at, a dict by the names that `asked` gives; None: there are none.
+        """
+        cdef tuple selected = None
+        if self.selecting is not None:
+            selected = self.selecting.match(topic, fields, syntax)
+        found = ids_of(self, topic, syntax_of(syntax))  # called here alone, so that compilers put it in place
+        return tuple(sorted({*found, *selected})) if selected else found
+
+    def match_any(self, topic: str | bytes, *, fields=None, syntax: str = "amqp") -> bool:
         """Whether any filter matches; stops at the first."""
         cdef uint32_t number = syntax_of(syntax)
+        if self.selecting is not None and self.selecting.match(topic, fields, syntax, True):
+            return True
         self._collect(topic, number, True, &self.results)
         return self.results.slots.size != 0
 
-    def match_many(self, topics, *, offsets=None, syntax: str = "amqp") -> tuple:
+    def asked(self, topic: str | bytes, *, syntax: str = "amqp") -> tuple:
+        """The names that selectors look at in messages of this topic, as keys of `fields`; () is the common case.
+
+        What the topic says (`$word[2]`, `$words`) is not among them. A name that no key can give is an Attribute.
+        """
+        return () if self.selecting is None else self.selecting.asked(topic, syntax)
+
+    def hits(self, fields) -> dict:
+        """{id: how many criteria of its selector are true}, under any filter, without those of which none is.
+
+        The criteria are the parts of its outermost AND, OR or AT LEAST. Evaluates all selectors.
+        """
+        return {} if self.selecting is None else self.selecting.hits(fields)
+
+    def selectors(self) -> list:
+        """[(filter, syntax, id, where), ...] of the subscriptions that have a selector."""
+        return [] if self.selecting is None else self.selecting.selectors()
+
+    def selected(self, topic: str | bytes, *, fields=None, syntax: str = "amqp") -> list:
+        """[(filter, syntax, id, tier, key, where), ...]: as `located`, of those that have a selector that is true."""
+        return [] if self.selecting is None else self.selecting.selected(topic, fields, syntax)
+
+    def match_many(self, topics, *, fields=None, offsets=None, syntax: str = "amqp") -> tuple:
         """(offsets, ids): numpy int64 of one more than topics, and uint32; row i is ids[offsets[i]:offsets[i+1]].
 
         `topics` is an iterable of str and bytes; or, with `offsets` (int64 or int32, as Arrow has them), anything
         with the buffer protocol: topic i is topics[offsets[i]:offsets[i+1]], in bytes, and stays unchanged
         meanwhile. The first invalid one raises InvalidTopic, whose `row` is its index. The search itself runs
         without the GIL, several beside each other; insert and remove wait for it.
+
+        `fields`: a column for each name, of one value a topic: a dict of sequences, or an Arrow table or record batch.
+        Selectors are asked with the GIL, one topic after another.
         """
         cdef uint32_t number = syntax_of(syntax)
         cdef Topics given = take_topics(topics, offsets, number)
+        cdef View view
+        cdef Py_ssize_t row
+        ends, ids = self._match_many(given, number)
+        if self.selecting is None:
+            return ends, ids
+        rows = []
+        for row in range(given.count):
+            view = given.at(row)
+            rows.append(view.start[:view.size])
+        return self.selecting.match_rows(rows, ends, ids, fields, syntax)
+
+    cdef tuple _match_many(self, Topics given, uint32_t number):
         cdef Results results
         cdef Allocator allocator
         cdef Fault fault
         cdef View view
         cdef Py_ssize_t row = 0
         cdef int status
+        import numpy  # here: a broker starts without it, and asks for one topic at a time
         ends = numpy.zeros(given.count + 1, dtype=numpy.int64)
         cdef long long[::1] ends_view = ends
         cdef long long* into = &ends_view[0]

@@ -206,11 +206,14 @@ def freeze(FilterIndex index not None, allocations: int = -1):
 
     The index may not change while its bytes are copied, as in match_many; what takes longer comes after that. Both
     run without the GIL: in a worker thread the copy does not stop an event loop. MemoryError leaves all as it was.
+    ValueError if the index has selectors, which a FrozenIndex cannot hold.
 
     `allocations`: for tests, the number of allocations that succeed; -1: all.
     """
     if isinstance(index, FrozenIndex):
         return index
+    if index.selecting is not None:
+        raise ValueError("an index with selectors cannot be frozen: remove them, or keep them in an index of their own")
     cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
     cdef Draft draft
     cdef int status

@@ -6,6 +6,7 @@ A broker asks it which cached topics a new filter touches, and which retained me
 subscriber gets. The picture is in names.pxd. Threads and errors are as in FilterIndex.
 """
 
+from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
@@ -31,9 +32,10 @@ from matchcore.words cimport (
     OTHER, Word, word_size, word_start, words_find, words_free, words_init, words_intern, words_release,
 )
 
-import numpy
 
 __all__ = ["NameIndex"]
+
+cdef array.array UINT32 = array.array("I")
 
 cdef enum:
     KEPT_IDS = 1 << 16  # a larger buffer is given back after the match that needed it: 256 kB
@@ -205,12 +207,12 @@ cdef class NameIndex:
         return self._match(filter, syntax, False)
 
     def match_array(self, filter: str | bytes, *, syntax: str = "amqp"):
-        """The same as a numpy array of uint32: without an int object for each, where they are very many."""
+        """The same as an array.array of uint32: without an int object for each, where they are very many."""
         return self._match(filter, syntax, True)
 
     cdef object _match(self, object filter, object syntax, bint as_array):
         cdef uint32_t number = syntax_of(syntax)
-        cdef unsigned int[::1] into
+        cdef array.array ids
         cdef View view
         cdef Fault fault
         cdef Answer answer = self.answer
@@ -226,11 +228,10 @@ cdef class NameIndex:
                 raise MemoryError()
             if not as_array:
                 return tuple_of_ids(answer.ids.items, answer.ids.size)
-            array = numpy.empty(answer.ids.size, dtype=numpy.uint32)
+            ids = array.clone(UINT32, answer.ids.size, False)
             if answer.ids.size != 0:
-                into = array
-                memcpy(&into[0], answer.ids.items, answer.ids.size * sizeof(uint32_t))
-            return array
+                memcpy(ids.data.as_uints, answer.ids.items, answer.ids.size * sizeof(uint32_t))
+            return ids
         finally:
             # Whoever asked in the meantime has left buffers of its own: one set is enough.
             self._free_answer()

@@ -15,8 +15,14 @@ from functools import cache
 from typing import Any
 
 from matchcore.errors import InvalidFilter, InvalidTopic, TopicError
+from matchcore.kleene import Fields, holds, key_of, topic_fields, with_topic
+from matchcore.normal_form import Leaf, Normal, normal_form
+from matchcore.patterns import Where, selector_of
+from matchcore.selector import And, AtLeast, Attribute, Or, Selector
 
-__all__ = ["ReferenceFilterIndex", "ReferenceNameIndex", "covers", "matches"]
+__all__ = [
+    "ReferenceFilterIndex", "ReferenceNameIndex", "ReferenceRuleIndex", "covers", "intersects", "matches",
+]  # fmt: skip
 
 Text = str | bytes
 
@@ -52,7 +58,17 @@ def _matches(wanted: list[bytes], words: list[bytes], one: bytes) -> bool:
 
 
 def covers(a: Text, a_syntax: str, b: Text, b_syntax: str) -> bool:
-    """Whether `a` matches every topic that `b` matches, of those that can be written in either syntax.
+    """Whether `a` matches every topic that `b` matches, of those that can be written in either syntax."""
+    return not any(by_b and not by_a for by_a, by_b in _matched(a, a_syntax, b, b_syntax))
+
+
+def intersects(a: Text, a_syntax: str, b: Text, b_syntax: str) -> bool:
+    """Whether both match some topic, of those that can be written in either syntax."""
+    return any(by_a and by_b for by_a, by_b in _matched(a, a_syntax, b, b_syntax))
+
+
+def _matched(a: Text, a_syntax: str, b: Text, b_syntax: str) -> Iterator[tuple[bool, bool]]:
+    """Whether `a` matches and whether `b` does, for topics that `b` may match, each case once.
 
     All topics at once: word by word, over all words that either filter names and two that neither does, with the
     tokens that each may have come to. In exponential time at worst.
@@ -64,19 +80,18 @@ def covers(a: Text, a_syntax: str, b: Text, b_syntax: str) -> bool:
         "amqp": [word for word in words if b"." not in word],
         "mqtt": [word for word in words if not any(mark in word for mark in (b"/", b"+", b"#", b"\0"))],
     }
-    return all(_covers(a, a_syntax, b, b_syntax, syntax, writable[syntax]) for syntax in writable)
+    for syntax in writable:
+        yield from _walked(_Walk(a, a_syntax), _Walk(b, b_syntax), syntax, writable[syntax])
 
 
-def _covers(a: Text, a_syntax: str, b: Text, b_syntax: str, topic_syntax: str, words: list[bytes]) -> bool:
-    start = _Walk(a, a_syntax), _Walk(b, b_syntax)
-    met = {("none", start[0].places, start[1].places)}
-    open_ = [("none", *start)]
+def _walked(a: "_Walk", b: "_Walk", topic_syntax: str, words: list[bytes]) -> Iterator[tuple[bool, bool]]:
+    met = {("none", a.places, b.places)}
+    open_ = [("none", a, b)]
     while open_:
         so_far, mine, theirs = open_.pop()
         # No text is the empty word alone, and in MQTT none has no word.
-        is_topic = so_far == "some" or (so_far == "none" and topic_syntax == "amqp")
-        if is_topic and theirs.at_end and not mine.at_end:
-            return False
+        if so_far == "some" or (so_far == "none" and topic_syntax == "amqp"):
+            yield mine.at_end, theirs.at_end
         for word in words:
             then = "empty" if so_far == "none" and not word else "some"
             next_mine, next_theirs = mine.after(word, so_far == "none"), theirs.after(word, so_far == "none")
@@ -84,7 +99,6 @@ def _covers(a: Text, a_syntax: str, b: Text, b_syntax: str, topic_syntax: str, w
             if next_theirs.places and state not in met:
                 met.add(state)
                 open_.append((then, next_mine, next_theirs))
-    return True
 
 
 class _Walk:
@@ -212,24 +226,36 @@ class _ReferenceIndex:
 class ReferenceFilterIndex(_ReferenceIndex):
     """`matchcore.FilterIndex`, by scanning."""
 
-    def insert(self, filter: Text, id: int, *, syntax: str = "amqp") -> bool:
+    def __init__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
+        super().__init__(max_words, max_bytes)
+        self._wanted: dict[tuple[bytes, str, int], Selector] = {}  # of the subscriptions that have a selector
+
+    def insert(self, filter: Text, id: int, *, where: Where | None = None, syntax: str = "amqp") -> bool:
+        """Whether that changed the index. An id has one selector under a filter, or none: the later replaces it."""
         filter_words(filter, syntax, *self._limits)
-        return self._insert(filter, id, syntax)
+        selector = None if where is None else selector_of(where)
+        key = (_encoded(filter), syntax, id)
+        changed = self._insert(filter, id, syntax) or self._wanted.get(key) != selector
+        self._wanted.pop(key, None)
+        if selector is not None:
+            self._wanted[key] = selector
+        return changed
 
     def remove(self, filter: Text, id: int, *, syntax: str = "amqp") -> bool:
         filter_words(filter, syntax, *self._limits)
+        self._wanted.pop((_encoded(filter), syntax, id), None)
         return self._remove(filter, id, syntax)
 
-    def match(self, topic: Text, *, syntax: str = "amqp") -> tuple[int, ...]:
-        topic_words(topic, syntax, *self._limits)
-        found: set[int] = set()
-        for (filter, filter_syntax), (_, ids) in self._held.items():
-            if matches(filter, filter_syntax, topic, syntax, *self._limits):
-                found |= ids
+    def match(self, topic: Text, *, fields: Fields | None = None, syntax: str = "amqp") -> tuple[int, ...]:
+        found = set[int]()
+        values = with_topic(fields or {}, topic_words(topic, syntax, *self._limits))
+        for id, selector in self._matching(topic, syntax):
+            if selector is None or holds(selector, values) is True:
+                found.add(id)
         return tuple(sorted(found))
 
-    def match_any(self, topic: Text, *, syntax: str = "amqp") -> bool:
-        return bool(self.match(topic, syntax=syntax))
+    def match_any(self, topic: Text, *, fields: Fields | None = None, syntax: str = "amqp") -> bool:
+        return bool(self.match(topic, fields=fields, syntax=syntax))
 
     def match_many(self, topics: Iterable[Text], *, syntax: str = "amqp") -> tuple[Any, Any]:
         """Lists instead of arrays: (offsets, ids)."""
@@ -239,8 +265,43 @@ class ReferenceFilterIndex(_ReferenceIndex):
             offsets.append(len(ids))
         return offsets, ids
 
+    def asked(self, topic: Text, *, syntax: str = "amqp") -> tuple[str | Attribute, ...]:
+        """The keys of `fields` that a selector reads, of the filters that match; not those that the topic gives."""
+        given = topic_fields([b""] * 128)
+        selectors = [selector for _, selector in self._matching(topic, syntax) if selector is not None]
+        keys = {key for selector in selectors for key in _read(normal_form(selector))} - given.keys()
+        return tuple(sorted(keys, key=str))
+
+    def hits(self, fields: Fields) -> dict[int, int]:
+        """Of each id how many criteria of its selector are true, the most if it has several; without those of none.
+
+        The criteria are the parts of the outermost AND, OR or AT LEAST: all of them is AND, one or more is OR
+        ("High-speed message matching", iMatix, 2005: field matching).
+        """
+        hits: dict[int, int] = {}
+        for (_, _, id), selector in self._wanted.items():
+            parts = selector.parts if isinstance(selector, And | Or | AtLeast) else (selector,)
+            if count := sum(holds(part, fields) is True for part in parts):
+                hits[id] = max(count, hits.get(id, 0))
+        return hits
+
     def filters(self) -> Iterator[tuple[Text, str, int]]:
         return self._entries()
+
+    def _matching(self, topic: Text, syntax: str) -> Iterator[tuple[int, Selector | None]]:
+        """The ids of the filters that match, each with its selector."""
+        topic_words(topic, syntax, *self._limits)
+        for (filter, filter_syntax), (_, ids) in self._held.items():
+            if matches(filter, filter_syntax, topic, syntax, *self._limits):
+                for id in ids:
+                    yield id, self._wanted.get((filter, filter_syntax, id))
+
+
+def _read(normal: Normal) -> set[str | Attribute]:
+    """The keys of what is looked at: nothing for what is always true, or never."""
+    if isinstance(normal, Leaf):
+        return {key_of(normal.test.attribute)}
+    return {key for part in normal.parts for key in _read(part)}
 
 
 class ReferenceNameIndex(_ReferenceIndex):
@@ -264,3 +325,27 @@ class ReferenceNameIndex(_ReferenceIndex):
 
     def names(self) -> Iterator[tuple[Text, str, int]]:
         return self._entries()
+
+
+class ReferenceRuleIndex:
+    """`matchcore.RuleIndex`, by scanning: which rules match a fact, the smallest salience first."""
+
+    def __init__(self) -> None:
+        self._rules: list[tuple[int | float, int, Selector, Text, str]] = []
+
+    def insert(
+        self, where: Where, *, salience: int | float = 0, topic: Text | None = None, syntax: str = "amqp"
+    ) -> int:
+        """The number of the rule: rules are counted from 0."""
+        filter, syntax = (MANY, "amqp") if topic is None else (topic, syntax)
+        number = len(self._rules)
+        self._rules.append((salience, number, selector_of(where), filter, syntax))
+        return number
+
+    def matches(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> list[int]:
+        values = with_topic(fact, topic_words(topic, syntax))
+        return [
+            number
+            for _, number, selector, filter, filter_syntax in sorted(self._rules, key=lambda rule: rule[:2])
+            if matches(filter, filter_syntax, topic, syntax) and holds(selector, values) is True
+        ]

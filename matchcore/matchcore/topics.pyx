@@ -6,8 +6,6 @@ from libc.stdlib cimport free, malloc
 
 from matchcore.syntax cimport view_of
 
-import numpy
-
 
 cdef class Topics:
     def __dealloc__(self) -> None:
@@ -42,6 +40,7 @@ cdef Topics _from_buffers(object data, object offsets):
     cdef const int64_t[::1] wide
     cdef const int32_t[::1] narrow
     cdef int64_t size
+    import numpy  # here: most users of matchcore ask for one topic at a time
     array = numpy.asarray(offsets)
     if array.ndim != 1 or array.dtype not in (numpy.int64, numpy.int32):
         raise TypeError(f"offsets must be int64 or int32 in one dimension, not {array.dtype} in {array.ndim}")

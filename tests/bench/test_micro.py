@@ -51,6 +51,8 @@ def test_each_bench_has_figures_and_each_figure_its_spread(quick: dict[str, Any]
     [
         ("parse", "native", "msgpack"),
         ("parse", "3.1.1", "struct"),
+        ("fields", "msgpack", "msgpack library"),
+        ("fields", "JSON", "JSON library"),
         ("route", "lookup", "dict"),
         ("fan_out", "native", "memcpy"),
         ("fan_out", "3.1.1, in a row", "memcpy"),
@@ -64,6 +66,7 @@ def test_each_bench_has_figures_and_each_figure_its_spread(quick: dict[str, Any]
         ("mix", "50 %", "matches"),
         ("names", "index", "oracle"),
         ("frozen", "match copy", "match live"),
+        ("screens", "screen", "in a row"),
     ],
 )
 def test_a_figure_stands_beside_a_baseline_of_the_same_run(

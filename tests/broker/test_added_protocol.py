@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from structlog.testing import capture_logs
 
 from fanlight_broker.assembly import PROTOCOLS
 from fanlight_broker.authentication import Authentication
@@ -20,6 +19,7 @@ from fanlight_broker.encryption import Encryption
 from fanlight_broker.listeners import Listeners
 from fanlight_broker.parts import PartError, Parts
 from fanlight_broker.protocols.native.connection import NativeConnection
+from tests.captured_logs import capture_logs
 from tests.system.wire import Peer, publish
 
 

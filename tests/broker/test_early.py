@@ -75,7 +75,7 @@ class Held:
             self.process.communicate()
 
 
-@pytest.mark.parametrize("module", ["fanlight_broker.cli", "fanlight_broker.app", "uvloop", "aiohttp", "structlog"])
+@pytest.mark.parametrize("module", ["fanlight_broker.cli", "fanlight_broker.app", "uvloop", "fanlight_broker.logs"])
 def test_a_sigterm_while_serve_imports_is_a_stop_in_order(tmp_path: Path, module: str) -> None:
     held = Held(tmp_path, module, "serve", *PORTS)
     try:

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -70,10 +71,12 @@ def test_an_event_is_one_json_object_a_line_with_the_standard_keys_first(pipe: P
 def test_text_is_for_people_and_has_no_colours_where_there_is_no_terminal(pipe: Pipe) -> None:
     logs.configure(format="text", fd=pipe.fd)
     logs.get("net").info("listening", port=7420)
-    (line,) = pipe.lines()
-    assert "listening" in line
-    assert "port=7420" in line
-    assert "\x1b" not in line
+    logs.get("net").error("failed", why="it's full", advice="", at=None)
+    first, second = pipe.lines()
+    stamp, line = first.split(" ", 1)
+    assert datetime.fromisoformat(stamp).tzinfo is not None
+    assert line == "[info     ] listening                      [net] port=7420"
+    assert second.endswith("""Z [error    ] failed                         [net] why="it's full" advice= at=None""")
 
 
 def test_on_a_terminal_auto_is_text() -> None:
@@ -82,7 +85,9 @@ def test_on_a_terminal_auto_is_text() -> None:
         logs.configure(fd=terminal)
         logs.get("net").info("listening")
         logs.close()
-        assert b"listening" in os.read(controller, 4096)
+        line = os.read(controller, 4096)
+        assert b"\x1b[1mlistening  " in line
+        assert b"[\x1b[1;32minfo     \x1b[0m]" in line
     finally:
         os.close(controller)
         os.close(terminal)
@@ -102,10 +107,9 @@ def test_the_standard_librarys_logging_goes_the_same_way(pipe: Pipe) -> None:
 def test_the_level_holds_and_can_be_changed_for_loggers_that_exist(pipe: Pipe) -> None:
     logger = logs.get("net")
     logs.configure(level="warning", fd=pipe.fd)
-    bound = logger.bind(connection=1)
-    bound.info("unheard")
+    logger.info("unheard")
     logs.reconfigure(level="debug", burst_max=50)
-    bound.debug("heard")
+    logger.debug("heard")
     assert [event["event"] for event in pipe.events()] == ["heard"]
 
 
@@ -118,6 +122,52 @@ def test_a_traceback_is_one_line_of_json(pipe: Pipe) -> None:
     (event,) = pipe.events()
     assert event["exception"].startswith("Traceback")
     assert event["exception"].endswith("RuntimeError: for the test")
+
+
+def test_a_traceback_is_below_its_line_of_text(pipe: Pipe) -> None:
+    logs.configure(format="text", fd=pipe.fd)
+    try:
+        raise RuntimeError("for the test")
+    except RuntimeError as error:
+        logs.get("net").error("failed", exc_info=error, path="/x")
+        logging.getLogger("library").exception("worse")
+    lines = pipe.lines()
+    assert lines[0].endswith("failed                         [net] path=/x")
+    assert lines.count("Traceback (most recent call last):") == lines.count("RuntimeError: for the test") == 2
+
+
+def test_a_value_that_cannot_be_shown_is_a_line_of_its_own_and_no_error_for_the_caller(pipe: Pipe) -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise RuntimeError("for the test")
+
+    logs.configure(fd=pipe.fd)
+    logs.get("net").info("hello", odd=Odd())
+    (event,) = pipe.events()
+    assert (event["event"], event["of"], event["reason"]) == ("event_unshown", "hello", "RuntimeError in a value")
+
+
+def test_an_event_that_comes_too_often_is_not_made_into_a_line(pipe: Pipe) -> None:
+    made = []
+
+    class Counted:
+        def __str__(self) -> str:
+            made.append(self)
+            return "shown"
+
+    logs.configure(fd=pipe.fd, burst_max=2)
+    for _ in range(5):
+        logs.get("net").info("connected", client=Counted())
+    assert len(made) == 2
+    assert [event["event"] for event in pipe.events()] == ["connected", "connected", "log_lines_suppressed"]
+
+
+def test_without_a_configuration_warnings_reach_the_standard_librarys_logging(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logs.get("net").info("unheard")
+    logs.get("net").warning("slow_consumer", client="feed")
+    assert [record.getMessage() for record in caplog.records] == ["slow_consumer {'client': 'feed'}"]
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
@@ -163,7 +213,7 @@ def test_the_next_line_of_a_kind_says_how_many_were_left_out() -> None:
     assert limit.admit("a") is None
     now = 10.0
     assert [limit.admit("a") for _ in range(3)] == [4, 0, None]
-    assert (limit.suppressed, limit.untold()) == (5, {"a": 1})
+    assert (limit.suppressed, limit.unreported()) == (5, {"a": 1})
 
 
 def test_libraries_messages_are_one_kind_whatever_their_arguments(pipe: Pipe) -> None:
@@ -174,7 +224,7 @@ def test_libraries_messages_are_one_kind_whatever_their_arguments(pipe: Pipe) ->
 
 
 @given(st.lists(st.tuples(st.text(max_size=2), st.floats(0, 5)), max_size=200), st.integers(1, 3))
-def test_every_event_is_admitted_told_or_untold(events: list[tuple[str, float]], burst: int) -> None:
+def test_every_event_is_admitted_or_reported_as_suppressed(events: list[tuple[str, float]], burst: int) -> None:
     now = 0.0
     limit = RateLimit(burst, 10.0, lambda: now)
     admitted = told = 0
@@ -184,7 +234,7 @@ def test_every_event_is_admitted_told_or_untold(events: list[tuple[str, float]],
         if answer is not None:
             admitted, told = admitted + 1, told + answer
     assert admitted + limit.suppressed == len(events)
-    assert told + sum(limit.untold().values()) == limit.suppressed
+    assert told + sum(limit.unreported().values()) == limit.suppressed
 
 
 def test_kinds_are_bounded() -> None:

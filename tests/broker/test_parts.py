@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from fanlight_broker.config import Exit, Settings
 from fanlight_broker.parts import Apply, Part, PartError, Parts
+from tests.captured_logs import capture_logs
 
 
 class Noting(Part):

@@ -15,7 +15,10 @@ import time
 import traceback
 from pathlib import Path
 
+from fanlight_bench.launch import Patience
 from tests.crash.harness import CrashRun
+
+START_SECONDS = 120.0  # that a start may take: the machine may have other work for an hour
 
 
 def main() -> int:
@@ -25,6 +28,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="of the store; default: a new one, removed if all is well")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="fanlight-crash-"))
+    Patience.seconds = START_SECONDS
     run = CrashRun(folder, options.kills, options.seed, lambda line: print(line, file=sys.stderr, flush=True))
     began, broken = time.monotonic(), ""
     try:
@@ -32,8 +36,8 @@ def main() -> int:
     except Exception:  # whatever it is, it is the result
         broken = traceback.format_exc()
     summary = {
-        "seed": options.seed, **run.history.summary, "seconds": round(time.monotonic() - began),
-        "broker complaints": run.complaints[:20], "broken": broken,
+        "seed": options.seed, **run.history.summary, "rounds": run.rounds, **run.network.queues.summary,
+        "seconds": round(time.monotonic() - began), "broker complaints": run.complaints[:20], "broken": broken,
     }  # fmt: skip
     json.dump(summary, sys.stdout, indent=1)
     print()

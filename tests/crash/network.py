@@ -7,6 +7,8 @@ from typing import Any
 
 from fanlight_broker.protocols.mqtt.version import Version
 from tests.simulation.clients import Client
+from tests.simulation.native_clients import NativeClient
+from tests.simulation.queue_history import QueueHistory
 
 
 class LiveSchedule:
@@ -39,7 +41,7 @@ class LiveSchedule:
 class LiveLink(asyncio.Protocol):
     """One connection of a client, from the attempt on."""
 
-    def __init__(self, schedule: LiveSchedule, client: Client, port: int) -> None:
+    def __init__(self, schedule: LiveSchedule, client: Client | NativeClient, port: int) -> None:
         self._schedule, self._client = schedule, client
         self._transport: asyncio.Transport | None = None
         self._early = b""  # written before there was a connection
@@ -60,7 +62,7 @@ class LiveLink(asyncio.Protocol):
     def write(self, octets: bytes) -> None:
         if self._transport is None:
             self._early += octets
-        else:
+        elif not self._transport.is_closing():
             self._transport.write(octets)
 
     def data_received(self, data: bytes) -> None:
@@ -75,14 +77,21 @@ class LiveLink(asyncio.Protocol):
 
 
 class LiveNetwork:
-    """Where clients connect to: a port, whether or not a broker is there just now."""
+    """Where clients connect to: two ports, whether or not a broker is there just now."""
 
-    def __init__(self, schedule: LiveSchedule, history: Any, port: int) -> None:
-        self.schedule, self.history, self.port = schedule, history, port
+    def __init__(self, schedule: LiveSchedule, history: Any, port: int, native_port: int) -> None:
+        self.schedule, self.history, self.port, self.native_port = schedule, history, port, native_port
+        self.queues = QueueHistory()
         self.links: list[LiveLink] = []
 
     def dial(self, client: Client, version: Version) -> Any:
-        link = LiveLink(self.schedule, client, self.port)
+        return self._linked(client, self.port)
+
+    def dial_native(self, client: NativeClient) -> Any:
+        return self._linked(client, self.native_port)
+
+    def _linked(self, client: Client | NativeClient, port: int) -> LiveLink:
+        link = LiveLink(self.schedule, client, port)
         self.links.append(link)
         if len(self.links) > 200:
             self.links = [each for each in self.links if each is each._client.link] + [link]

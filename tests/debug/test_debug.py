@@ -77,6 +77,7 @@ def test_messages_of_a_session_are_gone_when_they_end(ends: str) -> None:
         for tag in range(1, 31):
             assert window.acknowledge(tag, 0.0)
     window.end()
+    assert not window.queue.drop(100)
     assert ledger.stored == 0
 
 

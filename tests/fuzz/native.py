@@ -5,11 +5,9 @@ everything, and one that sends the octets under test, in pieces of any size. Use
 (test_fuzz.py) and by atheris for as long as one likes (`make fuzz`).
 """
 
-import logging
 from collections.abc import Callable, Iterator
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.identity import ANONYMOUS
 from fanlight_broker.core.limits import Limits
@@ -17,6 +15,7 @@ from fanlight_broker.protocols.native import frames
 from fanlight_broker.protocols.native.codec import decode
 from fanlight_broker.protocols.native.connection import NativeConnection
 from fanlight_broker.wire.inbox import ReceiveBuffer
+from tests.captured_logs import Silence
 
 HELLO = bytes.fromhex("0000000493010180")
 SUBSCRIBE_TO_ALL = bytes.fromhex("000000069406c001a123")  # subscription 1, "#"
@@ -25,7 +24,7 @@ LIMITS = Limits(
 )
 
 # A refusal is logged; a million of them would be all that fuzzing does.
-structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+event_log.use(Silence())
 
 
 class Wire:
@@ -129,6 +128,6 @@ def try_octets(octets: bytes, *, piece: int, greet: bool) -> None:
     honest.protocol.lost("closed")
     assert not broker.clients
     for queue in list(broker.queues):  # durable ones outlive the client that made them
-        broker.queues.end(queue, 0.0)
+        broker.queues.end(queue)
     assert not len(broker.router)
     assert broker.ledger.used == 0

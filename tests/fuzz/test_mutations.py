@@ -5,16 +5,15 @@ more at the end than at the start.
 """
 
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from fanlight_broker.protocols.native.frames import Type
 from tests.broker.protocols.native.world import KIB, Peer, World, frame
+from tests.captured_logs import silence
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 VECTORS: dict[str, Any] = json.loads((DOCS / "native-protocol-vectors.json").read_text(encoding="utf-8"))
@@ -35,10 +34,8 @@ PING = frame(11, 4711)
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     """Every refusal is logged, and here is nothing but refusals."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.configure(**before)
+    with silence():
+        yield
 
 
 def changed(octets: bytes) -> Iterator[bytes]:
@@ -82,7 +79,7 @@ def test_every_octet_of_a_frame_may_be_wrong(name: str, greeted: bool) -> None:
     assert witness.frames() == [[Type.PONG, 4711]]
     assert world.broker.ledger.used == 0
     for queue in list(world.broker.queues):  # durable ones outlive the client that made them
-        world.broker.queues.end(queue, world.now)
+        world.broker.queues.end(queue)
     assert len(world.broker.clients) == len(world.broker.router) == 1
 
 

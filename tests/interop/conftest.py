@@ -55,7 +55,7 @@ def endpoint_of(broker: TestBroker, *, websocket: bool = False) -> Endpoint:
     """The plain endpoint of a broker."""
     if not websocket:
         return Endpoint(broker.mqtt_port)
-    broker.wait_for(lambda: "mqtt_websocket" in broker.addresses, 20)
+    broker.wait_for(lambda: "mqtt_websocket" in broker.addresses, 60)
     return Endpoint(broker.addresses["mqtt_websocket"][1], websocket=True)
 
 

@@ -12,6 +12,12 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 
+def say(line: str) -> None:
+    # In one write: without a buffer (PYTHONUNBUFFERED) print writes each part of a line, and a kill leaves half of it.
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     port, client_id, topic = sys.argv[1:]
     client = paho.Client(
@@ -19,14 +25,14 @@ def main() -> None:
     )
 
     def on_connect(client: paho.Client, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
-        print("present" if flags.session_present else "new", flush=True)
+        say("present" if flags.session_present else "new")
         client.subscribe(topic, 1)
 
     def on_subscribe(client: paho.Client, userdata: Any, number: int, reasons: Any, properties: Any) -> None:
-        print("subscribed", flush=True)
+        say("subscribed")
 
     def on_message(client: paho.Client, userdata: Any, message: paho.MQTTMessage) -> None:
-        print("message", message.payload.decode(), flush=True)
+        say(f"message {message.payload.decode()}")
         client.ack(message.mid, message.qos)
 
     client.on_connect, client.on_subscribe, client.on_message = on_connect, on_subscribe, on_message

@@ -12,7 +12,7 @@ from pathlib import Path
 from fanlight_bench.launch import Server
 from tests.require import command
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 PACKAGE = "mosquitto-clients"
 MARK = "=MESSAGE="
 FIELDS = ("topic", "qos", "retain", "content_type", "response_topic", "correlation", "user", "payload")

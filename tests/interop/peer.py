@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-WAIT_SECONDS = 20.0  # for anything that should come at once; two slow cores may be busy with something else
+WAIT_SECONDS = 60.0  # for anything that should come at once; two slow cores may be busy with something else
 
 T = TypeVar("T")
 

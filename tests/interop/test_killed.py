@@ -34,7 +34,7 @@ class Reader(Server):
     def __init__(self, broker: TestBroker) -> None:
         arguments = [str(READER), str(broker.mqtt_port), "killed", "numbers"]
         super().__init__([sys.executable, *arguments], listeners=())
-        self.wait_for_line("subscribed", 20)
+        self.wait_for_line("subscribed", 60)
 
     @property
     def numbers(self) -> list[int]:

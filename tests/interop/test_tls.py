@@ -11,7 +11,7 @@ from tests.interop.peer import Endpoint, Message, Wanted
 
 def start(start_broker: StartBroker, certificates: Certificates, **settings: object) -> TestBroker:
     broker = start_broker(tls_certificate=certificates.server, native_tls_port=0, http_tls_port=0, **settings)
-    broker.wait_for(lambda: {"mqtt_tls", "mqtt_websocket_tls"} <= broker.addresses.keys(), 20)
+    broker.wait_for(lambda: {"mqtt_tls", "mqtt_websocket_tls"} <= broker.addresses.keys(), 60)
     return broker
 
 
@@ -62,4 +62,4 @@ def test_a_broker_that_asks_for_certificates_lets_in_who_shows_one(
         assert [message.payload for message in sub.messages(1)] == [b"x"]
     status, _, _ = run("mosquitto_pub", port, "-t", "a", "-m", "x", "-q", 1, "--cafile", signed.ca)
     assert status != 0
-    broker.wait_for(lambda: any('"user": "alice"' in line for line in broker.lines), 20)
+    broker.wait_for(lambda: any('"user": "alice"' in line for line in broker.lines), 60)

@@ -100,4 +100,5 @@ def test_the_syntax_may_be_any_str_that_says_it() -> None:
 @pytest.mark.parametrize("method", [FilterIndex.match, FilterIndex.match_any, NameIndex.match])
 def test_the_signature_can_be_asked_for(method: object) -> None:
     assert callable(method)
-    assert str(inspect.signature(method)).endswith("*, syntax='amqp')")
+    assert str(inspect.signature(method)).startswith("(self, /, ")
+    assert str(inspect.signature(method)).endswith("syntax='amqp')")

@@ -37,6 +37,6 @@ def test_it_loads_nothing_of_the_broker_nor_of_what_that_needs(way: str) -> None
     loaded = set(done.stdout.split())
     assert "matchcore" in loaded
     assert not loaded & {
-        "broker", "bench", "fanlight", "uvloop", "asyncio", "aiohttp", "msgpack", "structlog", "argon2",
+        "broker", "bench", "fanlight", "uvloop", "asyncio", "aiohttp", "msgpack", "argon2",
         "prometheus_client", "annotated_types", "typing_extensions", "hyperscan", "paho", "pyroaring", "pyarrow",
     }  # fmt: skip

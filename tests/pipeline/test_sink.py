@@ -64,7 +64,7 @@ def test_rows_arrive_with_all_that_they_say_and_in_the_order_of_their_partition(
             "'text/plain' AS content_type", "'answers/here' AS reply_topic", "X'ff00' AS correlation",
         )  # fmt: skip
         frame.write.format("fanlight").option("url", broker.url).mode("append").save()
-        found = [messages.next(timeout=10) for _ in range(20)]
+        found = [messages.next(timeout=60) for _ in range(20)]
         for name, expected in (("stock/A", range(10)), ("stock/B", range(10, 20))):
             assert [int(message.payload) for message in found if message.topic == name] == list(expected)
         always = {"content-type": "text/plain", "correlation-id": b"\xff\x00"}
@@ -170,7 +170,7 @@ def test_a_write_that_is_repeated_with_its_producer_s_name_publishes_the_rest(br
         found: list[int] = []
 
         def read(count: int) -> None:
-            found.extend(int(messages.next(timeout=10).payload) for _ in range(count))
+            found.extend(int(messages.next(timeout=60).payload) for _ in range(count))
 
         def fails() -> Iterator[Any]:
             yield numbered(0, 700)
@@ -195,7 +195,7 @@ def test_a_row_that_was_refused_is_published_when_its_cause_is_gone(broker: Test
             publish({"url": broker.url}, iter([batch]), producer="p")
         batch = batch.set_column(0, "topic", pa.array(["a", "b", "c", *["d"] * 500]))
         assert publish({"url": broker.url}, iter([batch]), producer="p") == (503, 2)
-        assert [int(messages.next(timeout=10).payload) for _ in range(503)] == list(range(503))
+        assert [int(messages.next(timeout=60).payload) for _ in range(503)] == list(range(503))
 
 
 def test_two_attempts_at_a_time_publish_each_row_once(broker: TestBroker) -> None:
@@ -204,4 +204,4 @@ def test_two_attempts_at_a_time_publish_each_row_once(broker: TestBroker) -> Non
         batches = [numbered(first, 100) for first in range(0, 5_000, 100)]
         running = [both.submit(publish, {"url": broker.url}, iter(batches), producer="twice") for _ in range(2)]
         assert sum(attempt.result()[1] for attempt in running) == 5_000
-        assert [int(messages.next(timeout=10).payload) for _ in range(5_000)] == list(range(5_000))
+        assert [int(messages.next(timeout=60).payload) for _ in range(5_000)] == list(range(5_000))

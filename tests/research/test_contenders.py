@@ -84,7 +84,7 @@ def test_it_answers_as_the_oracle_and_the_index_do(contender: ContenderEntry, sy
         for kind, text, id in steps:
             if kind == "match":
                 expected = oracle.match(text, syntax=syntax)
-                assert matcher.match(text) == expected
+                assert len(text) > contender.right_up_to or matcher.match(text) == expected
                 assert index.match(text, syntax=syntax) == expected
             elif kind == "insert":
                 try:

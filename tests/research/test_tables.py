@@ -1,15 +1,19 @@
 """The command that makes the tables: its output holds every contender and workload, or says why not."""
 
+import dataclasses
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from fanlight_bench import workloads
+from fanlight_matchers import __main__ as command
+from fanlight_matchers import collect, literature, threads
 from fanlight_matchers.measure import QUICK, compare
 from fanlight_matchers.registry import CONTENDERS
-from fanlight_matchers.threads import beside, shared
+from fanlight_matchers.threads import apart, beside, shared
 from matchcore.reference import matches
 
 
@@ -27,6 +31,21 @@ def test_the_quick_run_measures_every_contender_that_can_hold_the_filters() -> N
     assert by_name["bitmap"]["skipped"] > 0  # `#` in the middle
     assert by_name["trie-I"]["to_trie_i"] == pytest.approx(1)
     assert {row["threads"] for row in report["threads"]} == {1, 2}
+
+
+def test_w4_is_all_of_w4_and_an_unknown_workload_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command._workloads("W1,W4") == ["W1", "W4a", "W4b", "W4c", "W4d", "W4e", "W4f"]
+    assert command.main(["--only", "W9"]) == command.WRONG
+    assert "no workload 'W9'; there are W1, " in capsys.readouterr().err
+
+
+def test_one_long_filter_is_in_w6l_and_makes_no_bitmap_read_more_rows() -> None:
+    plain, long = workloads.make("W6", 300), workloads.make("W6L", 300)
+    assert long.filters[:-1] == plain.filters
+    assert long.filters[-1].count(b".") == 99
+    for name in ("bitmap", "bitmap-or"):
+        rows = compare(long, [CONTENDERS[name], CONTENDERS["naive"]], QUICK)
+        assert len({row.found for row in rows}) == 1, rows
 
 
 def test_all_contenders_find_as_much() -> None:
@@ -52,7 +71,7 @@ def test_half_of_the_topics_of_w4f_end_as_a_filter_does() -> None:
     assert any(found[1::2])
 
 
-@pytest.mark.parametrize("name", ["fanlight", "mutex", "matchbox"])
+@pytest.mark.parametrize("name", ["fanlight", "trie-S", "nats", "matchbox"])
 def test_threads_change_and_match_at_once_and_lose_nothing(name: str) -> None:
     work = workloads.make("W1v", 600)
     done = shared(CONTENDERS[name], work, threads=4, reads=500, operations=20_000)
@@ -62,6 +81,52 @@ def test_threads_change_and_match_at_once_and_lose_nothing(name: str) -> None:
         oracle.insert(text, id)
     for topic in work.topics[:300]:
         assert after.match(topic) == oracle.match(topic)
+
+
+@pytest.mark.parametrize("name", ["fanlight", "naive", "static", "bitmap", "bitmap-or", "trie-S", "matchbox"])
+@pytest.mark.parametrize("reads", [500, 900])
+def test_readers_and_writers_of_their_own_lose_nothing(name: str, reads: int) -> None:
+    work = literature.concurrent()
+    done = apart(CONTENDERS[name], work, threads=4, reads=reads, operations=4_000)
+    assert (done.threads, done.reads) == (4, reads)
+    assert done.per_second > 0
+    for at, topic in enumerate(work.topics[:200]):
+        assert done.matcher.match(topic) == (literature.HELD + at,)
+
+
+def test_static_that_knows_the_topics_pays_for_each_of_them_at_a_subscribe() -> None:
+    stream = literature.stream()
+    known = literature.knowing(CONTENDERS["static"], stream.topics)
+    rows = compare(dataclasses.replace(stream, filters=stream.filters[:300]), [known, CONTENDERS["static"]], QUICK)
+    assert [row.contender for row in rows] == ["static, topics known", "static"]
+    assert rows[0].found == rows[1].found
+    assert rows[0].bytes > 2 * rows[1].bytes
+
+
+def test_the_readers_and_writers_of_a_mix_are_as_its_share_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[threads.Part]] = []
+    work = workloads.make("W1", 10)
+    monkeypatch.setattr(threads, "_timed", lambda contender, work, reads, parts: asked.append(parts))
+    for count, reads, writers in ((2, 500, 1), (16, 500, 8), (2, 900, 1), (12, 900, 1), (16, 900, 2)):
+        apart(CONTENDERS["naive"], work, count, reads, 100_000)
+        parts = asked.pop()
+        changes = [part for part in parts if part.reads == 0]
+        assert (len(parts), len(changes)) == (count, writers)
+        assert {part.reads for part in parts} == {0, 1_000}
+        done = sum(part.operations for part in changes)
+        assert done == 100_000 * (1_000 - reads) // 1_000
+        assert sum(part.operations for part in parts) - done == pytest.approx(100 * reads, rel=1e-3)
+
+
+def test_threads_have_all_processors_though_the_run_has_one() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        with collect.all_processors():
+            assert os.sched_getaffinity(0) >= before
+        assert os.sched_getaffinity(0) == {min(before)}
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -5,14 +5,13 @@ A seed that fails is printed with what was broken, and fails again in the same w
 
 import argparse
 import json
-import logging
 import sys
 import traceback
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import structlog
-
+from fanlight_broker import event_log
+from tests.captured_logs import Silence
 from tests.simulation.simulation import Simulation
 
 # Syncs are simulated: a file system in memory is as good, and quicker.
@@ -24,8 +23,9 @@ def main() -> int:
     parser.add_argument("seeds", nargs="?", default="1000", help="how many, or FROM:TO")
     arguments = parser.parse_args()
     first, _, end = arguments.seeds.rpartition(":")
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    totals = dict.fromkeys(("seeds", "events", "deliveries_due", "cuts", "standstills", "kills"), 0)
+    event_log.use(Silence())
+    counted = "seeds", "events", "deliveries_due", "cuts", "standstills", "clocks", "kills", "rounds", "compactions"
+    totals = dict.fromkeys(counted, 0)
     failed: dict[int, str] = {}
     for seed in range(int(first or 0), int(end)):
         totals["seeds"] += 1
@@ -38,7 +38,10 @@ def main() -> int:
         totals["events"] += simulation.events
         totals["cuts"] += simulation.cuts
         totals["standstills"] += simulation.standstills
+        totals["clocks"] += simulation.clocks
         totals["kills"] += simulation.kills
+        totals["rounds"] += simulation.rounds
+        totals["compactions"] += simulation.compactions
     json.dump({**totals, "failed": failed}, sys.stdout, indent=1)
     print()
     return 1 if failed else 0

@@ -46,10 +46,13 @@ class Network(Protocol):
 
 
 class Client:
-    """Keeps a persistent session and comes back when its connection ends."""
+    """Keeps a persistent session and comes back when its connection ends.
 
-    def __init__(self, network: Network, name: str, version: Version) -> None:
-        self.network, self.name, self.version = network, name, version
+    brief  its session ends with the connection
+    """
+
+    def __init__(self, network: Network, name: str, version: Version, *, brief: bool = False) -> None:
+        self.network, self.name, self.version, self.brief = network, name, version, brief
         self.history, self.schedule, self.random = network.history, network.schedule, network.schedule.random
         self.link: Link | None = None
         self.connected = False  # CONNACK was received
@@ -67,9 +70,10 @@ class Client:
             return
         self.connected, self._decoder = False, PacketDecoder(PACKET_MAX)
         properties = NONE if self.version is not V5 else Properties(
-            session_expiry_interval=SESSION_SECONDS, receive_maximum=self.random.choice((None, 1, 3, 20)),
+            session_expiry_interval=None if self.brief else SESSION_SECONDS,
+            receive_maximum=self.random.choice((None, 1, 3, 20)),
         )
-        self.send(Connect(self.name, self.version, clean_start=False, properties=properties))
+        self.send(Connect(self.name, self.version, clean_start=self.brief, properties=properties))
 
     def send(self, packet: Packet) -> None:
         if self.link is not None:
@@ -84,7 +88,7 @@ class Client:
             if isinstance(packet, ConnAck):
                 if packet.reason_code != 0:
                     raise Violation(f"{self.name} was refused: {packet}")
-                if self.met and not packet.session_present:
+                if self.met and not self.brief and not packet.session_present:
                     raise Violation(f"the broker has forgotten the session of {self.name}")
                 self.connected = self.met = True
                 self.begin(packet)
@@ -194,18 +198,22 @@ class Subscriber(Client):
     """Has one subscription; acknowledges sooner or later."""
 
     def __init__(
-        self, network: Network, name: str, version: Version, filter: str, qos: int, group: str | None = None
+        self, network: Network, name: str, version: Version, filter: str, qos: int, group: str | None = None, *,
+        brief: bool = False,
     ) -> None:
         self.filter, self.qos = filter, qos
         self.key = name if group is None else f"$share/{group}"
         self.subscribed = False
         self.unreleased: set[int] = set()
         self.pending = 0  # acknowledgements that it has not sent yet
-        super().__init__(network, name, version)
+        super().__init__(network, name, version, brief=brief)
         self.history.followed.setdefault(self.key, Followed(filter, qos, shared=group is not None))
 
     def begin(self, connack: ConnAck) -> None:
         self.pending = 0
+        if self.brief:
+            self.subscribed = False
+            self.unreleased.clear()
         if not self.subscribed:
             shared = self.filter if self.key == self.name else f"{self.key}/{self.filter}"
             self.send(Subscribe(1, (Subscription(shared, self.qos),)))
@@ -214,7 +222,8 @@ class Subscriber(Client):
         match packet:
             case SubAck():
                 self.subscribed = True
-                self.history.subscribed(self.key)
+                if not self.brief:  # else nothing is kept for it
+                    self.history.subscribed(self.key)
             case Publish():
                 self._got(packet)
             case PubRel():

@@ -1,9 +1,10 @@
 """The simulated network: bytes between a client and the broker, delayed, split at any byte, and cut off."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fanlight_broker.protocols.mqtt.version import Version
-from tests.broker.protocols.mqtt.world import Peer
+from fanlight_broker.core.connection import ProtocolConnection
+from tests.broker.protocols.world import Peer
 from tests.simulation.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -16,18 +17,25 @@ SPLIT = 48  # bytes: more than that is split at a few places only
 class Receiver(Protocol):
     """A client, as its connection sees it."""
 
-    def receive(self, link: "Link", octets: bytes) -> None: ...
-    def closed(self, link: "Link") -> None: ...
+    def receive(self, link: Any, octets: bytes) -> None: ...
+    def closed(self, link: Any) -> None: ...
 
 
 class Link(Peer):
-    """One connection, with the broker's end and the client's. Bytes keep their order; a cut loses those on the way."""
+    """One connection, with the broker's end and the client's. Bytes keep their order; a cut loses those on the way.
+
+    protocol  makes the broker's end
+    """
 
     world: "BrokerProcess"
 
-    def __init__(self, process: "BrokerProcess", schedule: Schedule, client: Receiver, version: Version) -> None:
-        super().__init__(process, version)
+    def __init__(
+        self, process: "BrokerProcess", schedule: Schedule, client: Receiver,
+        protocol: Callable[["Link"], ProtocolConnection],
+    ) -> None:
+        super().__init__(process)
         self.world = process
+        self.protocol = protocol(self)
         self._schedule, self._random, self._client = schedule, schedule.random, client
         self._up_at = self._down_at = schedule.now  # when what was sent last arrives, at either end
         self.cut_off = False

@@ -13,6 +13,7 @@ class Schedule:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.now = 1_000.0  # seconds
+        self.wall = 1_700_000_000.0  # wall-clock time at 0; it changes when a clock is set
         self._events: list[tuple[float, float, int, Callable[..., Any], tuple[Any, ...]]] = []
         self._order = count()
 

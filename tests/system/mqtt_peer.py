@@ -10,7 +10,7 @@ The packets are the broker's own (tests/conformance checks them). Every wait is 
 import asyncio
 from collections import deque
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from fanlight_broker.protocols.mqtt.codec import decode, encode
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
@@ -44,11 +44,11 @@ class MqttPeer:
     @classmethod
     async def connect(
         cls, port: int, client_id: str = "", *, version: Version = V5, keep_alive: int = 0,
-        will: WillFields | None = None,
+        will: WillFields | None = None, **fields: Any,
     ) -> Self:
-        """A connection that is through its handshake."""
+        """A connection that is through its handshake. fields: of CONNECT, or of its properties."""
         peer = cls(*await asyncio.open_connection("127.0.0.1", port), version)
-        await peer.send(connect(client_id, version, keep_alive=keep_alive, will=will))
+        await peer.send(connect(client_id, version, keep_alive=keep_alive, will=will, **fields))
         connack = await peer.packet()
         assert isinstance(connack, ConnAck), connack
         assert connack.reason_code == 0, connack

@@ -21,7 +21,7 @@ needs_prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prl
 
 
 def get(broker: Broker, path: str) -> dict[str, Any]:
-    with urllib.request.urlopen(broker.http_url + path, timeout=10) as answer:
+    with urllib.request.urlopen(broker.http_url + path, timeout=60) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 
@@ -98,7 +98,7 @@ async def test_with_a_full_disk_the_broker_goes_on_and_the_archive_says_that_it_
 
 async def settled(broker: Broker, end: int) -> None:
     """Until so many messages are in the archive."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await asyncio.to_thread(get, broker, "/archive"))["archive_end"] < end:
             pass  # the listener sets the pace: http_requests_per_second_max
 

@@ -198,6 +198,14 @@ def test_explain_says_who_gets_it_and_why_another_does_not(shell: Shell) -> None
     assert code == 0
     assert "asker does not get it by:" in out.decode()
     assert "cli.why.*.x: " in out.decode()
+    far = shell.start("sub", "cli.why.#", "--where", "region = 'us'", "--name", "far", "--payload-only", "--count", "1")
+    code, out, _ = shell("explain", "cli.why.not", "--fields", '{"region": "eu"}')
+    assert code == 0
+    assert "cli.why.# (amqp) where region = 'us' for far" in out.decode()
+    assert "region is 'eu'; the selector wants = 'us'" in out.decode()
+    for region in ("eu", "us"):
+        shell("pub", "cli.why.not", region, "--header", f"region={region}")
+    assert finished(far) == (0, b"us\n")
     code, out, _ = shell("explain", "cli.why.not.x", "--json")
     assert json.loads(out)["words"] == ["cli", "why", "not", "x"]
     code, _, said = shell("explain", "", "--syntax", "mqtt")

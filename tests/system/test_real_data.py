@@ -92,7 +92,7 @@ class Expected:
 
 
 def stats(broker: TestBroker) -> dict[str, int]:
-    with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=10) as answer:
+    with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=60) as answer:
         found: dict[str, int] = json.load(answer)
         return found
 
@@ -201,7 +201,7 @@ class Connection:
         self._decoder = Decoder()
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        self._socket.settimeout(20)
+        self._socket.settimeout(60)
         self._socket.connect(("127.0.0.1", broker.port))
         self.send(self.encoder.hello(options))
         self.read_until(Welcome)
@@ -230,7 +230,7 @@ class Connection:
                 for frame in self._read(1_000):
                     assert isinstance(frame, Delivery), frame
                     received.append(frame)
-        self._socket.settimeout(20)
+        self._socket.settimeout(60)
         return received
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ def start(start_broker: StartBroker, certificates: Certificates, **settings: obj
     broker = start_broker(
         tls_certificate=certificates.server, native_tls_port=0, http_tls_port=0, **settings,
     )
-    broker.wait_for(lambda: "https" in broker.addresses, 20)  # the last to be opened
+    broker.wait_for(lambda: "https" in broker.addresses, 60)  # the last to be opened
     return broker
 
 
@@ -151,7 +151,7 @@ async def test_without_a_certificate_of_the_ca_nobody_gets_through(
         with pytest.raises(OSError, match=r"."):
             await asyncio.to_thread(https, broker, certificates.context(certificate))
     plain = json.loads(
-        await asyncio.to_thread(lambda: urllib.request.urlopen(f"{broker.http_url}/stats", timeout=20).read())
+        await asyncio.to_thread(lambda: urllib.request.urlopen(f"{broker.http_url}/stats", timeout=60).read())
     )
     assert plain["tls_handshakes_failed"] == 2
     assert plain["http_tls_handshakes_failed"] == 2

@@ -22,7 +22,7 @@ POST: Final = b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n
 TLS: Final = bytes.fromhex("16030100050100000100")
 AMQP: Final = b"AMQP\x00\x00\x09\x01"
 MQTT3, MQTT5, NATIVE = encode(connect("c", V3), V3), encode(connect("c"), V5), hello()
-WAIT_SECONDS: Final = 20.0  # for what comes at once, on a machine that is busy with something else
+WAIT_SECONDS: Final = 60.0  # for what comes at once, on a machine that is busy with something else
 
 
 @pytest.fixture(scope="module")

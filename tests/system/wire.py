@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 import msgpack  # type: ignore[import-untyped, unused-ignore]
 
-WAIT_SECONDS = 30.0  # for anything that should come at once; two slow cores may be busy with something else
+WAIT_SECONDS = 60.0  # for anything that should come at once; two slow cores may be busy with something else
 READ_BYTES = 256 * 1024
 SMALL_BUFFER = 4 * 1024  # of a socket: the kernel makes it a few times as much, and then it is full
 

@@ -85,7 +85,7 @@ async def _publish(publisher: fanlight.Client, ledger: Ledger, speed: float, sec
     """Publish what is due until the time is over; speed 0: once through the sample, as fast as it goes."""
     async for quote in _due(list(quotes.read()), speed, seconds):
         ledger.publish(quote)
-        await publisher.publish(quote.topic, quote.payload, syntax=quote.syntax)
+        await publisher.publish(quote.topic, quote.payload, headers=quote.headers, syntax=quote.syntax)
     await publisher.flush()
 
 

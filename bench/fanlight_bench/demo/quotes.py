@@ -1,4 +1,4 @@
-"""The rows of the sample as messages: stock.<exchange>.<ticker>, the row as JSON.
+"""The rows of the sample as messages: stock.<exchange>.<ticker>, the row as JSON, close and volume as headers too.
 
 A ticker may hold a dot: BRK.B, BF.B. In `.` spelling that would be two words, and `stock.*.*` would miss it;
 so such a ticker is published in `/` spelling, where it is one: stock/nyse/BRK.B. Subscribers of either
@@ -9,9 +9,9 @@ import csv
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 Syntax = Literal["amqp", "mqtt"]
 
@@ -24,6 +24,7 @@ class Quote:
     topic: str
     syntax: Syntax
     payload: bytes
+    headers: dict[str, Any] = field(default_factory=dict)
 
 
 def topic(exchange: str, ticker: str) -> tuple[str, Syntax]:
@@ -41,4 +42,5 @@ def read() -> Iterator[Quote]:
             name, syntax = topic(row["exchange"], row["ticker"])
             prices = {key: float(row[key]) if row[key] else None for key in ("open", "high", "low", "close")}
             values = {"date": row["date"], "ticker": row["ticker"], **prices, "volume": int(row["volume"])}
-            yield Quote(row["date"], name, syntax, json.dumps(values).encode())
+            headers = {"content-type": "application/json", "close": prices["close"], "volume": values["volume"]}
+            yield Quote(row["date"], name, syntax, json.dumps(values).encode(), headers)

@@ -2,8 +2,9 @@
 
     python -m fanlight_bench peers durable                            all rows, all brokers: half an hour
     python -m fanlight_bench peers durable --rows 1x1,100x10 --only fanlight,rabbitmq --rounds 1
-    python -m fanlight_bench peers durable --rows backlog --backlog 10000000
-    python -m fanlight_bench peers durable --rows restart --sessions 200000 --retained 1000000 --backlog 10000000
+    python -m fanlight_bench peers durable --rows backlog --backlog 1000000
+    python -m fanlight_bench peers durable --rows restart --sessions 200000 --retained 1000000 \
+        --restart-backlog 10000000
     python -m fanlight_bench peers durable --list                     the rows and the brokers
     python -m fanlight_bench peers durable --bars [FILE]              every bar: reached, met or not
     python -m fanlight_bench peers durable --report [FILE]            the report anew, from a file of results
@@ -123,11 +124,13 @@ def _log(line: str) -> None:
 # Help for the fields of Bounds, which are options of the same names.
 BOUNDS = {
     "duration": "seconds measured, of a rate", "warmup": "seconds before it",
+    "fill_bytes": "bytes that a store writes before the rate of 100x10", "filling": "seconds within which it must",
     "patience": "seconds within which a large row must be stored",
     "drain": "seconds within which what waits must be delivered", "fan_out_sessions": "absent sessions of fan-out",
     "fan_out_messages": "messages to them", "backlog": "messages that wait", "backlog_sessions": "in so many sessions",
-    "shared_sessions": "sessions that each of them waits in, of the row shared",
-    "sessions": "sessions of the restart", "subscriptions": "of each of them", "retained": "retained messages there",
+    "shared": "messages of the row shared", "shared_sessions": "sessions that each of them waits in",
+    "restart_backlog": "messages that wait at the restart", "sessions": "sessions of the restart",
+    "subscriptions": "of each of them", "retained": "retained messages there",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from fanlight_bench.durable.plan import OURS, PAIRS
-from fanlight_bench.peers.bars import Bar
+from fanlight_bench.peers.bar import Bar
 from fanlight_bench.peers.results import Figured, Report, ratio
 
 MINE, MEMORY = OURS
@@ -56,7 +56,7 @@ def _stored(figured: Figured) -> Iterator[Bar]:
         ("backlog", "drain of all", 300_000, False, "/s", scaled("backlog", "deliveries_per_second")),
         ("backlog", "drain of one session, cold", 50_000, False, "/s", scaled("backlog", "one_session_per_second")),
         ("shared", "memory above idle", 40, True, "MB", scaled("shared", "resident_bytes_above_idle", MB)),
-        ("shared", "disk bytes a payload byte", 1.15, True, "x", scaled("shared", "disk_bytes_per_byte")),
+        ("shared", "disk bytes, to those of one session", 1.15, True, "x", scaled("shared", "disk_to_once")),
         ("restart", "until it is ready", 10, True, "s", scaled("restart", "restart_seconds")),
     ):
         yield Bar(row, MINE, what, limit, at_most, unit, reached)

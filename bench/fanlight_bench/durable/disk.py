@@ -8,6 +8,7 @@ a small write into a large page of the cache counts as all of it.
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -16,6 +17,8 @@ from fanlight_bench.load.histogram import Histogram
 
 SECTOR_BYTES = 512
 RECORD_BYTES = 281          # of a bare append: 256 bytes and what a log adds to them
+PAGE_BYTES = 4096
+PLACE_BYTES = 8 * 1024       # of a bare read: an entry of a log
 RECYCLED_BYTES = 8 * 2**20  # of the file that is written again and again
 
 
@@ -111,6 +114,26 @@ class BareSync:
             "p99_us": self.times.quantile(0.99) / 1e3,
             "per_second": self.times.total / self._seconds,
         }
+
+
+def bare_reads(paths: Sequence[Path], count: int) -> float:
+    """Read `count` places, spread evenly over files that the cache does not have: places a second.
+
+    All are announced to the kernel before, so the disk has as much to do at once as it takes.
+    """
+    begun = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        places: list[tuple[int, int]] = []
+        for number, path in enumerate(paths):
+            file = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, file)
+            own = count * (number + 1) // len(paths) - count * number // len(paths)
+            places += [(file, os.fstat(file).st_size * at // own // PAGE_BYTES * PAGE_BYTES) for at in range(own)]
+        for file, offset in places:
+            os.posix_fadvise(file, offset, PLACE_BYTES, os.POSIX_FADV_WILLNEED)
+        for file, offset in places:
+            os.pread(file, PLACE_BYTES, offset)
+    return count / (time.perf_counter() - begun)
 
 
 def bytes_in(folder: Path) -> int:

@@ -18,6 +18,7 @@ Table = tables.Table
 RATES = {
     "messages_per_second": ("messages/s", 1.0), "p50_us": ("p50 µs", 1.0), "p99_us": ("p99 µs", 1.0),
     "us_per_message": ("CPU µs a message", 1.0), "device_bytes_per_byte": ("device bytes a byte", 1.0),
+    "device_bytes_per_byte_first": ("while its files were made", 1.0),
     "flushes": ("flushes", 1.0), "messages_per_flush": ("messages a flush", 1.0), "syncs": ("its own syncs", 1.0),
     "messages_per_sync": ("messages a sync", 1.0), "broker_busy": ("broker %", 0.01),
     "generator_busy": ("generator %", 0.01),
@@ -31,7 +32,9 @@ LARGE = {
     "stored_per_second": ("stored/s", 1.0), "deliveries_per_second": ("deliveries/s", 1.0),
     "us_per_delivery": ("CPU µs a delivery", 1.0),
     "device_bytes_per_delivery": ("device bytes a delivery", 1.0), "one_session_per_second": ("one session, /s", 1.0),
+    "bare_reads_per_second": ("bare reads/s", 1.0),
     "resident_bytes_above_idle": ("MB above idle", 1e6), "disk_bytes_per_byte": ("disk bytes a byte", 1.0),
+    "disk_to_once": ("to one session's", 1.0),
     "messages_per_second": ("rate beside it", 1.0), "rate_kept": ("rate kept", 1.0),
     "sessions_per_second": ("sessions made/s", 1.0), "retained_per_second": ("retained/s", 1.0),
     "start_seconds": ("empty start s", 1.0), "restart_seconds": ("restart s", 1.0),
@@ -71,16 +74,18 @@ def table(report: Report, row: str, columns: dict[str, tuple[str, float]] | None
 
 def _machine(report: Report) -> list[str]:
     effort, storage = report["effort"], report["storage"]
+    # Older files have one number for the three rows.
+    effort = {"shared": effort["backlog"], "restart_backlog": effort["backlog"], **effort}
     return paragraph(
         f"{str(report['date'])[:10]}: {reporting.machine(report['machine'])}, loopback. Data on {storage['device']}, "
         f"{storage['file_system']}, write cache {storage['write_cache'] or 'unknown'}. {effort['rounds']} interleaved "
         f"rounds of {effort['duration']:g} s, each after a warm-up of {effort['warmup']:g} s; "
         f"{effort['pairs']} of A to D. Fan-out: "
         f"{effort['fan_out_messages']:,} messages to {effort['fan_out_sessions']:,} sessions. Backlog: "
-        f"{effort['backlog']:,} messages, each in one of {effort['backlog_sessions']:,} sessions. Shared: as "
-        f"many, each in all of {effort['shared_sessions']:,} sessions. Restart: with the backlog, "
-        f"{effort['sessions']:,} sessions of {effort['subscriptions']} subscriptions and {effort['retained']:,} "
-        "retained messages."
+        f"{effort['backlog']:,} messages, each in one of {effort['backlog_sessions']:,} sessions. Shared: "
+        f"{effort['shared']:,}, each in all of {effort['shared_sessions']:,} sessions. Restart: with "
+        f"{effort['restart_backlog']:,} waiting messages, {effort['sessions']:,} sessions of "
+        f"{effort['subscriptions']} subscriptions and {effort['retained']:,} retained messages."
     )
 
 

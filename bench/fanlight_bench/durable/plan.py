@@ -31,18 +31,21 @@ Log = Callable[[str], None]
 
 # Of a row, what has a median; with those of the rows of fanlight_bench/peers.
 METRICS = tuple(dict.fromkeys((
-    *STREAM_METRICS, "device_bytes_per_byte", "device_bytes_per_delivery", "flushes", "messages_per_flush",
+    *STREAM_METRICS, "device_bytes_per_byte", "device_bytes_per_byte_first",
+    "device_bytes_per_delivery", "flushes", "messages_per_flush",
     "syncs", "messages_per_sync", "p50_to_growing", "p99_to_growing", "p50_to_recycled", "p99_to_recycled",
     "bare_growing_p50_us", "bare_growing_p99_us", "bare_growing_per_second", "bare_recycled_p50_us",
     "bare_recycled_p99_us", "bare_recycled_per_second", "resident_bytes_above_idle", "disk_bytes_per_byte",
-    "disk_bytes", "rate_kept",
-    "restart_seconds", "start_seconds", "one_session_per_second", "sessions_per_second", "retained_per_second",
+    "disk_bytes", "disk_to_once", "rate_kept",
+    "restart_seconds", "start_seconds", "one_session_per_second",
+    "bare_reads_per_second", "sessions_per_second", "retained_per_second",
 )))  # fmt: skip
 
 EVERYBODY = tuple(KEEPERS)
 STORED = ("fanlight", "fanlight-memory", "mosquitto")
 OURS = ("fanlight", "fanlight-memory")
 LOADS = {"1x1": (1, 1), "1x100": (1, 100), "100x10": (100, 10)}  # publishers, messages in flight of each
+FILLED = ("100x10",)  # measured when the store's files are there: in this row it would make several a second
 PAIRS = ("A", "B", "C", "D")
 ONCE = ("backlog", "shared", "restart")
 
@@ -166,7 +169,8 @@ def _figures(visit: Visit, place: Path, device: Device, bounds: Bounds) -> Itera
                 if row.name == "1x1":
                     yield rows.one_at_a_time(keeper, there, device, bounds, place)
                 else:
-                    yield rows.rates(keeper, there, device, bounds, f"load{row.name}", *LOADS[row.name])
+                    load, filled = LOADS[row.name], row.name in FILLED
+                    yield rows.rates(keeper, there, device, bounds, f"load{row.name}", *load, filled=filled)
 
 
 @contextlib.contextmanager

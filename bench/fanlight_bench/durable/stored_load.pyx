@@ -232,6 +232,16 @@ cdef class StoredLoad:
             raise MemoryError
         return self._is_drained(deliveries)
 
+    def published_to(self, uint32_t topic):
+        """Messages of all publishers on a topic."""
+        cdef uint64_t found = 0, first
+        cdef uint32_t p
+        for p in range(self.n_senders):
+            first = (topic + self.topics - p % self.topics) % self.topics
+            if self.senders[p].next > first:
+                found += (self.senders[p].next - first - 1) // self.topics + 1
+        return found
+
     def broken(self):
         """Whether it makes no sense to go on: the broker has closed a connection, or refuses something."""
         return self._broken()

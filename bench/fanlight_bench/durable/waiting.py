@@ -1,5 +1,6 @@
 """The rows of Fanlight alone: a backlog in absent sessions, and a restart. The broker is killed, not stopped."""
 
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -10,7 +11,7 @@ from pathlib import Path
 from fanlight_bench import procfs
 from fanlight_bench.durable.brokers import FanlightInMemory, Keeper, up
 from fanlight_bench.durable.couriers import MqttCourier
-from fanlight_bench.durable.disk import Device, bytes_in, drop_cache
+from fanlight_bench.durable.disk import Device, bare_reads, bytes_in, drop_cache
 from fanlight_bench.durable.links import PAYLOAD_BYTES, Crew, converse, opened
 from fanlight_bench.durable.rows import Bounds, Row, checked, rates
 from fanlight_bench.durable.stored_load import StoredLoad
@@ -27,21 +28,24 @@ PUBLISHERS, WINDOW = 100, 10
 RETAINED_WINDOW = 1_000
 AT_ONCE = 1_000          # sessions that are made at a time: each needs a socket
 READY_POLL_SECONDS = 0.02
+SETTLED_SECONDS = 0.3    # in which a file that is being made grows
 
 
 def backlog(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row:
-    """Messages wait in absent sessions: what they take, the rate beside them, a restart, and taking them."""
+    """Messages wait in absent sessions: what they take, the rate beside them, a restart, and taking them.
+
+    The rate without them is that of another broker: files that it has made would hold a part of the backlog.
+    """
     peer = _ours(keeper)
     row: Row = {}
+    with peer.started(folder / "empty", **LARGE) as broker:
+        empty = rates(keeper, up(broker), device, bounds, "before", PUBLISHERS, WINDOW, filled=True)
+        broker.kill()
+    shutil.rmtree(folder / "empty", ignore_errors=True)
     with peer.started(folder, **LARGE) as broker:
-        empty = rates(keeper, up(broker), device, bounds, "before", PUBLISHERS, WINDOW)
         crew = _crew(keeper, broker.mqtt_port, bounds.backlog_sessions)
-        crew.prepare()
-        idle, disk = _resident(broker), bytes_in(folder)
-        row["stored_per_second"] = _store(crew, bounds)
-        row["resident_bytes_above_idle"] = _resident(broker) - idle
-        row["disk_bytes_per_byte"] = (bytes_in(folder) - disk) / (bounds.backlog * PAYLOAD_BYTES)
-        beside = rates(keeper, up(broker), device, bounds, "beside", PUBLISHERS, WINDOW)
+        row |= _stored(crew, broker, folder, bounds.backlog, bounds)
+        beside = rates(keeper, up(broker), device, bounds, "beside", PUBLISHERS, WINDOW, filled=True)
         row["messages_per_second"] = beside["messages_per_second"]
         row["rate_kept"] = beside["messages_per_second"] / empty["messages_per_second"]
         broker.kill()
@@ -50,27 +54,55 @@ def backlog(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row
         row["resident_bytes"] = _resident(broker)
         crew.moved(broker.mqtt_port)
         drop_cache(folder)
-        row["one_session_per_second"], _ = _take(crew, [0], bounds.backlog // bounds.backlog_sessions, bounds)
+        logs = sorted(folder.rglob("log-*"))
+        if logs:
+            row["bare_reads_per_second"] = bare_reads(logs, crew.load.published_to(0))
+            drop_cache(folder)
+        row["one_session_per_second"], _ = _take(crew, [0], crew.load.published_to(0), bounds)
         rest = range(1, bounds.backlog_sessions)
         row["deliveries_per_second"], drained = _take(crew, rest, bounds.backlog, bounds)
         return _with_faults(row | checked(crew, bounds.backlog, drained), empty, beside)
 
 
 def shared_backlog(keeper: Keeper, folder: Path, bounds: Bounds) -> Row:
-    """The same messages wait in many absent sessions: what they take, stored once."""
+    """The same messages wait in many absent sessions: what they take, beside what they take in one."""
+    once, row = (_shared(keeper, folder / str(sessions), sessions, bounds) for sessions in (1, bounds.shared_sessions))
+    if once["disk_bytes_per_byte"] > 0:
+        row["disk_to_once"] = row["disk_bytes_per_byte"] / once["disk_bytes_per_byte"]
+    return _with_faults(row, once)
+
+
+def _shared(keeper: Keeper, folder: Path, sessions: int, bounds: Bounds) -> Row:
+    """Messages that wait in so many sessions each."""
     with _ours(keeper).started(folder, **LARGE) as broker:
         crew = Crew(
             keeper.courier, broker.mqtt_port, "all", publishers=PUBLISHERS, window=WINDOW,
-            consumers=[0] * bounds.shared_sessions, behind=0,
+            consumers=[0] * sessions, behind=0,
         )  # fmt: skip
-        crew.prepare()
-        idle, disk = _resident(broker), bytes_in(folder)
-        row: Row = {"stored_per_second": _store(crew, bounds)}
-        row["resident_bytes_above_idle"] = _resident(broker) - idle
-        row["disk_bytes_per_byte"] = (bytes_in(folder) - disk) / (bounds.backlog * PAYLOAD_BYTES)
-        everyone = range(bounds.shared_sessions)
-        row["deliveries_per_second"], drained = _take(crew, everyone, bounds.backlog * bounds.shared_sessions, bounds)
-        return row | checked(crew, bounds.backlog * bounds.shared_sessions, drained)
+        row = _stored(crew, broker, folder, bounds.shared, bounds)
+        row["deliveries_per_second"], drained = _take(crew, range(sessions), bounds.shared * sessions, bounds)
+        return row | checked(crew, bounds.shared * sessions, drained)
+
+
+def _stored(crew: Crew, broker: Broker, folder: Path, messages: int, bounds: Bounds) -> Row:
+    """Store messages for absent sessions: how fast, and what they take."""
+    crew.prepare()
+    disk, idle = _settled_bytes(folder), _resident(broker)
+    row: Row = {"stored_per_second": _store(crew, messages, bounds)}
+    row["resident_bytes_above_idle"] = _resident(broker) - idle
+    row["disk_bytes_per_byte"] = (_settled_bytes(folder) - disk) / (messages * PAYLOAD_BYTES)
+    return row
+
+
+def _settled_bytes(folder: Path) -> int:
+    """What the folder takes once no file in it is being made. LaunchError: one always is."""
+    until, before, size = time.perf_counter() + Patience.seconds, -1, bytes_in(folder)
+    while size != before:
+        if time.perf_counter() > until:
+            raise LaunchError(f"{folder} still grows after {Patience.seconds:g} s")
+        time.sleep(SETTLED_SECONDS)
+        before, size = size, bytes_in(folder)
+    return size
 
 
 def restart(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row:
@@ -87,7 +119,7 @@ def restart(keeper: Keeper, folder: Path, device: Device, bounds: Bounds) -> Row
         row["retained_per_second"] = _retain(keeper, broker.mqtt_port, bounds)
         crew = _crew(keeper, broker.mqtt_port, bounds.backlog_sessions)
         crew.prepare()
-        row["stored_per_second"] = _store(crew, bounds)
+        row["stored_per_second"] = _store(crew, bounds.restart_backlog, bounds)
         row["disk_bytes"] = bytes_in(folder)
         broker.kill()
     drop_cache(folder)
@@ -137,10 +169,10 @@ def _crew(keeper: Keeper, port: int, sessions: int) -> Crew:
     )  # fmt: skip
 
 
-def _store(crew: Crew, bounds: Bounds) -> float:
-    """Publish the backlog; messages a second."""
+def _store(crew: Crew, messages: int, bounds: Bounds) -> float:
+    """Publish so many; messages a second."""
     with crew.there(publishers=True, consumers=[]) as load:
-        return _published(load, bounds.backlog, bounds)
+        return _published(load, messages, bounds)
 
 
 def _published(load: StoredLoad, messages: int, bounds: Bounds) -> float:

@@ -9,15 +9,19 @@ import itertools
 import os
 import selectors
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from fanlight_bench.load.carrier import Carrier
 from fanlight_bench.load.protocol import PING, Damaged, Dialect
 from fanlight_bench.load.speaker import Refused
 
 AT_ONCE = 100          # connections that are spoken to at a time
 SILENCE_SECONDS = 60.0 # without a word on any of them the broker is stuck; some subscribe slowly
 READ_BYTES = 65_536
+
+Speech = Carrier | socket.socket  # what is spoken to
+Carry = Callable[[tuple[str, int]], tuple[socket.socket, Carrier]]
 
 
 class Talker(Protocol):
@@ -42,10 +46,15 @@ class NotConnected(OSError):
 
 
 class Connection:
-    """A connection of the load's, and what is being said on it. rest: bytes that were read and are no whole frame."""
+    """A connection of the load's, and what is being said on it. rest: bytes that were read and are no whole frame.
 
-    def __init__(self, name: str) -> None:
+    carry: opens a connection that is not a plain socket; `carrier` is then what is spoken to instead of the socket.
+    """
+
+    def __init__(self, name: str, carry: Carry | None = None) -> None:
         self.name = name
+        self.carrier: Carrier | None = None
+        self._carry = carry
         self.rest = bytearray()
         self._socket: socket.socket | None = None
         self._peer = ("", 0)
@@ -57,7 +66,10 @@ class Connection:
     def open(self, host: str, port: int, speaker: Talker) -> None:
         """Begin to connect, and have the handshake said. Raises OSError."""
         self._peer = host, port
-        self._socket = _connecting(host, port)
+        if self._carry is None:
+            self._socket = _connecting(host, port)
+        else:
+            self._socket, self.carrier = self._carry((host, port))
         self.say([(speaker.hello(self.name), 1)])
 
     def say(self, script: Iterable[tuple[bytes, int]]) -> None:
@@ -69,6 +81,10 @@ class Connection:
     def socket(self) -> socket.socket:
         assert self._socket is not None, f"{self.name} is not open"
         return self._socket
+
+    @property
+    def _speech(self) -> Speech:
+        return self.carrier or self.socket
 
     def check(self) -> None:
         """Raises NotConnected, if that is how connecting has ended."""
@@ -95,11 +111,14 @@ class Connection:
             self._unsent, answers = piece
             self._wanted += answers
         with contextlib.suppress(BlockingIOError):
-            self._unsent = self._unsent[self.socket.send(self._unsent) :]
+            self._unsent = self._unsent[self._speech.send(self._unsent) :]
 
     def receive(self, speaker: Talker) -> None:
         """Read what has arrived, and count the answers in it. Raises Refused, OSError."""
-        data = self.socket.recv(READ_BYTES)
+        try:
+            data = self._speech.recv(READ_BYTES)
+        except BlockingIOError:
+            return  # it was for the carrier
         if not data:
             raise Refused(f"the broker closed the connection of {self.name}")
         self.rest += data
@@ -118,7 +137,7 @@ class Connection:
         """Say goodbye if there is room for it, and close."""
         if self._socket is not None:
             with contextlib.suppress(OSError):  # closed already, or full: it is the end anyway
-                self._socket.send(last)
+                self._speech.send(last)
             self._socket.close()
 
 

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from fanlight_bench.load.carrier cimport Carried, receive_carried, send_carried
 from fanlight_bench.sockets cimport EPOLLIN, EPOLLOUT, MSG_NOSIGNAL, epoll_ctl, epoll_event, recv, send
 
 cdef enum:
@@ -16,6 +17,7 @@ cdef enum:
 
 cdef struct Endpoint:
     int fd
+    Carried* carried                # NULL: a plain socket
     bint watching_out               # EPOLLOUT is asked for
     bint closed
     bint slow                       # on purpose: read by the clock, not when there is something
@@ -52,7 +54,17 @@ cdef inline bint reserve(uint8_t** buffer, size_t* room, size_t wanted) noexcept
 cdef inline bint send_out(Endpoint* endpoint) noexcept nogil:
     """Send what the kernel takes. False when the connection is broken."""
     cdef ssize_t n
-    if endpoint.out_start < endpoint.out_end:
+    if endpoint.carried != NULL:
+        while endpoint.out_start < endpoint.out_end:
+            n = send_carried(
+                endpoint.carried, endpoint.out + endpoint.out_start, endpoint.out_end - endpoint.out_start
+            )
+            if n < 0:
+                return False
+            if n == 0:
+                break
+            endpoint.out_start += <size_t>n
+    elif endpoint.out_start < endpoint.out_end:
         n = send(endpoint.fd, endpoint.out + endpoint.out_start, endpoint.out_end - endpoint.out_start, MSG_NOSIGNAL)
         if n > 0:
             endpoint.out_start += <size_t>n
@@ -73,7 +85,12 @@ cdef inline ssize_t receive(Endpoint* endpoint, uint8_t** buffer, size_t* room, 
     cdef ssize_t n
     if not reserve(buffer, room, endpoint.tail_size + most):
         return OUT_OF_MEMORY
-    n = recv(endpoint.fd, buffer[0] + endpoint.tail_size, most, 0)
+    if endpoint.carried != NULL:
+        n = receive_carried(endpoint.carried, buffer[0] + endpoint.tail_size, most)
+        if n <= 0:
+            return OVER if n < 0 else 0
+    else:
+        n = recv(endpoint.fd, buffer[0] + endpoint.tail_size, most, 0)
     if n <= 0:
         return OVER if n == 0 or (errno != EAGAIN and errno != EINTR) else 0
     if endpoint.tail_size:

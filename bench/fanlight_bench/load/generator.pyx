@@ -18,6 +18,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
+from fanlight_bench.load.carrier cimport Carrier
 from fanlight_bench.load.endpoint cimport (
     NOBODY, OUT_OF_MEMORY, OVER, Endpoint, add_endpoint, keep_tail, receive, reserve, send_out, watch,
 )
@@ -58,6 +59,7 @@ cdef class Generator:
         uint32_t worker, n_wakers
         int[WORKERS_MAX] wakers
         int epoll, timer
+        list carriers               # what the endpoints point to
         Endpoint* endpoints
         uint32_t n_endpoints, n_publishers
         uint32_t* publishers        # their indices in endpoints
@@ -86,6 +88,7 @@ cdef class Generator:
             raise ValueError(f"{inflight} messages in flight; {dialect.name} can number {dialect.number_max}")
         if len(wakers) > WORKERS_MAX:
             raise ValueError(f"{len(wakers)} workers; at most {WORKERS_MAX}")
+        self.carriers = []
         self.dialect = dialect
         self.streams = streams
         self.worker = worker
@@ -124,16 +127,20 @@ cdef class Generator:
 
     # ------------------------------------------------------------------ endpoints
 
-    def add_subscriber(self, int fd, bytes rest=b"", *, bint slow=False, uint32_t aliases=0):
-        """A connection that is subscribed; rest: what was read behind the handshake. Its number."""
+    def add_subscriber(self, int fd, bytes rest=b"", *, bint slow=False, uint32_t aliases=0, Carrier carrier=None):
+        """A connection that is subscribed; rest: what was read behind the handshake; carrier: between it and us.
+
+        Its number.
+        """
         cdef uint32_t index = self.streams.add_subscriber(slow=slow, aliases=aliases)
         cdef Endpoint* endpoint = add_endpoint(&self.endpoints, &self.n_endpoints, fd, index, rest)
         endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
         endpoint.slow = slow
+        self._carry(endpoint, carrier)
         self.any_slow = self.any_slow or slow
         return index
 
-    def add_publisher(self, int fd, bytes rest=b""):
+    def add_publisher(self, int fd, bytes rest=b"", *, Carrier carrier=None):
         """A connection that publishes; see add_subscriber."""
         cdef uint32_t* grown = <uint32_t*>realloc(self.publishers, (self.n_publishers + 1) * sizeof(uint32_t))
         if grown == NULL:
@@ -141,9 +148,16 @@ cdef class Generator:
         self.publishers = grown
         cdef Endpoint* endpoint = add_endpoint(&self.endpoints, &self.n_endpoints, fd, NOBODY, rest)
         endpoint.stream = endpoint.acknowledged_stream = NO_STREAM
+        self._carry(endpoint, carrier)
         self.publishers[self.n_publishers] = self.n_endpoints - 1
         self.n_publishers += 1
         return self.n_publishers - 1
+
+    cdef int _carry(self, Endpoint* endpoint, Carrier carrier) except -1:
+        if carrier is not None:
+            self.carriers.append(carrier)
+            endpoint.carried = &carrier.carried
+        return 0
 
     def publish_on(self, uint32_t publisher, uint32_t stream):
         """This publisher goes through the ring of streams that this one is in, beginning with it."""
@@ -387,6 +401,12 @@ cdef class Generator:
     # ------------------------------------------------------------------ receiving
 
     cdef void _receive(self, Endpoint* endpoint, size_t most) noexcept nogil:
+        self._receive_once(endpoint, most)
+        # What is read from the socket and not yet from the carrier makes no event.
+        while endpoint.carried != NULL and not endpoint.carried.dry and not endpoint.closed and not self.out_of_memory:
+            self._receive_once(endpoint, most)
+
+    cdef void _receive_once(self, Endpoint* endpoint, size_t most) noexcept nogil:
         cdef size_t size, used
         cdef ssize_t n
         n = receive(endpoint, &self.buffer, &self.buffer_room, most)

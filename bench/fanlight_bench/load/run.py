@@ -12,6 +12,7 @@ from fanlight_bench.load.histogram import Histogram
 from fanlight_bench.load.kinds import STREAM
 from fanlight_bench.load.result import FAULTS, GENERATOR_BUSY, Result, faults, percentiles
 from fanlight_bench.load.scenario import Scenario
+from fanlight_bench.load.speaker import Refused
 from fanlight_bench.load.usage import broker_pids, busy, each, others, resident_bytes, spent, usage
 from fanlight_bench.load.worker_processes import WorkerProcesses
 from fanlight_bench.load.workers import OneWorker, Workers
@@ -61,6 +62,8 @@ def run(
     """
     made = scenarios.load(scenario) if isinstance(scenario, str) else scenario
     target = targets.parse(url)
+    if target.carrier and made.kind != STREAM:
+        raise Refused(f"{made.name} is no stream: only streams go by TLS or WebSocket")
     if made.kind != STREAM:
         kind = importlib.import_module(f"fanlight_bench.load.kinds.{made.kind}")
         result: Result = kind.measure(made, target, Plan(duration, warmup, drain, processes, pids, progress))

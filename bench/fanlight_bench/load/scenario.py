@@ -18,6 +18,7 @@ spelling.py. Every key has a default but the ones above the line:
     idle = 0                                  further connections, which do nothing
     slow = 0                                  subscribers, the first ones, that read slow_bytes_per_second
     aliases = false                           MQTT 5: topics are sent once, and then their number
+    retain = false                            MQTT: each message replaces the retained one of its topic
     [background]                              subscriptions beside those that are measured
     subscriptions, connections, filters
     [properties]                              MQTT 5: of each message, to be found in each delivery
@@ -25,7 +26,8 @@ spelling.py. Every key has a default but the ones above the line:
 
 What is not one stream of messages says so, and has options of its own (kinds/__init__.py):
 
-    kind = "churn"                            connects, idle, churn, retained, requests, replay
+    kind = "churn"                            connects, idle, churn, resubscribe, reconnect, pauses, retained, requests,
+                                              replay
     [options]
 """
 
@@ -78,6 +80,7 @@ class Scenario:
     slow: int = 0
     slow_bytes_per_second: float = 10_000.0
     aliases: bool = False
+    retain: bool = False
     background: Background = Background()
     properties: Mapping[str, Any] = field(default_factory=dict)
     kind: str = kinds.STREAM

@@ -107,7 +107,8 @@ class MqttSpeaker(Speaker):
         number_at = len(variable) if self.scenario.qos else 0
         variable += b"\0\0" if self.scenario.qos else b""
         variable += length(len(properties)) + properties if self._five else b""
-        made = packet(0x30 | self.scenario.qos << 1, variable + bytes(self.scenario.payload_bytes))
+        first = 0x30 | self.scenario.qos << 1 | self.scenario.retain
+        made = packet(first, variable + bytes(self.scenario.payload_bytes))
         head = len(made) - len(variable) - self.scenario.payload_bytes
         return FrameTemplate(
             made,

@@ -56,6 +56,8 @@ class Speaker(ABC):
         self.scenario = scenario
         if scenario.qos > self.qos_max:
             raise Refused(f"{scenario.name} is of QoS {scenario.qos}; {target.protocol} has up to {self.qos_max}")
+        if scenario.retain and target.protocol not in ("mqtt", "mqtt5"):
+            raise Refused(f"{target.protocol} has no retained messages")
         if (scenario.aliases or scenario.properties) and target.protocol != "mqtt5":
             raise Refused(f"{scenario.name} needs topic aliases or properties: mqtt5://, not {target.protocol}://")
 

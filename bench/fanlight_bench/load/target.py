@@ -4,12 +4,18 @@
     mqtt://user:password@host:1883  MQTT 3.1.1
     mqtt5://host                    MQTT 5
     nats://host:4222                the text protocol of NATS
+
+With `+tls` behind the protocol it is spoken by TLS, with `+ws` over WebSocket: mqtt+ws://host:8083. `fanlights` and
+`mqtts` are other names of `fanlight+tls` and `mqtt+tls`.
 """
 
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 PORTS = {"fanlight": 7420, "mqtt": 1883, "mqtt5": 1883, "nats": 4222}
+TLS, WEBSOCKET = "tls", "ws"
+CARRIER_PORTS = {TLS: {"fanlight": 7423, "mqtt": 8883, "mqtt5": 8883}, WEBSOCKET: {"mqtt": 8083, "mqtt5": 8083}}
+NAMES = {"fanlights": "fanlight+tls", "mqtts": "mqtt+tls"}
 
 
 class BadUrl(ValueError):
@@ -18,7 +24,10 @@ class BadUrl(ValueError):
 
 @dataclass(frozen=True)
 class Target:
-    """A broker's address and what it is spoken to in. protocol: one of PORTS; syntax, of topics: "amqp" or "mqtt"."""
+    """A broker's address and what it is spoken to in. protocol: one of PORTS.
+
+    syntax, of topics: "amqp" or "mqtt"; carrier: TLS, WEBSOCKET, or "" for a plain socket.
+    """
 
     protocol: str
     host: str
@@ -26,6 +35,7 @@ class Target:
     user: str | None = None
     password: str | None = None
     syntax: str = "amqp"
+    carrier: str = ""
 
     @property
     def url(self) -> str:
@@ -33,7 +43,8 @@ class Target:
         user = f"{self.user}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         syntax = "?syntax=mqtt" if self.protocol == "fanlight" and self.syntax == "mqtt" else ""
-        return f"{self.protocol}://{user}{host}:{self.port}{syntax}"
+        carrier = f"+{self.carrier}" if self.carrier else ""
+        return f"{self.protocol}{carrier}://{user}{host}:{self.port}{syntax}"
 
 
 def parse(url: str) -> Target:
@@ -43,7 +54,8 @@ def parse(url: str) -> Target:
         port = parts.port
     except ValueError as error:
         raise BadUrl(f"{url}: {error}") from None
-    if parts.scheme not in PORTS:
+    protocol, plus, carrier = NAMES.get(parts.scheme, parts.scheme).partition("+")
+    if protocol not in PORTS or (plus and carrier not in CARRIER_PORTS):
         raise BadUrl(f"{url}: begin with one of {', '.join(f'{scheme}://' for scheme in PORTS)}")
     if not parts.hostname or parts.path not in ("", "/"):
         raise BadUrl(f"{url}: {parts.scheme}://host:port is wanted")
@@ -51,10 +63,11 @@ def parse(url: str) -> Target:
     if syntax not in ("amqp", "mqtt"):
         raise BadUrl(f"{url}: syntax={syntax}; amqp and mqtt are known")
     return Target(
-        parts.scheme,
+        protocol,
         parts.hostname,
-        port or PORTS[parts.scheme],
+        port or CARRIER_PORTS.get(carrier, PORTS).get(protocol, PORTS[protocol]),
         unquote(parts.username) if parts.username else None,
         unquote(parts.password) if parts.password else None,
-        syntax if parts.scheme == "fanlight" else "mqtt",
+        syntax if protocol == "fanlight" else "mqtt",
+        carrier,
     )

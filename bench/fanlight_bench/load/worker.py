@@ -4,17 +4,21 @@ Of N workers, worker k has every N-th connection of each kind, beginning with nu
 that each can check whatever comes to its subscribers, whoever published it.
 """
 
+import contextlib
+import functools
 import os
 import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fanlight_bench.load import connect, spelling
+from fanlight_bench.load.carry import opened as carry_opened
 from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.generator import Generator
+from fanlight_bench.load.requests import requests
 from fanlight_bench.load.scenario import BadScenario, Scenario
 from fanlight_bench.load.shared_counters import SharedCounters
-from fanlight_bench.load.speaker import Publish
+from fanlight_bench.load.speaker import Publish, Refused
 from fanlight_bench.load.speakers import speaker
 from fanlight_bench.load.streams import Streams
 from fanlight_bench.load.target import Target
@@ -90,17 +94,20 @@ class Worker:
             if slow:
                 _slow_down(connection)
             at[number] = generator.add_subscriber(
-                connection.socket.fileno(), bytes(connection.rest), slow=slow, aliases=aliases
+                connection.socket.fileno(), bytes(connection.rest), slow=slow, aliases=aliases,
+                carrier=connection.carrier,
             )
         for number, connection in self._background.items():
             at[scenario.subscribers + number] = generator.add_subscriber(
-                connection.socket.fileno(), bytes(connection.rest), aliases=aliases
+                connection.socket.fileno(), bytes(connection.rest), aliases=aliases, carrier=connection.carrier
             )
         for connection in self._idle.values():  # nothing must come, but a broker may ping, or close
-            generator.add_subscriber(connection.socket.fileno(), bytes(connection.rest))
+            generator.add_subscriber(connection.socket.fileno(), bytes(connection.rest), carrier=connection.carrier)
         self._add_streams(streams, at)
         for number, connection in self._publishers.items():
-            publisher = generator.add_publisher(connection.socket.fileno(), bytes(connection.rest))
+            publisher = generator.add_publisher(
+                connection.socket.fileno(), bytes(connection.rest), carrier=connection.carrier
+            )
             if number < scenario.streams:
                 generator.publish_on(publisher, number)  # its first stream has its number
         generator.start()
@@ -139,14 +146,30 @@ class Worker:
         }
 
     def close(self) -> None:
-        """Say goodbye on all connections and close them."""
+        """Say goodbye on all connections and close them. What was retained is removed first."""
+        if self.scenario.retain and self.generator is not None:
+            with contextlib.suppress(OSError, Refused):  # the broker has gone, and another error reports that
+                self._forget()
         for connection in self._everyone():
             connection.close(self._speaker.goodbye())
+
+    def _forget(self) -> None:
+        """Remove the retained messages of this worker's publishers (MQTT 5, 3.3.1.3). Raises OSError, Refused."""
+        says = requests(self._speaker)
+        for number, connection in self._publishers.items():
+            own = range(number, self.scenario.topics, self.scenario.publishers)
+            topics = (spelling.expand(self.scenario.topic, topic) for topic in own)
+            ping, answers = says.ping()
+            connection.say([(b"".join(says.store(self._spelled(topic), b"") for topic in topics) + ping, answers)])
+        connect.talk(self._publishers.values(), says)
 
     # ------------------------------------------------------------------ who is who
 
     def _own(self, name: str, count: int) -> dict[int, Connection]:
-        return {number: Connection(f"{name}{number}") for number in range(self._number, count, self.shared.workers)}
+        carry = functools.partial(carry_opened, self._target) if self._target.carrier else None
+        return {
+            number: Connection(f"{name}{number}", carry) for number in range(self._number, count, self.shared.workers)
+        }
 
     def _everyone(self) -> list[Connection]:
         groups = (self._subscribers, self._background, self._idle, self._publishers)

@@ -29,8 +29,9 @@ from fanlight_bench.micro.case import QUICK_TURNS, TURNS, Effort, measured
 
 OK, WORSE, WRONG = 0, 1, 2
 BENCHES = (
-    "parse", "route", "fan_out", "flush", "lanes", "publish",
-    "match", "insert", "remove", "mix", "names", "frozen", "memory", "subscribe", "log",
+    "parse", "fields", "route", "fan_out", "flush", "lanes", "publish", "cold", "exchanges",
+    "match", "insert", "remove", "mix", "names", "frozen", "memory", "screens",
+    "connect", "subscribe", "log", "restart", "engines",
 )  # fmt: skip
 
 

@@ -10,14 +10,11 @@ process grows by, a subscription; `worst_turn_ms` the longest that the loop is h
 
 import ctypes
 import gc
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context
 from typing import Protocol
-
-import structlog
 
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import frame
@@ -164,10 +161,6 @@ def group(name: str, count: int, make: Makers, turn: Callable[[Callable[[], Held
     return Group(name, [case(*each) for each in make.items()])
 
 
-def quietly() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # connecting is logged
-
-
 def resident() -> int:
     """Bytes, after what is free was given back to the system; 0 where there is no /proc."""
     gc.collect()
@@ -178,7 +171,6 @@ def resident() -> int:
 
 
 def held_by(name: str, count: int) -> dict[str, object]:
-    quietly()
     make = makers(count)[name]
     before = resident()
     held = subscribed(make)
@@ -196,7 +188,6 @@ def memory(count: int, names: Iterable[str]) -> Group:
 
 
 def groups(effort: Effort) -> Iterator[Group]:
-    quietly()
     count = effort.sized(SIZE, 1_000)
     make = makers(count)
     yield memory(count, make)

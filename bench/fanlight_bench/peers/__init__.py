@@ -2,6 +2,7 @@
 
     peer.py         what a broker must be able to do here: be there or not, its version, start, stop
     mosquitto.py, nats.py, rabbitmq.py, amqtt.py, fanlight.py, null.py    one broker each, with its configuration
+    certificate.py  for those that are spoken to by TLS
     contenders.py   who takes part: a broker and the protocol that it is spoken to in
     install.py      what is missing, how it is installed, and whether the user wants that
     plan.py         which scenarios, who is left out of them and why, in which order, how long that takes

@@ -1,6 +1,6 @@
 """`python -m fanlight_bench peers`: Fanlight beside other brokers. What it does and a line a run on standard error.
 
-    python -m fanlight_bench peers                            all scenarios, all brokers, five rounds: an hour or two
+    python -m fanlight_bench peers                            all scenarios, all brokers, three rounds: 25 minutes
     python -m fanlight_bench peers --scenarios A,B --only fanlight,nats --rounds 1 --duration 0.5
     python -m fanlight_bench peers --scenarios E --into FILE  these again, in place of those of a file of results
     python -m fanlight_bench peers --list                     the scenarios and the brokers
@@ -23,7 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fanlight_bench.peers import compare, document, install, plan, results, tables
-from fanlight_bench.peers.bars import Bar, bars
+from fanlight_bench.peers.bar import Bar
+from fanlight_bench.peers.bars import bars
 from fanlight_bench.peers.contenders import CONTENDERS
 from fanlight_bench.peers.drive import drive
 from fanlight_bench.peers.plan import ASKED, PlannedScenario
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.durable.__main__ import main as durable  # it needs compiled modules that are optional
 
         return durable(arguments[1:])
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         if options.list:
             return _list()
@@ -69,7 +70,7 @@ def _compare(options: argparse.Namespace) -> int:
     into = None if options.into is None else _file(options.into, options)
     if into is not None:  # before an hour is spent on it
         present = [one.name for one in chosen if one.peer.program() is not None]
-        results.comparable(results.load(into), [one.letter for one in asked], present)
+        results.comparable(results.load(into), present)
     # So that brokers are stopped, folders removed and the runs so far kept when somebody ends this.
     before = signal.signal(signal.SIGTERM, _leave)
     try:
@@ -146,16 +147,17 @@ def _log(line: str) -> None:
     print(f"bench: {line}", file=sys.stderr, flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line of a comparison."""
+    made = argparse.ArgumentParser(
         prog="python -m fanlight_bench peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add = parser.add_argument
-    add("--rounds", type=int, default=5, metavar="N", help="runs of each, interleaved (%(default)s)")
+    add = made.add_argument
+    add("--rounds", type=int, default=3, metavar="N", help="interleaved runs of each, fewer if long (%(default)s)")
     add("--only", default="", metavar="NAME,NAME", help="these brokers or contenders (all)")
-    add("--scenarios", default="", metavar="A,B", help="these scenarios (all)")
-    add("--duration", type=float, default=2.0, metavar="SECONDS", help="measured, of a run (%(default)s)")
-    add("--warmup", type=float, default=0.5, metavar="SECONDS", help="before it (%(default)s)")
+    add("--scenarios", "--rows", default="", metavar="A,B", help="these scenarios (all)")
+    add("--duration", type=float, default=1.0, metavar="SECONDS", help="measured, of a run (%(default)s)")
+    add("--warmup", type=float, default=0.2, metavar="SECONDS", help="before it (%(default)s)")
     add("--yes", action="store_true", help="install what is missing without asking")
     add("--publish", action="store_true", help="make the documents also from a comparison of only some")
     add("--into", nargs="?", const=NEWEST, metavar="FILE", help="replace these scenarios in a file (the newest)")
@@ -164,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--report", nargs="?", const=NEWEST, metavar="FILE", help="documents anew from a file of results (the newest)")
     add("--results", default=str(results.FOLDER), metavar="FOLDER", help="of the files of results (%(default)s)")
     add("--docs", default=str(document.ROOT / "docs"), metavar="FOLDER", help="where benchmarks.md is (%(default)s)")
-    return parser
+    return made
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from fanlight_bench import procfs
 from fanlight_bench.launch import on_cpu
+from fanlight_bench.load import usage
 from fanlight_bench.machine import machine
 from fanlight_bench.peers import plan
 from fanlight_bench.peers.contenders import Contender
@@ -71,14 +73,17 @@ def run(step: Step, drive: Drive, duration: float, warmup: float) -> Row:
     row: Row = {
         "scenario": step.asked.letter, "contender": step.contender.name, "round": step.round, "scheme": step.scheme,
     }  # fmt: skip
-    peer = step.contender.peer
+    peer = step.contender.peer.configured(step.asked.settings).listening(step.scheme)
     broker_cpu, generator_cpu = processors() if peer.one_thread else (None, None)
+    began = time.monotonic()
     try:
         with (
             tempfile.TemporaryDirectory(prefix="fanlight-bench-", ignore_cleanup_errors=True) as folder,
             peer.start(Path(folder), broker_cpu) as up,
             on_cpu(generator_cpu),
         ):
+            row["start_seconds"] = time.monotonic() - began
+            row["resting_bytes"] = usage.resident_bytes([up.pid, *procfs.descendants(up.pid)])
             row |= drive(step.asked, up.url(step.scheme), duration, warmup, up.pid)
     except Exception as error:  # whatever it is: the row says it, and an hour of other runs is not lost for it
         row["error"] = f"{type(error).__name__}: {error}"

@@ -37,17 +37,17 @@ _FANLIGHT, _NULL = Fanlight(), Null()
 CONTENDERS = {
     contender.name: contender
     for contender in (
-        Contender("fanlight-native", "Fanlight, native protocol", _FANLIGHT, ("fanlight",)),
-        Contender("fanlight-mqtt", "Fanlight, MQTT 3.1.1", _FANLIGHT, ("mqtt",)),
-        Contender("nats-1cpu", "nats-server on one processor", NatsOnOne(), ("nats",)),
-        Contender("fanlight-mqtt5", "Fanlight, MQTT 5", _FANLIGHT, ("mqtt5",)),
-        Contender("nats", "nats-server as it comes", Nats(), ("nats",), every=2),
-        Contender("mosquitto", "Mosquitto", Mosquitto(), ("mqtt", "mqtt5")),
-        Contender("nats-mqtt", "nats-server, its MQTT listener", NatsMqtt(), ("mqtt",), every=5),
-        Contender("rabbitmq", "RabbitMQ, its MQTT plugin", RabbitMQ(), ("mqtt",), every=5),
-        Contender("amqtt", "amqtt", Amqtt(), ("mqtt",), every=5),
-        Contender("null-native", "the null broker, native protocol", _NULL, ("fanlight",), every=2),
-        Contender("null-mqtt", "the null broker, MQTT 3.1.1", _NULL, ("mqtt",), every=2),
+        Contender("fanlight-native", "Fanlight, native protocol", _FANLIGHT, ("fanlight", "fanlight+tls")),
+        Contender("fanlight-mqtt", "Fanlight, MQTT 3.1.1", _FANLIGHT, ("mqtt", "mqtt+tls", "mqtt+ws")),
+        Contender("nats-1cpu", "nats-server on one processor", NatsOnOne(), ("nats", "nats+tls", "nats+ws")),
+        Contender("fanlight-mqtt5", "Fanlight, MQTT 5", _FANLIGHT, ("mqtt5",), every=3),
+        Contender("nats", "nats-server as it comes", Nats(), ("nats",), every=3),
+        Contender("mosquitto", "Mosquitto", Mosquitto(), ("mqtt", "mqtt5", "mqtt+tls")),
+        Contender("nats-mqtt", "nats-server, its MQTT listener", NatsMqtt(), ("mqtt",), every=3),
+        Contender("rabbitmq", "RabbitMQ, its MQTT plugin", RabbitMQ(), ("mqtt",), every=3),
+        Contender("amqtt", "amqtt", Amqtt(), ("mqtt",), every=3),
+        Contender("null-native", "the null broker, native protocol", _NULL, ("fanlight",), every=3),
+        Contender("null-mqtt", "the null broker, MQTT 3.1.1", _NULL, ("mqtt",), every=3),
     )
 }
 

@@ -12,7 +12,8 @@ from statistics import median
 
 from fanlight_bench import reporting
 from fanlight_bench.peers import tables
-from fanlight_bench.peers.bars import Bar, bars
+from fanlight_bench.peers.bar import Bar
+from fanlight_bench.peers.bars import bars
 from fanlight_bench.peers.results import Report
 from fanlight_bench.reporting import markdown, paragraph, with_unit
 
@@ -163,7 +164,7 @@ def _configurations(report: Report) -> list[str]:
 def _chart(report: Report) -> list[str]:
     machine = report["machine"]
     return [
-        "![Processor time a delivery of each broker](docs/benchmarks-cpu.svg)",
+        "![Processor time a delivery of each broker](docs/benchmarks-chart.svg)",
         "",
         f"{str(report['date'])[:10]}, {machine['processors']} processors, one of them the broker's; less is better.",
         "[All figures, versions and configurations](docs/benchmarks.md).",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from fanlight_bench.peers.certificate import certificate
 from fanlight_bench.peers.peer import Peer, Up, free_ports, said, served, which
 
 CONFIGURATION = """\
@@ -30,6 +31,12 @@ class Mosquitto(Peer):
     package = "mosquitto"
     one_thread = True
 
+    def __init__(self, *, encrypted: bool = False) -> None:
+        self.encrypted = encrypted
+
+    def listening(self, scheme: str) -> "Mosquitto":
+        return Mosquitto(encrypted=True) if scheme.endswith("+tls") else self
+
     def program(self) -> str | None:
         return which("mosquitto")
 
@@ -45,6 +52,10 @@ class Mosquitto(Peer):
     def start(self, folder: Path, cpu: int | None) -> Iterator[Up]:
         (port,) = free_ports(1)
         file = folder / "mosquitto.conf"
-        file.write_text(self.configuration().replace("PORT", str(port)), encoding="utf-8")
+        text = self.configuration().replace("PORT", str(port))
+        if self.encrypted:  # of the one listener
+            public, key = certificate(folder)
+            text += f"certfile {public}\nkeyfile {key}\n"
+        file.write_text(text, encoding="utf-8")
         with served([self.program() or self.name, "-c", str(file)], " running", cpu=cpu) as server:
-            yield Up({"mqtt": port, "mqtt5": port}, server.pid)
+            yield Up({"mqtt+tls": port} if self.encrypted else {"mqtt": port, "mqtt5": port}, server.pid)

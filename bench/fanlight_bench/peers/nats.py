@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fanlight_bench.launch import LaunchError, Server
+from fanlight_bench.peers.certificate import certificate
 from fanlight_bench.peers.peer import Peer, Up, free_ports, said, served, which
 
 CONFIGURATION = """\
@@ -21,6 +22,7 @@ MQTT = """\
 jetstream { store_dir: "DIR", max_memory_store: 4294967296, max_file_store: 4294967296 }
 mqtt { listen: "127.0.0.1:PORT", max_ack_pending: 65535 }
 """
+CARRIED = ("nats+tls", "nats+ws")
 LISTENS = re.compile(r"Listening for client connections on 127\.0\.0\.1:(\d+)")
 
 
@@ -28,6 +30,12 @@ class Nats(Peer):
     name = "nats"
     package = "nats-server"
     one_thread = False
+
+    def __init__(self, scheme: str = "nats") -> None:
+        self.scheme = scheme
+
+    def listening(self, scheme: str) -> "Nats":
+        return type(self)(scheme) if scheme in CARRIED else self
 
     def program(self) -> str | None:
         return which("nats-server")
@@ -44,10 +52,17 @@ class Nats(Peer):
     @contextlib.contextmanager
     def start(self, folder: Path, cpu: int | None) -> Iterator[Up]:
         file = folder / "nats.conf"
-        file.write_text(CONFIGURATION, encoding="utf-8")
+        text, web = CONFIGURATION, 0
+        if self.scheme == "nats+tls":
+            public, key = certificate(folder)
+            text += f'tls {{ cert_file: "{public}", key_file: "{key}" }}\n'
+        elif self.scheme == "nats+ws":
+            (web,) = free_ports(1)
+            text += f'websocket {{ listen: "127.0.0.1:{web}", no_tls: true }}\n'
+        file.write_text(text, encoding="utf-8")
         command = [self.program() or self.package, "-c", str(file)]
         with served(command, "Server is ready", cpu=cpu, environment=self.environment()) as server:
-            yield Up({"nats": _port(server)}, server.pid)
+            yield Up({self.scheme: web or _port(server)}, server.pid)
 
 
 class NatsMqtt(Nats):

@@ -62,6 +62,16 @@ class Peer(abc.ABC):
     def configuration(self) -> str:
         """Its settings as a reader should see them, with PORT for the port and DIR for its folder."""
 
+    def configured(self, settings: Mapping[str, str]) -> "Peer":
+        """This broker with some of its settings changed. ValueError: a scenario asks for what is not ours to set."""
+        if settings:
+            raise ValueError(f"{self.name} is measured as it is configured; {', '.join(settings)} cannot be set")
+        return self
+
+    def listening(self, scheme: str) -> "Peer":
+        """This broker, with a port for this scheme if it is not one of those it always has (TLS, WebSocket)."""
+        return self
+
     @abc.abstractmethod
     def start(self, folder: Path, cpu: int | None) -> contextlib.AbstractContextManager[Up]:
         """It runs inside the `with`. Raises LaunchError when it does not come up."""

@@ -32,6 +32,8 @@ METRICS = (
     "bytes_per_connection", "bytes_per_subscription", "subscribe_cpu_seconds", "connects_per_second",
     "broker_us_per_connect", "throughput_kept", "round_trips_per_second", "broker_us_per_round_trip",
     "stored_per_second", "broker_us_per_stored", "bytes_per_stored", "last_ms_p50", "last_ms_p99",
+    "with_delivered_per_second", "changes_per_second", "start_seconds", "resting_bytes", "pause_ms", "pause_ms_max",
+    "pause_ms_without",
 )  # fmt: skip
 
 
@@ -53,20 +55,23 @@ def medians(runs: Sequence[Row], metrics: Sequence[str] = METRICS) -> list[Row]:
 
 
 def replaced(report: Report, later: Report) -> Report:
-    """The report with what `later` measured again in place of its own runs; `again` says which scenarios, and how.
+    """The report with what `later` measured in place of its own runs, or behind them if it has none of a scenario.
+
+    `again` says which scenarios, and how.
 
     ValueError: `later` was broken off, or what `comparable` raises.
     """
     fresh = later["scenarios"]
-    comparable(report, list(fresh), list(later["contenders"]))
+    comparable(report, list(later["contenders"]))
     if not later["complete"]:
         raise ValueError("a comparison that was broken off cannot replace a whole one")
     runs = [run for run in report["runs"] if run["scenario"] not in fresh] + later["runs"]
-    order = list(report["scenarios"])
+    order = list({**report["scenarios"], **fresh})
     runs.sort(key=lambda run: order.index(run["scenario"]))
     again = {letter: {"date": later["date"], **later["effort"], "machine": later["machine"]} for letter in fresh}
     return {
         **report,
+        "left_out": [one for one in report["left_out"] if one["scenario"] not in fresh] + later["left_out"],
         "scenarios": {**report["scenarios"], **fresh},
         "runs": runs,
         "medians": medians(runs),
@@ -74,10 +79,8 @@ def replaced(report: Report, later: Report) -> Report:
     }
 
 
-def comparable(report: Report, scenarios: Sequence[str], contenders: Sequence[str]) -> None:
-    """ValueError: these cannot replace any of the report, for figures of two hours would stand side by side."""
-    if unknown := [letter for letter in scenarios if letter not in report["scenarios"]]:
-        raise ValueError(f"the file of results has no scenario {', '.join(unknown)}")
+def comparable(report: Report, contenders: Sequence[str]) -> None:
+    """ValueError: these contenders are not those of the report, and figures of two hours would stand side by side."""
     if list(contenders) != list(report["contenders"]):
         raise ValueError("a scenario is measured again with the contenders of the file of results, all of them")
 

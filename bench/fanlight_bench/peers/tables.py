@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fanlight_bench.peers.bars import Bar
+from fanlight_bench.peers.bar import Bar
 from fanlight_bench.peers.results import Figured, Report, ratio
 from fanlight_bench.reporting import VERDICTS, limit, number, share, with_unit
 
@@ -41,7 +41,8 @@ BESIDES = {
     "throughput_kept": "throughput kept", "round_trips_per_second": "round trips/s",
     "broker_us_per_round_trip": "CPU µs/round trip", "stored_per_second": "stored/s",
     "broker_us_per_stored": "CPU µs/stored", "bytes_per_stored": "bytes/stored", "last_ms_p50": "last p50 ms",
-    "last_ms_p99": "last p99 ms",
+    "last_ms_p99": "last p99 ms", "pause_ms": "pause ms", "pause_ms_max": "longest ms",
+    "pause_ms_without": "pause ms without",
 }  # fmt: skip
 
 

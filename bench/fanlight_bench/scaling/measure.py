@@ -21,7 +21,7 @@ from fanlight_bench.scaling.curves import BROKER, PROTOCOLS, Point
 
 SPARE_FILES = 256  # of a process, beside its connections: libraries, pipes, logs
 LISTEN_SECONDS = 0.02
-LIMITS: dict[str, int] = {
+LIMITS: dict[str, Any] = {
     "connections_max": 50_000, "connections_per_address_max": 50_000, "subscriptions_per_client_max": 1_000_000,
 }  # fmt: skip
 

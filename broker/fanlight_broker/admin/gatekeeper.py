@@ -13,12 +13,14 @@ import hmac
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from aiohttp import web
+from typing import TYPE_CHECKING
 
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.ports import Authenticator
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class Gatekeeper:
     """certified  returns the name in the certificate of a request's connection"""
 
     def __init__(
-        self, authenticator: Authenticator, metrics: MetricsAccess, certified: Callable[[web.BaseRequest], str]
+        self, authenticator: Authenticator, metrics: MetricsAccess, certified: "Callable[[web.BaseRequest], str]"
     ) -> None:
         self.metrics = metrics
         self.tokens_refused = 0
@@ -44,13 +46,13 @@ class Gatekeeper:
         """Apply a new access to /metrics to requests from now on."""
         self.metrics = metrics
 
-    async def check(self, request: web.BaseRequest, *, local: bool) -> None:
+    async def check(self, request: "web.BaseRequest", *, local: bool) -> None:
         """Raises AuthenticationFailed, or NotPermitted for a host name that is not this machine's."""
         identity = await self._identity(request)
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
 
-    async def check_metrics(self, request: web.BaseRequest, *, local: bool) -> None:
+    async def check_metrics(self, request: "web.BaseRequest", *, local: bool) -> None:
         """The same for /metrics."""
         if self.metrics.open:
             return
@@ -61,7 +63,7 @@ class Gatekeeper:
             self.tokens_refused += 1
             raise AuthenticationFailed("wrong token for /metrics (metrics_token_file)")
 
-    async def _identity(self, request: web.BaseRequest) -> Identity:
+    async def _identity(self, request: "web.BaseRequest") -> Identity:
         header = request.headers.get("Authorization")
         user, password = _basic(header) if header is not None else (None, None)
         return await self._authenticator.authenticate(

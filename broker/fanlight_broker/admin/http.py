@@ -1,27 +1,24 @@
 """The HTTP listener: health, metrics, and views of the broker as JSON.
 
-Who may see what is in gatekeeper.py. Errors are JSON too: {"error": "what to do"}. The paths are in inspection.py
-(what is long: snapshot.py), what bounds the connections in listener.py.
+Who may see what is in gatekeeper.py. Errors are JSON too: {"error": "what to do"}. A request is answered in
+requests.py, the paths are in inspection.py (what is long: snapshot.py), what bounds the connections is in listener.py.
+These and aiohttp are imported when the first client comes (entrance.py).
 """
 
 import asyncio
 import ipaddress
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-import structlog
-from aiohttp import web
-
+from fanlight_broker.admin.entrance import Entrance, HttpServer
 from fanlight_broker.admin.gatekeeper import Gatekeeper, MetricsAccess
-from fanlight_broker.admin.inspection import METRICS, PATHS, BadQuery, InspectionApi, place_asked
-from fanlight_broker.admin.listener import SERVER, BoundedServer, Pace
 from fanlight_broker.admin.metric_source import MetricSource
-from fanlight_broker.admin.metrics import Exposition
-from fanlight_broker.admin.snapshot import Snapshots
-from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from fanlight_broker.admin.requests import Requests
 
 COUNTERS: Final = {
     "http_requests": "HTTP requests answered",
@@ -32,13 +29,7 @@ COUNTERS: Final = {
     "http_tls_handshakes_failed": "HTTPS connections whose TLS handshake failed",
     "http_tls_handshakes_refused": "HTTPS connections refused because too many were in their handshake",
 }
-READY: Final = "/readyz"
-OPEN: Final = frozenset({"/healthz", READY})
 STOP_SECONDS: Final = 2.0
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
-_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}
-
-_log = structlog.stdlib.get_logger("http")
 
 
 class HttpsServer(Protocol):
@@ -50,8 +41,7 @@ class HttpsServer(Protocol):
     def stop(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Https:
+class Https(NamedTuple):
     """Where HTTPS is."""
 
     server: HttpsServer
@@ -86,17 +76,13 @@ class AdminServer:
         self._https = https
         self._protocol_check = protocol_check
         self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified)
-        self._api = InspectionApi(inspection, sources, version)
-        self._snapshots = Snapshots(inspection, version)
-        self._exposition = Exposition(sources, version)
+        self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
         self._connection_seconds_max = connection_seconds_max
-        self._pace = Pace(requests_per_second_max)
-        # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
-        self._health_pace = Pace(requests_per_second_max)
-        self._requests = 0
-        self._http: BoundedServer | None = None
+        self._requests_per_second_max = requests_per_second_max
+        self._requests: Requests | None = None  # once the first client has come
+        self._http: Entrance | None = None
         self._server: asyncio.Server | None = None
         self._tls_port = 0
         self._local = self._tls_local = False
@@ -104,12 +90,7 @@ class AdminServer:
     async def start(self) -> None:
         """Listen. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._http = BoundedServer(
-            self._handle,
-            connections_max=self._connections_max,
-            connection_seconds_max=self._connection_seconds_max,
-            protocol_check=self._protocol_check,
-        )
+        self._http = Entrance("fanlight_broker.admin.requests", self._make, self._connections_max)
         self._server = await loop.create_server(self._http, self._host, self._asked_port, backlog=64)
         addresses = [ipaddress.ip_address(each.getsockname()[0]) for each in self._server.sockets]
         self._local = all(address.is_loopback for address in addresses)
@@ -146,74 +127,26 @@ class AdminServer:
             "http_tls_handshakes_failed": 0,
             "http_tls_handshakes_refused": 0,
             **(self._https.server.counters() if self._https else {}),
-            "http_requests": self._requests,
+            "http_requests": self._requests.count if self._requests else 0,
             "http_requests_malformed": self._http.malformed if self._http else 0,
             "http_tokens_refused": self.gatekeeper.tokens_refused,
             "http_connections_refused": self._http.refused if self._http else 0,
             "http_connections_retired": self._http.retired if self._http else 0,
         }
 
-    # A request, from its pace to its answer.
+    def _make(self) -> HttpServer:
+        from fanlight_broker.admin.listener import BoundedServer
+        from fanlight_broker.admin.requests import Requests
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._requests += 1
-        pace = self._health_pace if request.path in OPEN else self._pace
-        if (seconds := pace.wait(asyncio.get_running_loop().time())) > 0:
-            await asyncio.sleep(seconds)
-        try:
-            return await self._answer(request)
-        except AuthenticationFailed as error:
-            return _json(401, {"error": str(error)}, _CHALLENGE)
-        except NotPermitted as error:
-            return _json(403, {"error": str(error)})
-        except BadQuery as error:
-            return _json(400, {"error": str(error)})
-        except Exception:
-            _log.exception("request_failed", path=request.path)
-            return _json(500, {"error": "an error in the broker; its log has the traceback"})
+        self._requests = Requests(
+            self._inspection, self._sources, self.gatekeeper, version=self._version,
+            per_second_max=self._requests_per_second_max,
+            local=lambda secure: self._tls_local if secure else self._local,
+        )
+        return BoundedServer(
+            self._requests.handle, connection_seconds_max=self._connection_seconds_max,
+            protocol_check=self._protocol_check,
+        )
 
-    async def _admit(self, request: web.BaseRequest) -> bool:
-        """Whether the answer may have details. Raises AuthenticationFailed, NotPermitted."""
-        local = self._tls_local if request.secure else self._local
-        if request.path == METRICS:
-            await self.gatekeeper.check_metrics(request, local=local)
-        elif request.path not in OPEN:
-            await self.gatekeeper.check(request, local=local)
-        elif request.path == READY:
-            try:
-                await self.gatekeeper.check(request, local=local)
-            except (AuthenticationFailed, NotPermitted):
-                return False
-        return True
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        details = await self._admit(request)
-        path = PATHS.get(request.path)
-        if path is None:
-            return _json(404, {"error": f"no such path; there are: {', '.join(PATHS)}"})
-        if request.method not in ("GET", "HEAD"):
-            text = f"{request.path} can be read only: GET"
-            return _json(405, {"error": text}, {"Allow": "GET, HEAD"})
-        query = request.query
-        if unknown := sorted(set(query) - set(path.parameters)):
-            known = ", ".join(path.parameters) or "none"
-            raise BadQuery(f"unknown parameter {unknown[0][:40]!r}; {request.path} takes: {known}")
-        if request.path == METRICS:
-            body, content_type = self._exposition.render(request.headers.get("Accept", ""))
-            return web.Response(body=body, headers={**_HEADERS, "Content-Type": content_type})
-        if path.streams and (place := place_asked(query)) is not None:
-            return await self._snapshots.answer(request, place, _HEADERS)
-        if request.path == READY:
-            return _json(*self._api.readyz(query, details=details))
-        return _json(*path.answer(self._api, query))
-
-    def _certified(self, request: web.BaseRequest) -> str:
+    def _certified(self, request: "web.BaseRequest") -> str:
         return self._https.server.certified(request.transport) if self._https else ""
-
-
-def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:
-    # ASCII only: topics may hold what no UTF-8 can (lone surrogates).
-    text = json.dumps(value, default=str) + "\n"
-    return web.Response(
-        text=text, status=status, content_type="application/json", headers={**_HEADERS, **(headers or {})}
-    )

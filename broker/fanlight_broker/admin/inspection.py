@@ -4,6 +4,7 @@ Nothing here changes the broker. Every answer is bounded to a page of at most RO
 (snapshot.py).
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -83,17 +84,23 @@ class InspectionApi:
     def queues(self, query: Query) -> Answer:
         return self._page("queues", self._inspection.queues, query)
 
+    def delayed(self, query: Query) -> Answer:
+        return self._page("delayed", self._inspection.delayed, query, total="delayed_messages")
+
     def marks(self, query: Query) -> Answer:
         return self._page("marks", self._inspection.marks, query)
 
     def shares(self, query: Query) -> Answer:
         return 200, self._inspection.shares(limit=_limit(query))
 
-    def _page(self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query) -> Answer:
+    def _page(
+        self, name: str, rows: Callable[..., Sequence[dict[str, Any]]], query: Query, total: str | None = None
+    ) -> Answer:
+        """total: the gauge that counts them, if it has another name."""
         limit, offset = _limit(query), _number(query, "offset", 0, 0, OFFSET_MAX)
         page = list(rows(offset=offset, limit=limit))
-        total = int(self._inspection.gauges()[name])
-        return 200, {name: page, "offset": offset, "limit": limit, "total": total}
+        count = int(self._inspection.gauges()[total or name])
+        return 200, {name: page, "offset": offset, "limit": limit, "total": count}
 
     def archive(self, _: Query) -> Answer:
         archive = self._inspection.archive()
@@ -114,11 +121,24 @@ class InspectionApi:
         syntax, client = query.get("syntax", "amqp"), query.get("client") or None
         try:
             explained = self._inspection.explain(
-                query["topic"], syntax=syntax, client=client, limit=_limit(query)
+                query["topic"], syntax=syntax, client=client, limit=_limit(query), fields=_fields(query)
             )
         except ValueError as error:
             raise BadQuery(str(error)) from error
         return 200, dict(explained)
+
+
+def _fields(query: Query) -> dict[str, Any] | None:
+    """The fields of a message, by the names that selectors have for them; None: they are not given."""
+    if "fields" not in query:
+        return None
+    try:
+        fields = json.loads(query["fields"])
+    except (ValueError, RecursionError) as error:
+        raise BadQuery(f"fields is no JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise BadQuery('fields must be a JSON object: {"price": 80, "payload.order.urgent": true}')
+    return fields
 
 
 def place_asked(query: Query) -> int | None:
@@ -169,6 +189,9 @@ PATHS: Final[Mapping[str, Path]] = {
     "/queues": Path(
         f"named queues, their consumers and what waits; limit (to {ROWS_MAX}), offset", InspectionApi.queues, PAGE
     ),
+    "/delayed": Path(
+        f"delayed messages, in the order of their times; limit (to {ROWS_MAX}), offset", InspectionApi.delayed, PAGE
+    ),
     "/marks": Path(f"how far producers have got; limit (to {ROWS_MAX}), offset", InspectionApi.marks, PAGE),
     "/shares": Path("what users and addresses hold of each pot, most first; limit", InspectionApi.shares, ("limit",)),
     "/topics": Path(
@@ -179,8 +202,8 @@ PATHS: Final[Mapping[str, Path]] = {
     "/slow-consumers": Path("clients that fall behind; limit", InspectionApi.slow_consumers, ("limit",)),
     "/archive": Path("the archive: offsets, sizes, and what is wrong with it", InspectionApi.archive),
     "/explain": Path(
-        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), client, limit",
+        "which subscriptions a topic reaches and why; topic, syntax (amqp, mqtt), fields (JSON object), client, limit",
         InspectionApi.explain,
-        ("topic", "syntax", "client", "limit"),
+        ("topic", "syntax", "fields", "client", "limit"),
     ),
 }

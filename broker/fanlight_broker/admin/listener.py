@@ -1,9 +1,9 @@
 """The HTTP listener's connections: how many, for how long, and how many requests a second.
 
 The listener shares its loop with the routing of messages, and must not use much of it. aiohttp parses, answers and
-bounds lines and headers. A connection above the limit is answered 503 immediately. Each connection is ended after its
-time, gracefully if possible, so that a client that neither sends nor reads does not keep its place. Requests are paced:
-one that comes too early waits, one at a time on each connection.
+bounds lines and headers. A connection above the limit is answered 503 immediately (entrance.py). Each connection is
+ended after its time, gracefully if possible, so that a client that neither sends nor reads does not keep its place.
+Requests are paced: one that comes too early waits, one at a time on each connection.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
-import structlog
 from aiohttp import web
 
+from fanlight_broker import event_log
 from fanlight_broker.core.ports import ProtocolCheck
 
 SERVER: Final = "fanlight"  # the Server header: no version for unauthenticated clients
-_log: Final = structlog.stdlib.get_logger("http")
+_log: Final = event_log.get("http")
 
 _NO_ACCESS_LOG: Final = logging.getLogger("http.access")
 _NO_ACCESS_LOG.disabled = True  # a scraper would fill the log
@@ -25,12 +25,6 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 LINGER_SECONDS: Final = 1.0  # for a client of another protocol to read its answer; as aiohttp's lingering_time
 FORCE_SECONDS: Final = 5.0  # for an answer that is being sent when its connection's time is over
-
-_REFUSAL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
-)
-_REFUSAL_BODY: Final = b'{"error": "too many HTTP connections (http_connections_max); try again"}\n'
 
 
 class Pace:
@@ -47,26 +41,20 @@ class Pace:
 
 
 class BoundedServer(web.Server):
-    """aiohttp's server, with a bound on connections and on the life of each."""
+    """aiohttp's server, with a bound on the life of each connection; entrance.py bounds how many there are."""
 
     def __init__(
-        self, handler: Handler, *, connections_max: int, connection_seconds_max: float,
-        protocol_check: ProtocolCheck | None = None,
+        self, handler: Handler, *, connection_seconds_max: float, protocol_check: ProtocolCheck | None = None
     ) -> None:
         super().__init__(self._busy)
-        self.refused = 0
         self.retired = 0
         self.malformed = 0
         self.connection_seconds_max = connection_seconds_max
         self.transports: set[asyncio.Transport] = set()
         self.protocol_check = protocol_check
         self._handler = handler
-        self._connections_max = connections_max
 
     def __call__(self) -> Any:
-        if len(self.transports) >= self._connections_max:
-            self.refused += 1
-            return _Refusal()
         return _Connection(self)
 
     async def _busy(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -160,10 +148,3 @@ class _Connection(web.RequestHandler):
             self.close()  # after the answer
         else:
             self.force_close()
-
-
-class _Refusal(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        socket = cast(asyncio.Transport, transport)
-        socket.write(_REFUSAL % (len(_REFUSAL_BODY), _REFUSAL_BODY))
-        socket.close()

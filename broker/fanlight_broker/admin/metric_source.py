@@ -1,13 +1,12 @@
 """A source of metrics: the counters and gauges of one part of the broker, with what each one means."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fanlight_broker.core.metrics import MetricFamily
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSource:
+class MetricSource(NamedTuple):
     """Functions that are called for each request; `help` says what each name means.
 
     reasons  counters with a count for each reason: name -> reason -> count. There are at most as many reasons as the

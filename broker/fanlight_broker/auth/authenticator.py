@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 
 from fanlight_broker.auth import password_file, verifier
 from fanlight_broker.auth.access import Credentials
-from fanlight_broker.auth.hashing import HASHER
+from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.verifier import Verifier
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import ANONYMOUS, Identity
@@ -70,7 +70,7 @@ class PasswordAuthenticator:
         everybody = self._everybody if credentials.password is not None else ""
         if credentials.password is not None and credentials.password != self._credentials.password:
             # It is checked as slowly as the others: guessing it must not be faster.
-            everybody = HASHER.hash(credentials.password)
+            everybody = hasher().hash(credentials.password)
         nobody = _unmatched(next(iter(users.values()))) if users else self._nobody
 
         def apply() -> None:
@@ -107,6 +107,19 @@ class PasswordAuthenticator:
         self._counts[how] += counted
         return identity
 
+    def identify(self, user: str | None, password: str | None, *, certified: str = "") -> Identity | None:
+        """The identity of a client that logs in, if there is nothing to check; None: ask `authenticate`."""
+        if (certified and password is None) or not self._open_to(user, password):
+            return None
+        self._counts["logins_anonymous"] += 1
+        return _unchecked(user)
+
+    def _open_to(self, user: str | None, password: str | None) -> bool:
+        credentials = self._credentials
+        return not credentials.configured or (
+            credentials.allow_anonymous and (password is None or (not user and not password))
+        )
+
     def stands(self, identity: Identity) -> bool:
         """Whether the credentials of `identity` would be accepted now. Those of a certificate are: TLS checks it."""
         if identity.anonymous:
@@ -119,11 +132,8 @@ class PasswordAuthenticator:
         return Identity(certified, verified=True, credential=CERTIFICATE)
 
     async def _authenticate(self, user: str | None, password: str | None, address: str) -> Identity:
-        credentials = self._credentials
-        if not credentials.configured or (
-            credentials.allow_anonymous and (password is None or (not user and not password))
-        ):
-            return Identity(label=user) if user else ANONYMOUS
+        if self._open_to(user, password):
+            return _unchecked(user)
         if user is None and password is None:
             raise AuthenticationFailed("this broker requires a user name and a password")
         name = user or (EVERYBODY if self._everybody else "")
@@ -149,6 +159,10 @@ class PasswordAuthenticator:
 
     async def close(self) -> None:
         await self._verifier.close()
+
+
+def _unchecked(user: str | None) -> Identity:
+    return Identity(label=user) if user else ANONYMOUS
 
 
 def _fail() -> NoReturn:

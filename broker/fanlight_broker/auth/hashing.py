@@ -5,16 +5,31 @@ broker that routes messages on that core cannot spend on every guess). A file ma
 hash contains its own.
 """
 
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING
 
-import argon2
+if TYPE_CHECKING:  # imported for the first password: a broker without passwords does not need it
+    from argon2 import PasswordHasher
 
-HASHER: Final = argon2.PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+
+class HashingError(Exception):
+    """argon2 failed, most likely for lack of memory. Nothing is known of the password."""
+
+
+@cache
+def hasher() -> "PasswordHasher":
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 
 def matches(hash: str, password: str) -> bool:
-    """Whether `password` is the one of `hash`. Raises argon2.exceptions.Argon2Error if the check fails."""
+    """Whether `password` is the one of `hash`. Raises HashingError."""
+    from argon2.exceptions import Argon2Error, VerifyMismatchError
+
     try:
-        return HASHER.verify(hash, password.encode(errors="surrogatepass"))
-    except argon2.exceptions.VerifyMismatchError:
+        return hasher().verify(hash, password.encode(errors="surrogatepass"))
+    except VerifyMismatchError:
         return False
+    except Argon2Error as error:
+        raise HashingError(str(error)) from error

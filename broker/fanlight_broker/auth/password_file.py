@@ -10,7 +10,6 @@ reads it at the same time sees the old file or the new one. Passwords are not ch
 import fcntl
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -143,6 +142,8 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _replace(target: Path, text: str) -> None:
+    import tempfile  # a broker reads the file only
+
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
     try:
         with open(descriptor, "w", encoding="utf-8") as file:

@@ -23,11 +23,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
 
-import argon2
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.auth.fair_queue import FairQueue, QueuedLogin
-from fanlight_broker.auth.hashing import matches
+from fanlight_broker.auth.hashing import HashingError, matches
 from fanlight_broker.auth.penalties import Penalties, place_of
 from fanlight_broker.core.errors import AuthenticationFailed
 
@@ -43,7 +41,7 @@ GAUGES: Final[Mapping[str, str]] = {
 }
 BUSY: Final = "too many logins at once; try again in a second"
 
-_log = structlog.stdlib.get_logger("auth")
+_log = event_log.get("auth")
 
 
 @dataclass(eq=False, slots=True)
@@ -167,7 +165,7 @@ class Verifier:
         self._counts["passwords_checked"] += 1
         try:
             good = await asyncio.get_running_loop().run_in_executor(self._threads, matches, check.hash, check.password)
-        except argon2.exceptions.Argon2Error as error:  # out of memory, most likely
+        except HashingError as error:
             _log.error("password_not_checked", reason=str(error))
             _answer(check, AuthenticationFailed("the password could not be checked; see the broker's log"))
         else:

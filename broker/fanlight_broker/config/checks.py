@@ -8,11 +8,12 @@ certificates is safe on any address.
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fanlight_broker.config.problems import Problem
 from fanlight_broker.config.settings import ClientCertificates, Settings, protocol_ports
 from fanlight_broker.config.values import show
+from fanlight_broker.core.errors import InvalidFilter
 from fanlight_broker.core.listening_port import ListeningPort
 
 HTTP_PORTS = (ListeningPort("http"), ListeningPort("http", tls=True))  # named as those of a protocol are
@@ -24,8 +25,7 @@ REMEDY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A broken rule between settings."""
 
     keys: tuple[str, ...]  # the settings it is about; the first is the one to name
@@ -43,6 +43,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield from _sizes(settings)
     yield from _listeners(settings)
     yield from _tls(settings)
+    yield from _payload_format(settings)
     yield from exposure(settings)
     if settings.password is not None and settings.password_file is not None:
         text = "use either one password for everybody or a password file; with both, a user name would be ambiguous"
@@ -93,6 +94,16 @@ def _tls(settings: Settings) -> Iterator[Finding]:
     elif asked is ClientCertificates.NONE and settings.tls_client_ca is not None:
         text = "is of no use while tls_client_certificates is none; set it to optional or required"
         yield Finding(("tls_client_ca", "tls_client_certificates"), str(settings.tls_client_ca), text)
+
+
+def _payload_format(settings: Settings) -> Iterator[Finding]:
+    if settings.payload_format is not None:
+        from fanlight_broker.core.payload_formats import PayloadFormats  # compiled code, for those who use it
+
+        try:
+            PayloadFormats(settings.payload_format)
+        except InvalidFilter as error:
+            yield Finding(("payload_format",), settings.payload_format, error.text)
 
 
 def exposure(settings: Settings) -> Iterator[Finding]:

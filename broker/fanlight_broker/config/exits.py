@@ -18,8 +18,8 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.OK: "did what it was asked to; `serve`: stopped by SIGTERM or SIGINT, in order, or by SIGTERM as it started",
-    Exit.FAILED: "`check-config`: wrong settings. `healthcheck`: not healthy. `passwd`: nothing changed",
-    Exit.USAGE: "`serve`: the settings or flags are wrong, so that starting it again will not help",
+    Exit.FAILED: "`check-config`: wrong settings. `healthcheck`: unhealthy. `passwd`: no change. `check`: damaged",
+    Exit.USAGE: "wrong settings or flags: starting it again will not help. `check`, `repair`, `backup`: not possible",
     Exit.UNAVAILABLE: "`serve`: could not listen: an address is in use, not this machine's, or needs root",
     Exit.INTERNAL: "an error in fanlightd itself; the log has the traceback",
     Exit.UNWRITTEN: "`serve`: stopped in order, but messages are not in the archive; the log says how many",

@@ -7,15 +7,14 @@ so that a setting is described once, where it is declared.
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
-
-from annotated_types import Ge, Le
+from typing import NamedTuple
 
 from fanlight_broker.config.settings import Settings
 from fanlight_broker.config.values import Secret, Value, show
-from fanlight_broker.core.limits import Limits, Reason, Unit
-from fanlight_broker.core.setting import NeedsRestart, NoFlag, SettingGroup
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.setting import Ge, Le, NeedsRestart, NoFlag, Reason, SettingGroup, Unit
 
 LIMITS = SettingGroup(
     "Limits",
@@ -25,8 +24,7 @@ Everything is bounded, and the reason says what happens at the bound. What is dr
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One setting: its name, and everything that is declared about it."""
 
     name: str

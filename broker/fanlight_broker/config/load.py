@@ -7,14 +7,12 @@ Relative paths in the file start from its folder, others from the working direct
 that is set but empty counts as not set, as with Compose's `${X:-}`, and is warned about.
 """
 
-import difflib
 import re
 import stat
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fanlight_broker.config.checks import check, exposure_warnings
 from fanlight_broker.config.keys import Key, keys
@@ -38,8 +36,7 @@ OTHER_VARIABLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """Settings, where each came from, and what is odd about them but not wrong."""
 
     settings: Settings
@@ -130,6 +127,8 @@ def _read_file(reading: _Reading, sources: Sources) -> None:
         if len(raw) > CONFIG_BYTES_MAX:
             raise ValueError(f"is longer than {CONFIG_BYTES_MAX} bytes, and so hardly a settings file")
         text = raw.decode()
+        import tomllib  # for those who have a file
+
         table = tomllib.loads(text)
     except OSError as error:
         reading.problems.append(Problem("config", str(path), by, f"cannot be read: {error.strerror}"))
@@ -195,6 +194,8 @@ def _read_environment(reading: _Reading, environment: Mapping[str, str]) -> None
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    import difflib  # for those who mistype
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -210,8 +211,7 @@ def _shown(key: Key, raw: object) -> str:
 # A reload.
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One setting that differs: its key, and both values as shown to people."""
 
     key: str
@@ -222,8 +222,7 @@ class Change:
         return f"{self.key}: {self.old} -> {self.new}"
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What a reload does: `applied` at once, `needs_restart` not before the next start."""
 
     applied: tuple[Change, ...]

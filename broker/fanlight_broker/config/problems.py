@@ -1,11 +1,10 @@
 """What is wrong with the settings: each problem with its key, value and place, and all of them at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong, and what to do about it."""
 
     key: str  # "" if it is not about a single key

@@ -10,12 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import Ge, Le
-
 from fanlight_broker.config.values import Secret
-from fanlight_broker.core.limits import Durability, Limits, Reason, StoreDurability, Unit
+from fanlight_broker.core.limits import Durability, Limits, StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort
-from fanlight_broker.core.setting import LISTENERS, NeedsRestart, NoFlag, SettingGroup
+from fanlight_broker.core.setting import LISTENERS, Ge, Le, NeedsRestart, NoFlag, Reason, SettingGroup, Unit
 from fanlight_broker.protocols.mqtt.settings import MqttSettings
 from fanlight_broker.protocols.native.settings import NativeSettings
 
@@ -104,6 +102,15 @@ With `data` the broker keeps in a folder what must survive a restart: sessions t
 subscriptions, queued messages and messages in flight; retained messages; and the marks of producers. Without it all of
 this is in memory only. One broker may use a folder at a time.""",
 )
+SELECTORS = SettingGroup(
+    "Selectors",
+    """\
+A selector on `payload.name` reads bodies in JSON or msgpack. Which of the two a body is, its content type says
+(`application/json`, `application/...+json`, `application/msgpack`, `application/x-msgpack`,
+`application/vnd.msgpack`): the property of MQTT 5, the header `content-type` of a native message. `payload_format` says
+it for messages without a content type. A body of another content type has no fields, and so has one that is not sound,
+is longer than 64 KiB, or has more than 8 maps and lists inside each other.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\
@@ -125,8 +132,8 @@ class Settings(
     tcp: Annotated[
         Tcp, LISTENERS, NeedsRestart(),
         Reason(
-            "what reads and writes plain TCP connections: the broker's compiled poller (epoll, faster, on Linux), or "
-            "uvloop's transports, which TLS and WebSocket always use; auto takes the faster one"
+            "what reads and writes TCP connections, plain and with TLS: the broker's compiled poller (epoll, faster, "
+            "on Linux), or uvloop's transports, which WebSocket always uses; auto takes the faster one"
         ),
     ] = Tcp.AUTO
     http: Annotated[
@@ -295,6 +302,25 @@ class Settings(
         int, STORE, NeedsRestart(), Ge(1 << 20), Le(16 << 30), Unit("bytes"),
         Reason("what waits for the disk; past it publishers that need the store are held back"),
     ] = 64 << 20
+    data_segment_bytes: Annotated[
+        int, STORE, NeedsRestart(), Ge(1 << 20), Le(1 << 30), Unit("bytes"),
+        Reason("of a file of the store, which has three at least; a small disk needs smaller ones"),
+    ] = 64 << 20
+    data_free_bytes_min: Annotated[
+        int, STORE, Ge(0), Le(1 << 50), Unit("bytes"),
+        Reason(
+            "free space of the store's file system below which publishers that need the store are refused, as on a "
+            "full disk, while consumers go on; 0: none"
+        ),
+    ] = 256 << 20
+
+    payload_format: Annotated[
+        str | None, SELECTORS, NeedsRestart(), Unit("filters"),
+        Reason(
+            "format of bodies without a content type: filter=json or filter=msgpack, separated by commas, the first "
+            "that matches; filters in the native syntax, or in MQTT's after mqtt:"
+        ),
+    ] = None
 
     log_format: Annotated[
         LogFormat, LOGS, NeedsRestart(),
@@ -325,3 +351,9 @@ class Settings(
 def protocol_ports() -> list[ListeningPort]:
     """The ports that protocols may have: those that the bases of Settings declare."""
     return [port for base in reversed(Settings.__mro__) for port in vars(base).get("ports", ())]
+
+
+def listener_durabilities(settings: object) -> dict[str, StoreDurability]:
+    """The durability of each protocol that has one of its own, by the protocol's name."""
+    found = {port.protocol: getattr(settings, f"{port.protocol}_durability", None) for port in protocol_ports()}
+    return {name: durability for name, durability in found.items() if durability is not None}

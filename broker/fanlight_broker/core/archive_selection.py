@@ -25,12 +25,16 @@ class TopicSelection:
             except matchcore.InvalidFilter as error:
                 raise InvalidFilter(f"{text.decode(errors='replace')!r} is no {syntax} filter: {error}") from error
 
-    def wants(self, topic: bytes, syntax: str) -> bool:
-        """Is a valid topic among them? By the rules that subscriptions follow."""
+    def matching(self, topic: bytes, syntax: str) -> tuple[int, ...]:
+        """Which of the filters match a valid topic, by the rules that subscriptions follow: their numbers."""
         found = self._index.match(topic, syntax=syntax)
         if found and reserved(topic, syntax):
             found = tuple(i for i in found if sees_reserved(*self.filters[i], topic, syntax))
-        return bool(found)
+        return found
+
+    def wants(self, topic: bytes, syntax: str) -> bool:
+        """Is a valid topic among them?"""
+        return bool(self.matching(topic, syntax))
 
 
 class ArchiveSelection(TopicSelection):

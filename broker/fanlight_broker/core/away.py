@@ -1,6 +1,6 @@
 """Away: the sessions whose client is not connected, by their principal and by when they expire."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 
 from fanlight_broker.core.deadlines import Deadlines
@@ -22,18 +22,34 @@ class AwaySessions:
         if at < inf:
             self._expiring.set(session, at)
 
+    def add_all(self, found: Iterable[tuple[Session, float]]) -> None:
+        """Those of before a restart, and when they expire."""
+        expiring = []
+        for session, at in found:
+            sessions = self._by_share.get(session.share)
+            if sessions is None:
+                sessions = self._by_share[session.share] = {}
+            sessions[session] = None
+            hide(sessions)
+            if at < inf:
+                expiring.append((session, at))
+        hide(self._by_share)
+        self._expiring.set_all(expiring)
+
     def discard(self, session: Session) -> None:
         """Its client is back, or it has ended."""
-        self._expiring.discard(session)
         sessions = self._by_share.get(session.share)
-        if sessions is not None:
-            sessions.pop(session, None)
-            if not sessions:
-                del self._by_share[session.share]
+        if sessions is None or session not in sessions:  # then it has no deadline either
+            return
+        self._expiring.discard(session)
+        del sessions[session]
+        if not sessions:
+            del self._by_share[session.share]
 
     def of(self, share: Share) -> Collection[Session]:
         """Those of one principal, the one longest away first."""
-        return self._by_share.get(share, {}).keys()
+        found = self._by_share.get(share)
+        return () if found is None else found.keys()
 
     def overdue(self, session: Session, now: float) -> bool:
         """Has it expired, and the sweep has not reached it yet?"""

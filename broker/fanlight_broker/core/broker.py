@@ -12,16 +12,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.clients import Clients
+from fanlight_broker.core.delayed import Delayed
+from fanlight_broker.core.due import DueMessages
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
 from fanlight_broker.core.permissions import Unrestricted
 from fanlight_broker.core.ports import Journal, Permissions, Recorder
 from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.queue_jobs import QueueJobs
 from fanlight_broker.core.queues import Queues
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
@@ -41,7 +43,7 @@ from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.synced import send_synced
 
-log: Final = structlog.stdlib.get_logger("core")
+log: Final = event_log.get("core")
 
 
 class Broker:
@@ -67,24 +69,28 @@ class Broker:
         self.turns = Turns(self.ledger, next_turn, clock, cpu)
         self.variants = Variants()
         self.shares = Shares(self.ledger, limits)
-        self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns)
+        self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, wall)
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
         self.retained = Retained(self.ledger, limits, self.shares)
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
         if permissions is None:
             permissions = Unrestricted()
         self.acknowledgements = Acknowledgements(self.flow)
+        self.delayed = Delayed(self.ledger, limits, self.shares, wall)
         self.publishing = Publishing(
-            self.router, self.retained, self.marks, self.ledger, permissions, self.acknowledgements
+            self.router, self.retained, self.marks, self.ledger, permissions, self.acknowledgements, self.delayed
         )
-        self.subscribing = Subscribing(limits, self.router, self.shares, permissions)
+        self.subscribing = Subscribing(limits, self.router, self.shares, permissions, self.turns)
         self.teardown = Teardown(self.subscribing, self.turns)
         self.clients = Clients(limits, self.shares, self.flow, self.teardown)
         self.sessions = Sessions(
             limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
         )
-        self.queues = Queues(limits, self.subscribing, self.publishing, self.turns, wall)
-        self.replay_source: ReplaySource | None = None  # of messages by offset
+        self.queues = Queues(limits, self.subscribing, self.publishing, self.turns, self.retained, wall)
+        self.queue_jobs = QueueJobs(self.queues, self.publishing, self.turns, self.finish)
+        self.due = DueMessages(
+            self.delayed, self.publishing, self.sessions, self.clients, self.turns, self.finish, later
+        )
         self.system_topics: SystemTopics | None = None  # set by the application, which has all counters
         self._bound(limits)
 
@@ -92,8 +98,17 @@ class Broker:
         """Report what must survive a restart to this journal. Before the first session, if it is to have all."""
         self.sessions.journal = self.subscribing.journal = self.retained.journal = self.router.journal = journal
         self.queues.journal = journal
-        self.marks.journal = journal
+        self.marks.journal = self.delayed.journal = journal
         self.acknowledgements.journal_to(journal)
+
+    @property
+    def replay_source(self) -> ReplaySource | None:
+        """Of archived messages, by offset."""
+        return self.queues.source
+
+    @replay_source.setter
+    def replay_source(self, source: ReplaySource | None) -> None:
+        self.queues.source = source
 
     def record_to(self, recorder: Recorder) -> None:
         """Record the messages on routes with a tap. Before the first connection."""
@@ -117,6 +132,7 @@ class Broker:
         self.limits = limits
         for part in (
             self.router, self.retained, self.marks, self.subscribing, self.clients, self.sessions, self.queues,
+            self.delayed,
         ):
             part.limits = limits
         if self.system_topics is not None:
@@ -137,7 +153,7 @@ class Broker:
 
     def new_outbox(self, policy: str | None = None) -> Outbox:
         """An outbox for a connection, with the requested policy if it is allowed. Raises ValueError if unknown."""
-        outbox = Outbox(self.ledger, self.limits.outbox_bytes_max, self.limits.slow_policy.value)
+        outbox = Outbox(self.ledger, self.limits.outbox_bytes_max, self.flow.policy)
         self.flow.admit(outbox, policy)
         return outbox
 
@@ -145,7 +161,10 @@ class Broker:
 
     def finish(self) -> None:
         """End the subscriptions that got their last message; handle overflows and failed deliveries."""
-        for subscription in self.ledger.pop_ended():
+        ledger = self.ledger
+        if not (ledger.ended or ledger.graves or ledger.attention or ledger.faults):
+            return
+        for subscription in ledger.pop_ended():
             owner: Subscriber = subscription.owner
             client = owner.client
             if subscription in owner.subscriptions:
@@ -154,8 +173,8 @@ class Broker:
                     client.outbox.pin()
                     client.connection.subscription_ended(subscription, "after")
                     client.outbox.evicted.pop(subscription.number, None)
-        if self.ledger.graves:
-            self.queues.bury(self.ledger.now)
+        if ledger.graves:
+            self.queues.bury(ledger.now)
         self.flow.handle_overflows()
         self._close_faulty()
 
@@ -179,6 +198,7 @@ class Broker:
         try:
             self.flow.sweep(now)
             self.shares.sweep()
+            self.due.sweep(now)
             if self.standstills.just_over(now):
                 return
             if self.sessions.sweep(now):

@@ -4,8 +4,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
@@ -17,7 +16,12 @@ from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox
 
-log: Final = structlog.stdlib.get_logger("core")
+log: Final = event_log.get("core")
+
+INBOX_PREFIX: Final = f"{INBOX_ROOT.decode()}."
+INBOX_BYTES: Final = 16
+INBOXES_TOGETHER: Final = 64  # that one call of the system makes random bytes for
+_tokens: Final[list[str]] = []  # for the next inboxes
 
 
 class Clients:
@@ -34,6 +38,9 @@ class Clients:
 
     def __len__(self) -> int:
         return len(self._by_number)
+
+    def get(self, number: int) -> Client | None:
+        return self._by_number.get(number)
 
     def __contains__(self, number: int) -> bool:
         return number in self._by_number
@@ -96,6 +103,8 @@ class Clients:
     def check_names(self, name: str | None, user: str | None) -> None:
         """Raises LimitExceeded if a name is too long."""
         most = self.limits.name_bytes_max
+        if 4 * len(name or "") <= most and 4 * len(user or "") <= most:  # a character takes four bytes at most
+            return
         for what, text in (("client identifier", name), ("user name", user)):
             size = len((text or "").encode(errors="surrogatepass"))
             if size > most:
@@ -103,5 +112,8 @@ class Clients:
 
 
 def new_inbox() -> str:
-    """A unique prefix for reply topics, in `.` spelling."""
-    return f"{INBOX_ROOT.decode()}.{secrets.token_hex(16)}"
+    """A unique prefix for reply topics, in `.` spelling. Nobody can guess it."""
+    if not _tokens:
+        octets = secrets.token_bytes(INBOX_BYTES * INBOXES_TOGETHER)
+        _tokens.extend(octets[at : at + INBOX_BYTES].hex() for at in range(0, len(octets), INBOX_BYTES))
+    return f"{INBOX_PREFIX}{_tokens.pop()}"

@@ -10,8 +10,8 @@
         '--an exchange with a method--> AUTHENTICATING --^
 
 A protocol decides what a frame means and what its last frame is. The other side is a `ports.Transport`. A compiled
-transport advances the lane itself as long as the lane is `ready`, and calls `process` with the event that needs Python.
-Time is an argument.
+transport advances the lane itself as long as the lane is `ready`, and calls `process` with the event that needs Python;
+`receive` does the same for other transports. Time is an argument.
 """
 
 from abc import ABC, abstractmethod
@@ -39,6 +39,10 @@ class ConnectionState(Enum):
     CLOSED = auto()  # the last frame was sent or received: nothing more is processed
 
 
+CLOSED: Final = ConnectionState.CLOSED
+VERIFYING: Final = ConnectionState.VERIFYING
+
+
 class ProtocolConnection(ClientConnection, ABC):
     """The protocol side of one connection.
 
@@ -64,7 +68,7 @@ class ProtocolConnection(ClientConnection, ABC):
         self.first_checked = False  # the first bytes have been checked
         self.failed: str | None = None  # why it was closed, if it broke the protocol
         lane.note_activity(now)
-        lane.receipts = broker.acknowledgements.for_lanes
+        lane.receipts = broker.acknowledgements.for_lanes()
         self._refused = 0
         self._complained = False
 
@@ -79,6 +83,10 @@ class ProtocolConnection(ClientConnection, ABC):
         return self._refused
 
     # -- for the protocol -------------------------------------------------------------------------------------------
+
+    def recognises(self, first: bytes) -> bool:
+        """Do these first bytes show that the client speaks this protocol? If not, the transport looks for another."""
+        return False
 
     @abstractmethod
     def handle(self, now: float) -> None:
@@ -133,6 +141,12 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def receive(self, now: float) -> None:
         """Process the frames in the inbox that are complete."""
+        if self.lane.ready and self.state is ConnectionState.CONNECTED:
+            # As a compiled transport does: what follows below is a dozen calls, for TLS and WebSocket with each read.
+            event, ledger = self.lane.advance(now), self.broker.ledger
+            if event != NEED_MORE or ledger.ended or ledger.attention or ledger.faults or ledger.graves:
+                self.process(event, now)
+            return
         if not self.first_checked:
             self._check_first_bytes()
         if not self.closed and (self.blocked or self.turn_over or self.waiting):
@@ -145,6 +159,8 @@ class ProtocolConnection(ClientConnection, ABC):
         """Check that the client speaks this protocol at all. An error about its first frame would not explain that."""
         first = self.inbox.first(FIRST_BYTES)
         self.first_checked = len(first) >= ENOUGH_BYTES
+        if self.recognises(first):
+            return
         answer = self.transport.wrong_protocol(first)
         if answer is not None:
             self.first_checked = True
@@ -157,7 +173,7 @@ class ProtocolConnection(ClientConnection, ABC):
         """Continue from an event of the lane, or with None from the lane's present position."""
         begun, dry = False, False  # at least one decision per turn, so that everything ends
         try:
-            while not (self.closed or self.waiting):
+            while (state := self.state) is not CLOSED and state is not VERIFYING:
                 if event is None:
                     if (begun and self.broker.turns.over()) or self.continue_work():
                         self._defer()
@@ -173,7 +189,7 @@ class ProtocolConnection(ClientConnection, ABC):
                 if event == BLOCKED:
                     self._wait_for_blocker(now)
                     break
-                if event in (PUBLISH, FRAME) and self._waits_for_receipts():
+                if event in (PUBLISH, FRAME) and self.lane.pending_acks and self._waits_for_receipts():
                     self._wait_for_blocker(now)
                     break
                 if event == PUBLISH:
@@ -190,14 +206,15 @@ class ProtocolConnection(ClientConnection, ABC):
             dry = self.end_of_input(now) and dry
         except FanlightError as error:
             self.fail(error)
-        if self.closed:
+        if (state := self.state) is CLOSED:
             self.inbox.clear()
-        self.lane.ready = dry and not (self.closed or self.waiting)
+        self.lane.ready = dry and state is not CLOSED and state is not VERIFYING
         self.broker.finish()
 
     def _waits_for_receipts(self) -> bool:
-        """Leave the frame at hand for later if this client's acknowledgements wait, and too many do in all."""
-        if not self.lane.pending_acks or (gate := self.broker.acknowledgements.crowded()) is None:
+        """Leave the frame at hand for later if too many acknowledgements wait in all; some of this client's do."""
+        gate = self.broker.acknowledgements.crowded()
+        if gate is None:
             return False
         self.lane.hold_back(gate)
         return True
@@ -262,10 +279,13 @@ class ProtocolConnection(ClientConnection, ABC):
         """Its credentials are being checked, or its session is being stored; input waits meanwhile."""
         return self.state is ConnectionState.VERIFYING
 
-    def verify(self, user: str | None, password: str | None) -> None:
-        """Check the client's credentials. Nothing is read meanwhile."""
-        self.hold_input()
-        self.transport.authenticate(user, password)
+    def verify(self, user: str | None, password: str | None, now: float) -> None:
+        """Check the client's credentials. Nothing is read meanwhile. Raises FanlightError, as `welcome` does."""
+        identity = self.transport.authenticate(user, password)
+        if identity is not None:  # nothing to check: most brokers, and most connections of a storm
+            self.welcome(identity, now)
+        else:
+            self.hold_input()
 
     def hold_input(self) -> None:
         """Read nothing until `go_on`."""
@@ -316,10 +336,11 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def lost(self, reason: str) -> list[Client]:
         """The transport is closed. Returns the publishers that were held back for this client."""
-        self.state = ConnectionState.CLOSED
-        self.lane.forget_receipts()
         self.inbox.clear()
-        self.end()
+        if not self.closed:  # else `leave` has done this
+            self.state = ConnectionState.CLOSED
+            self.lane.forget_receipts()
+            self.end()
         if self.client is None:
             self.outbox.discard()
             return []

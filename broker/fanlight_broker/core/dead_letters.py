@@ -6,7 +6,7 @@ those that say what happened last:
     x-death-topic     where it was published                    x-death-queue       that discarded it last
     x-death-first     when it first died, seconds since 1970    x-death-reason      why
     x-death-count     how often it has died                     x-death-deliveries  how often it was delivered there
-                                                                x-death-time        when
+    x-death-syntax    "mqtt" if its topic has slashes           x-death-time        when
 """
 
 from dataclasses import replace
@@ -34,7 +34,9 @@ def dead_letter(
         return None
     origin = found.get("x-death-topic")
     first = found.get("x-death-first")
-    said: dict[str, Header] = {}
+    own = SYNTAXES[content.syntax] if content.syntax else None
+    spelling = own if origin is None else found.get("x-death-syntax")
+    said: dict[str, Header] = {} if spelling is None else {"x-death-syntax": ("x-death-syntax", spelling)}
     for name, value in (
         ("x-death-topic", origin if origin is not None else content.topic.decode("utf-8", "backslashreplace")),
         ("x-death-first", first if first is not None else wall),
@@ -48,3 +50,25 @@ def dead_letter(
     headers = (*(header for header in content.headers if header[0] not in said), *said.values())
     text, syntax = topic
     return message.format.write(replace(content, topic=text, syntax=SYNTAXES.index(syntax), headers=headers))
+
+
+def revived(message: Message) -> Message | None:
+    """A dead letter as it is published again where it was published first; another message where it was published.
+
+    Its headers stay, so one that dies again and again is dropped in the end. It is not retained, for it must not take
+    the place of a newer one; and a client of QoS 1 gets it so, for a queue has promised as much. None if it says too
+    much to be changed.
+    """
+    content: Content | None = message.format.read(message)
+    if content is None:
+        return None
+    found = dict(content.headers)
+    topic, syntax = found.get("x-death-topic"), found.get("x-death-syntax")
+    if isinstance(topic, str):
+        number = SYNTAXES.index(syntax) if isinstance(syntax, str) and syntax in SYNTAXES else 0
+        content = replace(content, topic=topic.encode(), syntax=number)
+    letter = message.format.write(content)
+    return None if letter is None else Message(
+        letter.format, letter.topic, letter.syntax, letter.payload, fields=letter.fields, qos=max(1, message.qos),
+        expires_at=message.expires_at, format_data=letter.format_data,
+    )

@@ -3,7 +3,7 @@
 There may be one for each session: the garbage collector does not look at them (wire/hidden.pxd).
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
@@ -35,6 +35,16 @@ class Deadlines(Generic[Thing]):
             self._heap = [(at, order, thing) for thing, (at, order) in self._at.items()]
             heapify(self._heap)
             hide(self._heap, *self._heap)
+
+    def set_all(self, found: Iterable[tuple[Thing, float]]) -> None:
+        """Give many things their deadlines. None of them has one."""
+        for thing, at in found:
+            order = next(self._order)
+            self._at[thing] = place = (at, order)
+            entry = (at, order, thing)
+            heappush(self._heap, entry)
+            hide(place, entry)
+        hide(self._at, self._heap)
 
     def discard(self, thing: Thing) -> None:
         self._at.pop(thing, None)

@@ -45,6 +45,10 @@ class InvalidFilter(FanlightError, ValueError):
     """A topic filter that its syntax does not allow."""
 
 
+class InvalidSelector(FanlightError, ValueError):
+    """A selector that cannot be read, or is beyond the limits. `position` is the byte at which it goes wrong."""
+
+
 class SubscriptionInUse(FanlightError):
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -72,6 +76,17 @@ class QueueInUse(FanlightError):
         super().__init__(
             f"the queue {name!r} exists with another {option}; leave that out, or choose another name",
             consumer=name, option=option,
+        )
+
+
+class QueueNotEmpty(FanlightError):
+    """A queue that is to be removed has messages or consumers."""
+
+    def __init__(self, name: str, messages: int, consumers: int) -> None:
+        super().__init__(
+            f"the queue {name!r} has {messages} messages and {consumers} consumers; purge or move the messages and end "
+            "the consumers, or remove it by force: its messages are lost then",
+            consumer=name, messages=messages, consumers=consumers,
         )
 
 

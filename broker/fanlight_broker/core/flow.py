@@ -14,20 +14,20 @@ here are those of `Ledger.awake`, except for timers.
 Messages are dropped in the outbox, in compiled code. This module runs once per hold.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.limits import Limits, SlowPolicy
-from fanlight_broker.core.subscriber import Client
+from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import BURST, PAUSES, Outbox
 
-log: Final = structlog.stdlib.get_logger("flow")
+log: Final = event_log.get("flow")
 
 Later = Callable[[float, Callable[[float], None]], Any]  # calls back after this many seconds, with the time
 NextTurn = Callable[[Callable[[], None]], Any]
@@ -55,13 +55,15 @@ class Hold(NamedTuple):
 
 
 class Flow:
-    """next_turn  calls back after the turns of all other connections
+    """policy     the slow policy of an outbox that asks for none
+    next_turn  calls back after the turns of all other connections
     later      calls back after a number of seconds; without it the next sweep does what is due
     """
 
     def __init__(self, ledger: Ledger, limits: Limits, next_turn: NextTurn, later: Later | None = None) -> None:
         self.ledger = ledger
         self.limits = limits
+        self.policy, self._patient = self._default(limits)
         self.publishers_paused = 0
         self.slow_consumers = 0
         self.slow_consumers_disconnected = 0
@@ -75,6 +77,8 @@ class Flow:
         self._consumers_due: Deadlines[Outbox] = Deadlines()
         self._choked: dict[Outbox, float] = {}  # outboxes that hold their own client back (ANSWERS): since when
         self._refilling: set[Outbox] = set()
+        self._overflowed: deque[tuple[Outbox, bool]] = deque()  # to be handled; True: closed, to be disconnected
+        self._handling = False  # `_handle_overflowed` runs, or is scheduled
         self._used_up: dict[Client, None] = {}  # clients with a budget to be renewed
         self._held_before = 0.0  # seconds of all holds that have ended
         self._running = 0  # holds in progress, except for ANSWERS
@@ -85,11 +89,21 @@ class Flow:
     def admit(self, outbox: Outbox, wanted: str | None = None) -> None:
         """Give an outbox the slow policy that its client asks for, if allowed, and the budget of that policy."""
         limits = self.limits
+        if wanted is None:  # as nearly all
+            outbox.policy, outbox.patient = self.policy, self._patient
+            return
         may_pause = limits.pause_allowed or limits.slow_policy is SlowPolicy.PAUSE
-        if wanted is None or (wanted == SlowPolicy.PAUSE and not may_pause):
+        if wanted == SlowPolicy.PAUSE and not may_pause:
             wanted = limits.slow_policy.value
         outbox.policy = wanted
         outbox.patient = self._budget(kind_of(outbox)).seconds > 0
+
+    @staticmethod
+    def _default(limits: Limits) -> tuple[str, bool]:
+        """The slow policy of a client that asks for none, and whether publishers wait for such a one."""
+        if limits.slow_policy is SlowPolicy.PAUSE:
+            return limits.slow_policy.value, limits.pause_seconds_max > 0
+        return limits.slow_policy.value, limits.burst_seconds_max > 0
 
     def _budget(self, kind: int) -> Budget:
         limits = self.limits
@@ -100,20 +114,45 @@ class Flow:
     # -- slow consumers ---------------------------------------------------------------------------------------------
 
     def handle_overflows(self) -> None:
-        """Handle the outboxes that overflowed in this turn. A connection is reported once in its life."""
+        """Handle the outboxes that overflowed in this turn. A connection is reported once in its life.
+
+        Those to be disconnected take nothing from now on. All else is done while the turn lasts, and for the others in
+        later turns: hundreds may overflow with one message, each with a line for the log and megabytes to be freed.
+        """
         for outbox in self.ledger.pop_attention():
-            client: Client = outbox.owner
             if outbox.closed:
                 continue
-            if not client.slow:
-                client.slow = True
-                self.slow_consumers += 1
-                log.warning(
-                    "slow_consumer", connection=client.number, client=client.subscriber.name, address=client.address,
-                    policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
-                )
             if outbox.doomed:
-                self._cut_off(client, f"more than {outbox.limit} bytes unread (outbox_bytes_max)")
+                outbox.close()
+            self._overflowed.append((outbox, outbox.doomed))
+        if self._overflowed and not self._handling:
+            self._handling = True
+            self._handle_overflowed()
+
+    def _handle_overflowed(self) -> None:
+        try:
+            while self._overflowed:
+                self._handle_overflow(*self._overflowed.popleft())
+                if self.ledger.turn_over():
+                    break
+        finally:  # an error in one must not stop those behind it
+            self._handling = bool(self._overflowed)
+            if self._handling:
+                self._next_turn(self._handle_overflowed)
+
+    def _handle_overflow(self, outbox: Outbox, doomed: bool) -> None:
+        client: Client = outbox.owner
+        if client.connection is CLOSED_CONNECTION:
+            return
+        if not client.slow:
+            client.slow = True
+            self.slow_consumers += 1
+            log.warning(
+                "slow_consumer", connection=client.number, client=client.subscriber.name, address=client.address,
+                policy=outbox.policy, outbox_bytes=outbox.size, limit=outbox.limit,
+            )
+        if doomed:  # as it was when it was closed: it is reported twice if it was full before
+            self._cut_off(client, f"more than {outbox.limit} bytes unread (outbox_bytes_max)")
 
     def _cut_off(self, client: Client, text: str) -> None:
         self.slow_consumers_disconnected += 1
@@ -158,6 +197,7 @@ class Flow:
     def use(self, limits: Limits) -> None:
         """Apply new limits. All deadlines are computed again in one step, because operators change budgets rarely."""
         self.limits = limits
+        self.policy, self._patient = self._default(limits)
         for publisher, (blocker, kind) in self._holds.items():
             if kind in (BURST, PAUSES):
                 seconds = self._budget(kind).seconds
@@ -208,9 +248,12 @@ class Flow:
         if client in self._holds:
             self._free(client, self.ledger.awake(now))
         self._used_up.pop(client, None)
-        self._refilling.discard(client.outbox)
-        client.outbox.drained()  # lowers the ledger's count if it was blocking
-        return self.drained(client.outbox, now)
+        outbox = client.outbox
+        self._refilling.discard(outbox)
+        outbox.drained()  # lowers the ledger's count if it was blocking
+        if outbox not in self._waiting and outbox not in self._choked:  # mostly nobody waits for it
+            return []
+        return self.drained(outbox, now)
 
     def _free(self, publisher: Client, now: float) -> Client:
         """End one hold. The consumer's time runs until its last publisher continues."""

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from math import inf
-from typing import Final
+from typing import Any, Final
 
-from fanlight_broker.core import queue_views
+from fanlight_broker.core import delayed, queue_views
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import where_of
+from fanlight_broker.core.delayed_message import DelayedEntry
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
 from fanlight_broker.core.metrics import MetricFamily, histogram
@@ -20,6 +22,7 @@ from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Session
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, masked
+from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.routes import RouteCache
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -36,6 +39,9 @@ COUNTERS: Final[Mapping[str, str]] = {
     "bytes_out": "Bytes sent",
     "receipts": "Receipts sent",
     "messages_unroutable": "Messages without a matching subscription",
+    "messages_filtered": "Messages with matching subscriptions of which no selector was true; delivered to nobody",
+    "bodies_malformed": "Messages that selectors asked about, whose body is not what its content type says",
+    "bodies_too_large": "Messages that selectors asked about, whose body has more than 64 KiB, or more than 8 levels",
     "dropped_newest": "Messages dropped on arrival because an outbox was full",
     "dropped_oldest": "Messages dropped from a full outbox to make room for newer ones",
     "dropped_credit": "Messages dropped because a subscription was out of credit and too many were waiting",
@@ -63,8 +69,8 @@ COUNTERS: Final[Mapping[str, str]] = {
     "publishers_held_ms": "Milliseconds that publishers were held back, in total",
     "protocol_errors": "Connections closed for protocol errors",
     "requests_refused": "Requests answered with an error that did not close the connection",
-    "routes_built": "Routes computed",
-    "routes_invalidated": "Routes removed because a subscription changed",
+    "routes_built": "Topics whose subscribers were worked out",
+    "routes_invalidated": "Routes changed or removed because a subscription changed",
     "routes_evicted": "Routes removed because the cache was full",
     "route_hits": "Messages whose route was in the cache",
     "route_misses": "Look-ups of routes that were not in the cache",
@@ -74,6 +80,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "handshakes_refused": "Clients refused before they were admitted because of handshakes_bytes_max",
     "marks_forgotten": "Producers whose mark was removed because there were too many",
     "marks_refused": "Messages refused because another connected client uses their producer",
+    **delayed.COUNTERS,
     **queue_views.COUNTERS,
     **{
         f"share_refused_{pot}": f"Refusals because the share of a user or address was full: {pot.limit}, {pot.setting}"
@@ -97,6 +104,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "sessions": "MQTT sessions, connected and disconnected",
     "sessions_away": "Sessions whose client is not connected",
     **queue_views.GAUGES,
+    **delayed.GAUGES,
     "retained_messages": "Retained messages",
     "retained_bytes": "Bytes of retained messages, with the topic index",
     "stored_messages": "Messages in queues, in flight and retained, each counted once",
@@ -163,6 +171,9 @@ class BrokerInspection:
             "bytes_out": ledger.bytes_out,
             "receipts": ledger.receipts,
             "messages_unroutable": ledger.unroutable,
+            "messages_filtered": ledger.filtered,
+            "bodies_malformed": broker.router.screens.screener.reader.malformed,
+            "bodies_too_large": broker.router.screens.screener.reader.too_large,
             "dropped_newest": ledger.dropped_newest,
             "dropped_oldest": ledger.dropped_oldest,
             "dropped_credit": ledger.dropped_credit,
@@ -173,7 +184,7 @@ class BrokerInspection:
             "dropped_queue": ledger.dropped_queue,
             "dropped_absent": ledger.dropped_absent,
             "dropped_session": ledger.dropped_session,
-            "messages_expired": ledger.expired + broker.retained.expired,
+            "messages_expired": ledger.expired + broker.retained.expired + broker.delayed.expired,
             "messages_acknowledged": ledger.acknowledged,
             "messages_refused": ledger.refused,
             "messages_redelivered": ledger.redelivered,
@@ -202,6 +213,7 @@ class BrokerInspection:
             **{f"share_refused_{pot}": broker.shares.refusals(pot) for pot in SharedPot},
             "subscribes": broker.subscribing.begun,
             "unsubscribes": broker.subscribing.ended,
+            **broker.delayed.counters(),
             **queue_views.counters(broker.queues),
             **self._net(),
         }
@@ -223,6 +235,7 @@ class BrokerInspection:
             "sessions": len(broker.sessions),
             "sessions_away": broker.sessions.away,
             **queue_views.gauges(broker.queues, self._clock()),
+            **broker.delayed.gauges(self._clock()),
             "retained_messages": len(broker.retained),
             "retained_bytes": broker.retained.nbytes,
             "stored_messages": broker.ledger.stored_messages,
@@ -230,7 +243,7 @@ class BrokerInspection:
             "marks": len(broker.marks),
             "principals": len(broker.shares),
             "outboxes_blocking": broker.ledger.pausing,
-            "acknowledgements_waiting": broker.acknowledgements.receipts.count,
+            "acknowledgements_waiting": broker.acknowledgements.waiting,
             "publishers_held": broker.flow.publishers_held,
             "filter_index_bytes": broker.router.index_bytes,
             "turn_cpu_max_seconds": broker.ledger.turn_cpu_max,
@@ -265,6 +278,10 @@ class BrokerInspection:
     def queues(self, *, offset: int, limit: int) -> Sequence[View]:
         now = self._clock()
         return [queue_views.queue_view(each, now) for each in islice(self._broker.queues, offset, offset + limit)]
+
+    def delayed(self, *, offset: int, limit: int) -> Sequence[View]:
+        now, delayed = self._clock(), self._broker.delayed
+        return [delayed_view(each, delayed.message(each.id), now) for each in delayed.page(offset, limit)]
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         return [mark._asdict() for mark in islice(self._broker.marks, offset, offset + limit)]
@@ -314,8 +331,23 @@ class BrokerInspection:
                 )
         return nlargest(limit, views, key=lambda view: (view["dropped"], view["outbox_bytes"]))
 
-    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
-        return explain(self._broker, topic.encode(), syntax, client, limit)
+    def explain(
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+    ) -> View:
+        return explain(self._broker, topic.encode(), syntax, client, limit, fields)
+
+
+def delayed_view(delayed: DelayedEntry, message: Message | None, now: float) -> View:
+    """message: None if it is on the disk."""
+    view: View = {
+        "id": delayed.id, "client": delayed.publisher.name, "protocol": delayed.publisher.protocol,
+        "due_seconds": delayed.due - now, "bytes": delayed.nbytes,
+    }
+    if message is None:
+        return view | {"topic": None, "syntax": None, "qos": None, "retain": None}
+    syntax = SYNTAXES[message.syntax]
+    topic = shown(masked(message.topic, syntax))
+    return view | {"topic": topic, "syntax": syntax, "qos": message.qos, "retain": message.retain}
 
 
 def slowness(client: Client) -> str | None:
@@ -386,7 +418,7 @@ def subscription_view(subscription: Subscription) -> View:
         "subscription": subscription.number, "filter": shown(masked(subscription.filter, syntax)),
         "syntax": syntax, "group": group_name_of(subscription),
         "no_echo": subscription.no_echo,
-        "qos": subscription.variant.qos,
+        "qos": subscription.variant.qos, "where": where_of(subscription.condition),
         "credit": None if subscription.credit < 0 else subscription.credit, "waiting": subscription.waiting_messages,
         "delivered": subscription.delivered, "dropped": subscription.dropped,
     }
@@ -395,6 +427,7 @@ def subscription_view(subscription: Subscription) -> View:
 def snapshot_row(subscription: Subscription) -> View:
     """A row of a snapshot: what decides who gets a message, exactly as it was requested."""
     owner, syntax = subscription.owner, SYNTAXES[subscription.syntax_number]
+    selector = {} if subscription.condition is None else {"where": subscription.condition.where}
     return {
         "id": subscription.id, "client": owner.name, "user": owner.user,
         # Not as `shown`: a program compares it. Invalid UTF-8 becomes lone surrogates, which JSON can represent.
@@ -402,6 +435,7 @@ def snapshot_row(subscription: Subscription) -> View:
         "syntax": syntax, "group": group_name_of(subscription),
         "qos": subscription.variant.qos, "no_echo": subscription.no_echo,
         "session": subscription.window is not None,  # then what several of its filters match comes once: overlap.py
+        **selector,
     }
 
 

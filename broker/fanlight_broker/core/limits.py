@@ -8,21 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from annotated_types import Ge, Le
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The unit of a setting, as shown to users."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """What a setting bounds, and the reason for its default."""
-
-    text: str
+from fanlight_broker.core.setting import Ge, Le, Reason, Unit
 
 
 class SlowPolicy(StrEnum):
@@ -92,8 +78,9 @@ class Limits:
     ] = 256 * MIB
     tls_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("buffers of all TLS connections together: 52 KiB for a quiet one, up to 564 KiB for one that has sent "
-               "much at once. Past it, new TLS connections are refused, and one that needs more is closed"),
+        Reason("buffers of all TLS connections together: 52 KiB for a quiet one, up to 84 KiB for one that has sent or "
+               "got much at once, 564 KiB without the poller (tcp) and by WebSocket. Past it, new TLS connections are "
+               "refused, and one that needs more is closed"),
     ] = 2048 * MIB
     topic_bytes_max: Annotated[
         int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")
@@ -281,11 +268,26 @@ class Limits:
         int, Ge(0), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason("memory of all retained messages; past it as above, and the topic's retained message is cleared"),
     ] = 1024 * MIB
+    delayed_messages_max: Annotated[
+        int, Ge(0), Le(100_000_000), Unit("messages"),
+        Reason("messages that wait for the time that their publisher has set; one more is refused. 0 allows none"),
+    ] = 1_000_000
+    delayed_bytes_max: Annotated[
+        int, Ge(0), Le(1024 * 1024 * MIB), Unit("bytes"),
+        Reason(
+            "bytes of these messages, in the store or without one in memory: a million of 256 bytes take 700 MB; past "
+            "it one more is refused"
+        ),
+    ] = 1024 * MIB
+    delay_seconds_max: Annotated[
+        float, Ge(0), Le(10 * 365 * 86_400), Unit("seconds"),
+        Reason("longest delay of a message; a reminder for the next month. A longer one is refused"),
+    ] = 32 * 86_400.0
     stored_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason(
-            "all messages in queues, in flight and retained, each counted once; past it every queue counts as "
-            "full"
+            "all messages in queues, in flight, retained and delayed, each counted once; past it every queue counts "
+            "as full"
         ),
     ] = 2048 * MIB
 
@@ -298,12 +300,15 @@ class Limits:
     # Caches.
     routes_max: Annotated[
         int, Ge(16), Le(100_000_000), Unit("routes"),
-        Reason("topics whose subscribers are cached; past it the oldest are evicted, and computed again when needed"),
-    ] = 65_536
+        Reason(
+            "topics whose subscribers are cached; past it a topic that is used again and again takes the place of one "
+            "that is not, and the others are worked out for each message"
+        ),
+    ] = 1_000_000
 
     routes_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("memory of these routes: each takes the length of its topic and 8 bytes for each subscription"),
+        Reason("memory of these routes: each takes 256 bytes, its topic, and 8 bytes for each subscription"),
     ] = 256 * MIB
 
     # How much of a pot one principal may use: an authenticated user, or an address where user names prove nothing.
@@ -346,6 +351,10 @@ class Limits:
     queues_share_percent: Annotated[
         int, Ge(0), Le(100), Unit("percent"),
         Reason("share of queues_max; one more is refused. 0: as share_percent"),
+    ] = 0
+    delayed_share_percent: Annotated[
+        int, Ge(0), Le(100), Unit("percent"),
+        Reason("share of delayed_messages_max and delayed_bytes_max; one more is refused. 0: as share_percent"),
     ] = 0
     unkept_seconds_max: Annotated[
         float, Ge(0), Le(3600), Unit("seconds"),

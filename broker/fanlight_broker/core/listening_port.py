@@ -11,11 +11,10 @@ ports are open when there is a certificate.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ListeningPort:
+class ListeningPort(NamedTuple):
     """One TCP port that a protocol may have. `settings` below are those of the broker (config.Settings)."""
 
     protocol: str
@@ -51,8 +50,11 @@ class ListeningPort:
         return not self.tls or getattr(settings, "tls_certificate") is not None  # noqa: B009 - of any settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class ProtocolSettings:
-    """The base of what a protocol declares in settings.py. All of them together are the bases of config.Settings."""
+    """The base of what a protocol declares in settings.py. All of them together are the bases of config.Settings.
+
+    None is made but as a part of that: they need no methods of their own, which would take a millisecond each to make.
+    """
 
     ports: ClassVar[tuple[ListeningPort, ...]] = ()

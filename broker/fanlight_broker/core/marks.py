@@ -65,6 +65,11 @@ class Marks:
         """The least recently used first."""
         return (Mark(*key, *progress.place) for key, progress in self._known.items())
 
+    def find(self, mark: Mark) -> Mark | None:
+        """How far its producer is now; None: it is not known any more."""
+        found = self._known.get(mark[:2])
+        return Mark(*mark[:2], *found.place) if found is not None else None
+
     def check(self, mark: Mark, client: Client) -> None:
         """Raises NotPermitted if another connected client uses the producer of this mark."""
         found = self._known.get(mark[:2])

@@ -2,18 +2,16 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)  # bounds of a Histogram
 
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MetricFamily:
+class MetricFamily(NamedTuple):
     """Numbers of one kind that differ in their labels; or one histogram, without labels.
 
     replaces  the plain metrics that these are instead of

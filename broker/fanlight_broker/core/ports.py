@@ -6,6 +6,7 @@ Calls go up only through these protocols, so that the core imports neither a soc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
@@ -15,6 +16,7 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 
 View = dict[str, Any]  # a JSON object; the keys are listed where it is made (core/inspection.py)
@@ -31,6 +33,10 @@ class Authenticator(Protocol):
         certified: the subject of the client's certificate, verified by the transport; "" without one.
         counted: it is a connecting client, and not one of many requests.
         """
+        ...
+
+    def identify(self, user: str | None, password: str | None, *, certified: str = "") -> Identity | None:
+        """The same for a connecting client whose credentials need no check; None: ask `authenticate`."""
         ...
 
     def stands(self, identity: Identity) -> bool:
@@ -73,8 +79,10 @@ class Transport(Protocol):
         """The clock of every `now`, in seconds."""
         ...
 
-    def authenticate(self, user: str | None, password: str | None) -> None:
-        """Check credentials; the protocol's `authenticated` or `refuse` is called with the outcome, later."""
+    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+        """Check credentials. Returns who it is if there is nothing to check; otherwise the protocol's `authenticated`
+        or `refuse` is called with the outcome, later.
+        """
         ...
 
     def close(self, reason: str = "") -> None:
@@ -149,7 +157,11 @@ class Journal(Protocol):
         ...
 
     def session_ended(self, session: Session) -> None:
-        """It is over, and so are its subscriptions."""
+        """It is over, and so are its subscriptions and messages: each may still be reported as removed."""
+        ...
+
+    def session_drained(self, session: Session) -> None:
+        """It has ended, and no message waits in its queue any more."""
         ...
 
     def received(self, session: Session, identifier: int) -> None:
@@ -160,12 +172,20 @@ class Journal(Protocol):
         """The identifier may be used for another message."""
         ...
 
-    def group_begun(self, name: str, filter: bytes, syntax: str) -> QueueJournal | None:
-        """A queue group has its first member. Returns the journal of its queue, or None."""
+    def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal | None:
+        """A queue group has its first member. Returns the journal of its queue, or None. where: its selector."""
         ...
 
-    def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
-        """It has no member any more."""
+    def group_ended(self, name: str, filter: bytes, syntax: str, where: str | None) -> None:
+        """Nobody is left who takes from its queue: each message in it may still be reported as removed."""
+        ...
+
+    def group_drained(self, queue: Queue) -> None:
+        """The group of this queue has ended, and no message waits in it any more."""
+        ...
+
+    def settle(self) -> None:
+        """An acknowledgement is to wait for all that was reported until now, also for what nothing waits for else."""
         ...
 
     def queue_begun(self, queue: WorkQueue) -> QueueJournal | None:
@@ -174,8 +194,26 @@ class Journal(Protocol):
         """
         ...
 
+    def queue_changed(self, queue: WorkQueue) -> None:
+        """A durable named queue is used now, or is not used any more."""
+        ...
+
+    def queue_purged(self, queue: WorkQueue) -> None:
+        """Messages of a durable named queue were removed by an operator, whose acknowledgement waits for that."""
+        ...
+
     def queue_ended(self, queue: WorkQueue) -> None:
-        """It is over, and so are its messages."""
+        """It is over, and so are its messages: each may still be reported as removed."""
+        ...
+
+    def queue_drained(self, queue: WorkQueue) -> None:
+        """It has ended, and no message is in it any more."""
+        ...
+
+    def read_waiting(self, queue: Queue, most: int, then: Callable[[Sequence[Message]], None]) -> None:
+        """Call `then` with the oldest messages, so many at most, that wait in a queue and not in memory: at once if
+        there are none. They stay where they are.
+        """
         ...
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -200,6 +238,25 @@ class Journal(Protocol):
 
     def marked(self, mark: Mark) -> None:
         """The message with this mark was accepted: its producer is so far."""
+        ...
+
+    @property
+    def reads_delayed(self) -> bool:
+        """Does it give the messages that are `delayed` back? Else they stay in memory. Always the same."""
+        ...
+
+    def delayed(self, due: float, delayed: DelayedMessage, nbytes: int) -> int:
+        """A message was accepted that is due at this wall-clock time, and counts so many bytes. Returns its id, which
+        is larger than those before; 0 if it does not give it back.
+        """
+        ...
+
+    def read_delayed(self, ids: Sequence[int], then: Callable[[Mapping[int, Message]], None]) -> None:
+        """Call `then` later with these messages, as far as they can be read."""
+        ...
+
+    def delayed_done(self, id: int) -> None:
+        """It was routed in this turn, or is given up."""
         ...
 
 
@@ -306,6 +363,8 @@ class Inspection(Protocol):
 
     def queues(self, *, offset: int, limit: int) -> Sequence[View]: ...
 
+    def delayed(self, *, offset: int, limit: int) -> Sequence[View]: ...
+
     def marks(self, *, offset: int, limit: int) -> Sequence[View]: ...
 
     def shares(self, *, limit: int) -> View:
@@ -318,7 +377,9 @@ class Inspection(Protocol):
 
     def slow_consumers(self, *, limit: int) -> Sequence[View]: ...
 
-    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+    def explain(
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+    ) -> View:
         """Which subscriptions match and by which rows; for a client, why its others do not.
 
         Raises ValueError for an invalid topic or syntax.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.wire.inbox import ReceiveBuffer
@@ -39,6 +40,7 @@ class ProtocolPart(ABC):
 
     def __init__(self, settings: Any) -> None:
         self.origins: str | None = None  # of web pages that may connect by WebSocket, with commas between
+        self.durability: StoreDurability | None = None  # of what is acknowledged to its clients; None: as the broker's
 
     @abstractmethod
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:

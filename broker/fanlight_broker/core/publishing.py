@@ -4,6 +4,8 @@
                  |                     |        |         |
                  Refused               Repeated Refused   Held, Refused
 
+    with a delay: all of this but the fan-out and the retained entry, which follow when it is due (`deliver`)
+
 Protocols, wills and the broker's own messages are handed to `accept` as a Publication and a Sender. The sender delivers
 the message to the outboxes: a lane forwards the PUBLISH at hand, `Direct` a message that is an object. A lane that
 publishes on a cached route without Python uses the same decision, made when the route was looked up here.
@@ -14,11 +16,13 @@ receipt is last: it waits for the journal's position behind all that the message
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
 from fanlight_broker.core.acknowledgements import Acknowledgements
+from fanlight_broker.core.delayed import Delayed
+from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
 from fanlight_broker.core.ports import Permissions, Rules
@@ -31,17 +35,22 @@ from fanlight_broker.core.topics import SYNTAXES, check_publisher
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
-from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.outbox import Outbox, Owner
 from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.route import Route
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """routed: subscriptions that get it; a queue group counts once. kept: False if every queue was full."""
+    """routed: subscriptions that get it; a queue group counts once. kept: False if every queue was full.
+
+    delayed: it is kept until it is due, under this `id`, and nobody has got it yet; the sender has not forwarded it.
+    """
 
     routed: int
     kept: bool = True
+    delayed: bool = False
+    id: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +108,24 @@ class Sender(Protocol):
 
 
 class Direct:
-    """The sender of a message that cannot wait: a will, or one of the broker's own."""
+    """The sender of a message that cannot wait: a will, or one of the broker's own.
+
+    Nobody is there who could wait for room in the store, so it is published however full that is. patient: somebody is.
+    """
 
     unkept = False
+    patient = False
 
     def __init__(self, ledger: Ledger, message: Message, publisher: Outbox | None) -> None:
         self.routed = 0
         self._ledger = ledger
         self._message = message
         self._publisher = publisher
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose message it is."""
+        return self._publisher.owner if self._publisher is not None else None
 
     def forward(self, route: Route) -> bool:
         self.routed = publish(route, self._ledger, self._publisher, self._message, own=self._publisher is None)
@@ -128,7 +146,7 @@ class Publishing:
 
     def __init__(
         self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions,
-        acknowledgements: Acknowledgements,
+        acknowledgements: Acknowledgements, delayed: Delayed,
     ) -> None:
         self.router = router
         self.retained = retained
@@ -136,6 +154,7 @@ class Publishing:
         self.ledger = ledger
         self.permissions = permissions
         self.acknowledgements = acknowledgements
+        self.delayed = delayed
         self.rules: Rules = NoRules()
 
     @property
@@ -173,10 +192,15 @@ class Publishing:
                     return REPEATED
             if not self.rules.empty:
                 self.rules.check(publication, route)
-            if route.is_refused(self.ledger, message):
+            if publication.due is not None:
+                return self._put_off(publication, publication.due, sender, now, receipt, since)
+            wanted = self.router.for_message(route, message, publisher)
+            if wanted.is_refused(self.ledger, message):
                 raise QueueFull("a queue of this topic is full, and refuses what comes; consume from it, or enlarge it")
-            waits = receipt is not None and sender.waits(route)
-            blocker = self.acknowledgements.blocker(message, route, waits=waits)
+            waits = receipt is not None and sender.waits(wanted)
+            blocker = None
+            if not isinstance(sender, Direct) or sender.patient:
+                blocker = self.acknowledgements.blocker(message, wanted, waits=waits)
         except FanlightError as error:
             return Refused(error)
         if blocker is not None:
@@ -184,19 +208,63 @@ class Publishing:
             return HELD
         self.ledger.now = now
         kept = message.keep() if message.retain else None  # forwarding invalidates what a lane's message points at
-        if not self._send(mark, route, sender):
+        if not self._send(mark, wanted, sender):
             return HELD
         if mark is not None and client is not None:
             self.marks.advance(mark, client)
         if kept is not None and not sender.unkept:
-            self._retain(kept, publisher, now)
+            self._retain(kept, publisher, route, now)
         if publication.identifier is not None and publisher is not None and not sender.unkept:
             assert publisher.session is not None
             publisher.session.receive(publication.identifier)
         outcome = Accepted(sender.routed, not sender.unkept)
-        if receipt is not None and not sender.confirm(route):
+        if receipt is not None and not sender.confirm(wanted):
             self._commit(partial(receipt, outcome), sender, route, since)
         return outcome
+
+    def _put_off(
+        self, publication: Publication, due: float, sender: Sender, now: float, receipt: Receipt | None, since: int
+    ) -> Outcome:
+        """Keep a message until it is due. Nothing is recorded yet. Raises LimitExceeded, StoreUnavailable."""
+        publisher, mark = publication.publisher, publication.mark
+        assert publisher is not None  # the broker delays nothing of its own
+        self.delayed.check(publication.message, due, now, publisher.share)
+        blocker = self.acknowledgements.blocker_of_stored(waits=receipt is not None)
+        if blocker is not None:
+            sender.hold_back(blocker)
+            return HELD
+        id = self.delayed.add(publication.message, due, now, publisher)
+        if mark is not None and publisher.client is not None:
+            self.marks.advance(mark, publisher.client)
+        if publication.identifier is not None:
+            assert publisher.session is not None
+            publisher.session.receive(publication.identifier)
+        outcome = Accepted(0, delayed=True, id=id)
+        if receipt is not None:
+            receiver = sender if isinstance(sender, Receiver) else None
+            self.acknowledgements.commit(partial(receipt, outcome), receiver, recorded=False, since=since)
+        return outcome
+
+    def deliver(self, delayed: DelayedMessage, sender: Direct, now: float) -> bool:
+        """Route a message that was delayed. Who may publish was checked when it was accepted.
+
+        False if a queue refuses it now, or the store has no room. Raises InvalidTopic.
+        """
+        message = delayed.message
+        route = self.router.route(message.topic, SYNTAXES[message.syntax])
+        route = self.router.for_message(route, message, sender.owner)
+        position = self.acknowledgements.position
+        if route.is_refused(self.ledger, message) or (
+            (position.full or position.refusing) and self.acknowledgements.stores(message, route)
+        ):
+            return False
+        self.ledger.now = now
+        sender.forward(route)
+        if message.retain and not sender.unkept:
+            publisher = delayed.publisher
+            origin = publisher.name if publisher.session else None
+            self.retained.put(message, now, share=publisher.share, origin=origin)
+        return True
 
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
         """Fan out. A mark is stored together with its message, or not at all."""
@@ -212,12 +280,12 @@ class Publishing:
                 recorder.undo_note()
         return sent
 
-    def _retain(self, message: Message, publisher: Subscriber | None, now: float) -> None:
+    def _retain(self, message: Message, publisher: Subscriber | None, route: Route, now: float) -> None:
         if publisher is None:
             self.retained.put(message, now, own=True)
         else:
             origin = publisher.name if publisher.session is not None else None
-            self.retained.put(message, now, share=publisher.share, origin=origin)
+            route.retained = self.retained.set(message, now, publisher.share, origin)  # for the lanes, to replace
 
     def _commit(self, receipt: Callable[[], None], sender: Sender, route: Route, since: int | None = None) -> None:
         """Nobody waits for it any more when the connection has ended."""

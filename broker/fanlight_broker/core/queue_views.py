@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from typing import Final
 
 from fanlight_broker.core.metrics import MetricFamily
@@ -9,6 +10,7 @@ from fanlight_broker.core.ports import View
 from fanlight_broker.core.queues import Queues
 from fanlight_broker.core.topics import masked
 from fanlight_broker.core.work_queue import Overflow, WorkQueue
+from fanlight_broker.wire.operating import in_memory
 
 FAMILIES_MAX: Final = 100  # queues with metrics of their own, those with most messages: each name is a time series
 
@@ -33,7 +35,8 @@ GAUGES: Final[Mapping[str, str]] = {
 def counters(queues: Queues) -> dict[str, int]:
     return {
         **queues.counted(),
-        "dead_letters": queues.dead, "dead_letters_refused": queues.dead_refused, "queues_expired": queues.expired,
+        "dead_letters": queues.burial.dead, "dead_letters_refused": queues.burial.refused,
+        "queues_expired": queues.expired,
     }
 
 
@@ -69,7 +72,7 @@ def age_of(queue: WorkQueue, now: float) -> float | None:
     return None if since is None else max(0.0, now - since)
 
 
-def queue_view(queue: WorkQueue, now: float) -> View:
+def queue_view(queue: WorkQueue, now: float, consumers_max: int | None = None) -> View:
     inside, options = queue.inside, queue.options
     age = age_of(queue, now)
     return {
@@ -79,15 +82,16 @@ def queue_view(queue: WorkQueue, now: float) -> View:
             for text, syntax in queue.filters
         ],
         "waiting": len(inside.queue), "delayed": inside.queue.apart, "unacknowledged": inside.unacknowledged,
-        "bytes": inside.queue.nbytes, "oldest_seconds": None if age is None else round(age, 3),
+        "bytes": inside.queue.nbytes, "in_memory": in_memory(inside.queue),
+        "oldest_seconds": None if age is None else round(age, 3),
         "consumers": [
             {
                 "client": consumer.client.subscriber.name, "connection": consumer.client.number,
                 "subscription": consumer.window.number, "prefetch": consumer.window.inflight_max,
                 "unacknowledged": consumer.window.in_flight, "delivered": consumer.window.delivered,
-                "ack_wait": consumer.window.ack_wait,
+                "ack_wait": consumer.window.ack_wait, "active": consumer.active, "paused": consumer.paused,
             }
-            for consumer in queue.consumers.values()
+            for consumer in islice(queue.consumers.values(), consumers_max)
         ],
         "messages": inside.published, "deliveries": inside.deliveries, "redeliveries": inside.redeliveries,
         "acknowledged": inside.acknowledgements, "discarded": inside.discards,
@@ -95,5 +99,6 @@ def queue_view(queue: WorkQueue, now: float) -> View:
         "overflow": (options.overflow or Overflow.REFUSE_PUBLISHER).value, "message_ttl": options.message_seconds,
         "expires": options.unused_seconds, "deliveries_max": options.deliveries_max,
         "dead_letter": options.dead_letter[0].decode("utf-8", "backslashreplace") if options.dead_letter else None,
-        "single_active": options.single_active,
+        "single_active": options.single_active, "priorities": options.priorities,
+        "filling": queue.filling is not None,
     }

@@ -13,32 +13,43 @@ from functools import partial
 from math import inf
 from typing import Final
 
-import structlog
-
-from fanlight_broker.core.dead_letters import dead_letter
-from fanlight_broker.core.errors import LimitExceeded, NoSuchQueue, QueueInUse, StoreUnavailable
+from fanlight_broker import event_log
+from fanlight_broker.core.burial import Burial
+from fanlight_broker.core.draining import Draining
+from fanlight_broker.core.errors import (
+    FanlightError,
+    LimitExceeded,
+    MessagesGone,
+    NoSuchQueue,
+    QueueInUse,
+    StoreUnavailable,
+    Unsupported,
+)
+from fanlight_broker.core.filling import ArchiveFilling, Beginning, RetainedFilling
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Journal
-from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.publishing import Direct, Publishing, Refused
+from fanlight_broker.core.publishing import Publishing
+from fanlight_broker.core.replay import ReplaySource
+from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
-from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.core.topics import SYNTAXES, parse_filter
 from fanlight_broker.core.turns import Clock, Turns
 from fanlight_broker.core.work_queue import Overflow, QueueConsumer, QueueOptions, WorkQueue
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.subscriptions import Subscriptions
 
-log: Final = structlog.stdlib.get_logger("queues")
+log: Final = event_log.get("queues")
 
 NAME_BYTES_MAX: Final = 255
-BURIED_PER_TURN: Final = 64  # dead letters between two readings of the clock, about 20 µs each
+SWEPT_PER_LOOK: Final = 512  # messages of a queue that are brought in or dropped between two of the clock
 PROTOCOL: Final = "queue"  # of the subscriber that has a queue's filters, in views
 
 
@@ -47,23 +58,27 @@ class Queues:
 
     def __init__(
         self, limits: Limits, subscribing: Subscribing, publishing: Publishing, turns: Turns,
-        wall: Clock | None = None,
+        retained: Retained, wall: Clock | None = None,
     ) -> None:
         self.limits = limits
         self.journal: Journal = NO_JOURNAL
-        self.dead = self.dead_refused = self.expired = 0
+        self.expired = 0
+        self.burial = Burial(publishing, wall)
         self._subscribing = subscribing
         self._publishing = publishing
         self._shares = subscribing.shares
         self._router = subscribing.router
         self._ledger: Ledger = publishing.ledger
         self._turns = turns
-        self._wall = wall
+        self._draining = Draining(turns)
+        self._retained = retained
+        self.source: ReplaySource | None = None  # of archived messages, by offset
         self._by_name: dict[str, WorkQueue] = {}
         self._ended = {  # what queues had done that have ended
             "queue_messages": 0, "queue_deliveries": 0, "queue_redeliveries": 0, "queue_acknowledged": 0,
             "queue_discarded": 0,
         }
+        self._closed: set[NamedQueue] = set()  # ended, and not drained yet
         self._round: list[WorkQueue] = []  # still to be looked at in this sweep
 
     def __len__(self) -> int:
@@ -75,9 +90,12 @@ class Queues:
     def counted(self) -> dict[str, int]:
         """What all queues have done so far, those that have ended included."""
         total = dict(self._ended)
-        for queue in self:
-            add(total, queue.inside)
+        for inside in [*(queue.inside for queue in self), *self._closed]:
+            add(total, inside)
         return total
+
+    def get(self, name: str) -> WorkQueue | None:
+        return self._by_name.get(name)
 
     def find(self, name: str) -> WorkQueue:
         """Raises NoSuchQueue."""
@@ -89,18 +107,20 @@ class Queues:
     # -- a queue's life ---------------------------------------------------------------------------------------------
 
     def declare(
-        self, client: Client, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float
+        self, client: Client, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
+        beginning: Beginning | None = None,
     ) -> WorkQueue:
         """The queue of this name: a new one, or the one that exists, if it agrees.
 
-        filters  texts and syntaxes; for a queue that exists, some of its own
+        filters    texts and syntaxes; for a queue that exists, some of its own
+        beginning  what a new queue, with one filter, begins with: see `known`; None: what is published from now on
 
-        Raises QueueInUse, InvalidFilter, NotPermitted, LimitExceeded, StoreUnavailable.
+        Raises QueueInUse, InvalidFilter, NotPermitted, LimitExceeded, StoreUnavailable, Unsupported.
         """
         found = self._by_name.get(name)
         if found is not None:
             self._check_agreement(found, filters, options)
-            self._check_reader(client.subscriber, found)
+            self.check_reader(client.subscriber, found)
             return found
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
             raise LimitExceeded("the name of a queue has 1 byte at least", "queue_name_bytes", NAME_BYTES_MAX)
@@ -111,15 +131,26 @@ class Queues:
         share = client.subscriber.share
         self._shares.check(share, SharedPot.QUEUES)
         for text, syntax in filters:
+            parse_filter(text, syntax, self.limits)  # all of them, before the queue is there
             self._subscribing.check(client.subscriber, text, syntax, name)
-        return self.begin(client.subscriber, name, filters, options, now)
+        if beginning is not None and not beginning.retained and self.source is None:
+            raise Unsupported(
+                "this broker keeps no archive, so a queue cannot begin with archived messages", option="deliver"
+            )
+        log.info("queue_begun", queue=name, durable=options.durable)
+        found = self.begin(client.subscriber, name, filters, options, now, filled=beginning is not None)
+        if beginning is not None:
+            self._fill(found, beginning)
+        return found
 
     def begin(
-        self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float
+        self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
+        *, filled: bool = False,
     ) -> WorkQueue:
         """Create a queue, without a check. Messages may be restored into `inside.queue` at once.
 
         creator  whose user, share and format it has; after a restart, one that was never connected
+        filled   its filters are not in force, nor is it stored: it is filled first
         """
         subscriber = Subscriber(
             name, creator.user, PROTOCOL, creator.format, creator.share, creator.inbox, creator.verified,
@@ -131,15 +162,75 @@ class Queues:
         self._apply(found)
         self._by_name[name] = found
         self._shares.charge(creator.share, SharedPot.QUEUES)
-        for number, (text, syntax) in enumerate(filters, 1):
-            binding = Subscription(
-                inside.origin, self._router.variants.of(creator.format), number, text, SYNTAXES.index(syntax)
-            )
-            self._subscribing.bind(subscriber, binding, inside)
-        if options.durable:
-            queue.journal = self.journal.queue_begun(found)
-        log.info("queue_begun", queue=name, durable=options.durable)
+        if not filled:
+            self._bind(found)
+            self._store(found)
         return found
+
+    def _bind(self, queue: WorkQueue) -> None:
+        """Put its filters in force. Raises InvalidFilter."""
+        subscriber = queue.subscriber
+        variant = self._router.variants.of(subscriber.format)
+        for number, (text, syntax) in enumerate(queue.filters, 1):
+            binding = Subscription(queue.inside.origin, variant, number, text, SYNTAXES.index(syntax))
+            self._subscribing.bind(subscriber, binding, queue.inside)
+
+    def _store(self, queue: WorkQueue) -> None:
+        if queue.options.durable:
+            queue.inside.queue.journal = self.journal.queue_begun(queue)
+
+    # -- what a new queue begins with -------------------------------------------------------------------------------
+
+    def known(self, queue: WorkQueue, then: Callable[[FanlightError | None], None]) -> None:
+        """Call `then` when it is known that the queue can be filled with what it is to begin with, or with the error:
+        the queue ends then. At once, unless it is new.
+        """
+        if queue.waiting is None:
+            then(None)
+        else:
+            queue.waiting.append(then)
+
+    def _fill(self, queue: WorkQueue, wanted: Beginning) -> None:
+        """Raises LimitExceeded, InvalidFilter; the queue is no more then."""
+        queue.waiting = []
+        bind, then = partial(self._bind, queue), partial(self._filled, queue)
+        try:
+            if wanted.retained:
+                queue.filling = RetainedFilling(queue, self._retained, self._turns, self._ledger, bind, then)
+            else:
+                assert self.source is not None
+                queue.filling = ArchiveFilling(
+                    queue, self.source, wanted, self._ledger, bind, partial(self._fill_begun, queue), then
+                )
+            queue.filling.start()
+            if queue.failure is not None:
+                raise queue.failure
+        except FanlightError:
+            if queue.failure is None:
+                self.end(queue)
+            raise
+
+    def _fill_begun(self, queue: WorkQueue, error: FanlightError | None) -> None:
+        waiting, queue.waiting, queue.failure = queue.waiting or [], None, error
+        for then in waiting:
+            then(error)
+        if error is not None and self._by_name.get(queue.name) is queue:
+            self.end(queue)
+
+    def _filled(self, queue: WorkQueue, error: FanlightError | None) -> None:
+        """It has caught up with what is published; or it cannot, and ends."""
+        if error is not None and queue.waiting is None:
+            log.warning("queue_not_filled", queue=queue.name, text=error.text)
+            self.end(queue, "messages_gone" if isinstance(error, MessagesGone) else "replay_failed")
+            return
+        if error is None:
+            queue.filling = None
+            queue.inside.let_in(self._ledger.now)
+            self._store(queue)
+            if queue.inside.queue.journal is not None:
+                queue.inside.report()
+        if queue.waiting is not None:
+            self._fill_begun(queue, error)
 
     def _apply(self, queue: WorkQueue) -> None:
         """Put options into force."""
@@ -151,6 +242,8 @@ class Queues:
         inside.queue.ttl = options.message_seconds if options.message_seconds is not None else inf
         inside.deliveries_max = options.deliveries_max or 0
         inside.single = options.single_active
+        if options.priorities is not None:
+            inside.queue.prioritize(options.priorities)
         inside.refuse_publishers(options.overflow in (None, Overflow.REFUSE_PUBLISHER))
         inside.buries = options.dead_letter is not None
 
@@ -166,37 +259,51 @@ class Queues:
         if different is not None:
             raise QueueInUse(queue.name, different)
 
-    def _check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
+    def check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless a subscriber may subscribe to all filters of the queue."""
         for text, syntax in queue.filters:
             self._subscribing.check(subscriber, text, syntax)
 
-    def end(self, queue: WorkQueue, now: float) -> int:
-        """End a queue; its consumers are notified. Returns how many messages are lost."""
+    def end(self, queue: WorkQueue, reason: str = "consumer_deleted") -> int:
+        """End a queue; its consumers are notified with the reason. Returns how many messages are lost.
+
+        They may be dropped later: the name is free at once.
+        """
         del self._by_name[queue.name]
+        if queue.filling is not None:
+            queue.filling.cancel()
         consumers, queue.consumers = queue.consumers, {}
-        lost = queue.inside.end(now)
-        add(self._ended, queue.inside)
+        lost = queue.inside.close()
+        self._closed.add(queue.inside)
         for consumer in consumers.values():
             self._refund(consumer)
-            consumer.ended("consumer_deleted")
+            consumer.ended(reason)
         while (binding := queue.subscriber.subscriptions.any_left()) is not None:
             self._subscribing.unbind(binding)
         self._shares.refund(queue.subscriber.share, SharedPot.QUEUES)
-        if queue.options.durable:
+        if queue.options.durable and queue.filling is None:
             self.journal.queue_ended(queue)
+        self._draining.drain(queue.inside, partial(self._drained, queue))
         log.info("queue_ended", queue=queue.name, lost=lost)
         return lost
+
+    def _drained(self, queue: WorkQueue) -> None:
+        self._closed.discard(queue.inside)
+        add(self._ended, queue.inside)
+        self._shares.dropped(queue.subscriber.share)
+        if queue.options.durable and queue.filling is None:
+            self.journal.queue_drained(queue)
 
     # -- consumers --------------------------------------------------------------------------------------------------
 
     def consume(
         self, client: Client, number: int, queue: WorkQueue, variant: Variant, prefetch: int, ack_wait: float,
-        ended: Callable[[str], None],
+        ended: Callable[[str], None], activated: Callable[[], None] | None = None, *, paused: bool = False,
     ) -> QueueConsumer:
-        """A client takes from a queue. It gets what waits after `queue.inside.begin`.
+        """A client takes from a queue. It gets what waits after `start`.
 
-        ended  called with a reason when the broker ends it
+        ended      called with a reason when the broker ends it
+        activated  called when it becomes the active consumer, before it gets anything
 
         Raises LimitExceeded.
         """
@@ -207,10 +314,35 @@ class Queues:
             client.outbox, variant, number, min(prefetch, self.limits.prefetch_max), ack_wait, client.subscriber,
             share.sessions,
         )
-        consumer = QueueConsumer(queue, client, window, ended)
+        consumer = QueueConsumer(queue, client, window, ended, activated, paused)
         queue.consumers[window] = consumer
-        queue.unused_since = None
+        self._set_unused(queue, None)
         return consumer
+
+    def start(self, consumer: QueueConsumer, now: float) -> None:
+        """Its client knows of it, or of a `change`: it gets what it has room for, unless it is paused."""
+        consumer.started = True
+        if not consumer.paused:
+            consumer.queue.inside.begin(consumer.window, now)
+
+    def change(
+        self, consumer: QueueConsumer, prefetch: int | None = None, ack_wait: float | None = None,
+        paused: bool | None = None,
+    ) -> None:
+        """What is not None is another from now on. `start` delivers what there is room for then.
+
+        A consumer that is paused keeps its place: while it is the active one, nobody gets anything.
+        """
+        inside, window = consumer.queue.inside, consumer.window
+        if prefetch is not None or ack_wait is not None:
+            inside.change(
+                window, min(prefetch or window.inflight_max, self.limits.prefetch_max),
+                window.ack_wait if ack_wait is None else ack_wait,
+            )
+        if paused is not None:
+            consumer.paused = paused
+        if consumer.paused:
+            inside.pause(window)
 
     def leave(self, consumer: QueueConsumer, now: float) -> None:
         """A consumer has gone. What it has not acknowledged is for the others; does nothing if its queue has ended."""
@@ -218,11 +350,27 @@ class Queues:
         if queue.consumers.pop(consumer.window, None) is None:
             return
         self._refund(consumer)
+        windows = queue.inside.windows
+        if queue.inside.single and len(windows) > 1 and windows[0] is consumer.window:
+            successor = queue.consumers[windows[1]]
+            if successor.activated is not None:
+                successor.activated()
         queue.inside.remove(consumer.window, now)
         if not queue.consumers:
-            queue.unused_since = now
+            self._set_unused(queue, now)
             if queue.unused_seconds == 0:
-                self.end(queue, now)
+                self.end(queue)
+
+    def _set_unused(self, queue: WorkQueue, since: float | None) -> None:
+        changed = (since is None) != (queue.unused_since is None)
+        queue.unused_since = since
+        if changed and queue.options.durable and queue.filling is None:
+            self.journal.queue_changed(queue)
+
+    def confirm(self, then: Callable[[], None], receiver: Receiver | None = None) -> None:
+        """Call `then` when what consumers of durable queues have acknowledged until now is stored."""
+        self.journal.settle()
+        self._publishing.acknowledgements.commit(then, receiver, recorded=False)
 
     def _refund(self, consumer: QueueConsumer) -> None:
         self._shares.refund(consumer.client.subscriber.share, SharedPot.SUBSCRIPTIONS)
@@ -237,10 +385,14 @@ class Queues:
             queue = self._round.pop()
             if self._by_name.get(queue.name) is not queue:
                 continue
-            queue.inside.sweep(now)
+            unfinished = queue.inside.sweep(now, SWEPT_PER_LOOK)
+            if queue.filling is not None:
+                queue.filling.drained()  # what has expired made room, too
             if queue.unused_since is not None and now - queue.unused_since >= queue.unused_seconds:
                 self.expired += 1
-                self.end(queue, now)
+                self.end(queue)
+            elif unfinished:
+                self._round.append(queue)
             if self._turns.over():
                 break
         return bool(self._round)
@@ -248,31 +400,16 @@ class Queues:
     # -- dead letters -----------------------------------------------------------------------------------------------
 
     def bury(self, now: float) -> None:
-        """Publish what was discarded to the dead-letter topics, as much as the turn allows."""
+        """Publish what was discarded to the dead-letter topics, as much as the turn allows; fill queues with room."""
         for inside in self._ledger.pop_graves():
             queue = self._by_name.get(inside.name)
             if queue is not None and queue.inside is inside:
-                self._bury_some(queue, now)
+                if queue.filling is not None:
+                    queue.filling.drained()
+                if inside.buried:
+                    self.burial.bury_some(queue, now)
         if self._ledger.graves:
             self._turns.later(partial(self.bury, now))
-
-    def _bury_some(self, queue: WorkQueue, now: float) -> None:
-        topic = queue.options.dead_letter
-        assert topic is not None  # else nothing is kept to be buried
-        for message, why, attempts, _ in queue.inside.exhume(BURIED_PER_TURN):
-            wall = self._wall() if self._wall is not None else now
-            letter = dead_letter(message, topic, queue.name, why, attempts, wall)
-            if letter is None:
-                self.dead_refused += 1
-                continue
-            outcome = self._publishing.accept(
-                Publication(letter, queue.subscriber), Direct(self._ledger, letter, queue.inside.origin.stand_in()), now
-            )
-            queue.inside.origin.detach()
-            self.dead += 1
-            if isinstance(outcome, Refused):
-                self.dead_refused += 1
-                log.warning("dead_letter_refused", queue=queue.name, text=outcome.error.text)
 
 
 def add(counts: dict[str, int], inside: NamedQueue) -> None:

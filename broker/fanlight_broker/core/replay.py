@@ -12,11 +12,11 @@ If more messages arrive than may wait, the subscription is removed again and rea
 in the archive too. `ReplaySource` does the reading; the protocol decides how a message is encoded.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.flow import Flow
@@ -28,11 +28,10 @@ from fanlight_broker.core.topics import SYNTAXES
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
 
 # Offset, microseconds UTC, topic, number of its syntax, payload; and its Content, if it has more than these.
-Encode = Callable[[int, int, bytes, int, bytes, Content | None], bytes]
+Encode = Callable[[int, int, bytes, int, bytes, Content | None], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
+class ReplayRequest(NamedTuple):
     """What a client asks for. Without offset and since: the whole archive."""
 
     filter: bytes
@@ -42,6 +41,7 @@ class ReplayRequest:
     since: int | None = None  # microseconds UTC
     end: int | None = None  # messages before this offset; not live then
     live: bool = True
+    condition: Condition | None = None  # on the content of its messages
 
 
 class ReplayStart(NamedTuple):
@@ -56,8 +56,7 @@ class ReplayStart(NamedTuple):
 class ReplayPart(NamedTuple):
     """A part of the archive."""
 
-    octets: bytes = b""  # whole frames
-    messages: int = 0
+    messages: Sequence[Any] = ()  # each as `Encode` has made it
     offset: int = 0  # of the next message
     epoch: int = 0
     at_end: bool = False  # nothing is left, at present or before the requested end
@@ -78,8 +77,10 @@ class ReplayReader(Protocol):
 class ReplaySource(Protocol):
     """Keeps messages by offset."""
 
-    def read(self, wanted: ReplayRequest, encode: Encode) -> ReplayReader:
-        """Raises LimitExceeded if too many replays are reading already."""
+    def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> ReplayReader:
+        """Read with `encode`, parts by the `size` of what that returns. Both are called in another thread.
+
+        Raises LimitExceeded if too many replays are reading already."""
         ...
 
     def report_end(self, then: Callable[[int], None]) -> None:
@@ -118,7 +119,7 @@ class Replay:
         self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: Client, listener: ReplayObserver,
         number: int, wanted: ReplayRequest, encode: Encode,
     ) -> None:
-        subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
+        subscribing.check(client.subscriber, wanted.filter, wanted.syntax, condition=wanted.condition)
         self.source, self.client, self.listener = source, client, listener
         self._subscribing, self._flow = subscribing, flow
         self.number, self.wanted = number, wanted
@@ -169,11 +170,11 @@ class Replay:
             self.begun = True
             self.listener.replay_begun(self, part)
         self._part = part
-        self.delivered += part.messages
-        if part.octets:
-            self.client.outbox.write(part.octets)
+        self.delivered += len(part.messages)
+        if part.messages:
+            self.client.outbox.write(b"".join(part.messages))
         if not part.at_end:
-            if part.octets:
+            if part.messages:
                 self._flow.refill(self.client.outbox)
             else:
                 self._ask()
@@ -187,10 +188,10 @@ class Replay:
         self.joins += 1
         wanted, client = self.wanted, self.client
         try:
-            self._subscribing.check(client.subscriber, wanted.filter, wanted.syntax)
+            self._subscribing.check(client.subscriber, wanted.filter, wanted.syntax, condition=wanted.condition)
             subscription = Subscription(
                 client.outbox, self._subscribing.router.variants.of(client.format), self.number, wanted.filter,
-                SYNTAXES.index(wanted.syntax), credit=0, waiting_max=WAITING_MAX,
+                SYNTAXES.index(wanted.syntax), credit=0, waiting_max=WAITING_MAX, condition=wanted.condition,
             )
             self._subscribing.begin(client.subscriber, subscription, None)
         except FanlightError as error:

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import Final
 
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Format
 
 SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each connection, and that takes twice as long
 class ConnectRequest:
     """What a client says of itself and of its session."""
 
@@ -36,7 +37,8 @@ class ConnectRequest:
 
 
 def session_bytes(name: str, user: str, label: str, will: Will | None) -> int:
-    return SESSION_BYTES + sum(map(getsizeof, (name, user, label))) + (will.message.nbytes if will is not None else 0)
+    nbytes = SESSION_BYTES + getsizeof(name) + getsizeof(user) + getsizeof(label)
+    return nbytes if will is None else nbytes + will.message.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,4 @@ class SessionOptions:
     retain_as_published: bool = False
     identifier: bytes = b""  # the subscription identifier, as the client's format encodes it
     group: str | None = None
+    condition: Condition | None = None  # on the content of its messages

@@ -13,21 +13,19 @@ it is no longer the last. No message is removed to make room for one on another 
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from sys import getsizeof
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 import matchcore
 from fanlight_broker.core.deadlines import Deadlines
-from fanlight_broker.core.journal import NO_JOURNAL
+from fanlight_broker.core.fields import is_wanted
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
-from fanlight_broker.core.shares import Share, SharedPot, Shares
+from fanlight_broker.core.shares import NUMBERS, Share, SharedPot, Shares, percent_of
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import (
+    CANONICAL,
     SYNTAXES,
-    Canonical,
     canonical,
     hidden,
     matches_everything,
@@ -37,37 +35,25 @@ from fanlight_broker.core.topics import (
 from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
+from fanlight_broker.wire.places import split_ids, take_ids
+from fanlight_broker.wire.retained import TOPICS_IN_PART as PART
+from fanlight_broker.wire.retained import RetainedEntry, RetainedTable, place_bytes, sums_of
 
-AHEAD_BYTES = 64 * 1024  # unsent bytes beyond which a cursor waits: 0.25 ms of a socket's time
-PART = 8_192  # topics in one index: looking up a hostile filter among long topics takes 20 ms at most
 SLICE = 256  # messages in one turn of the loop
 PLACES_BYTES = PART // 8 + 4 * SLICE + 256  # of a cursor's current part: a bit for each topic, and the next ids
 CURSOR_BYTES = 300  # of a cursor without that, and of its place in a table
 SWEPT = 1_000  # expired messages removed in one sweep, about 5 ms; the others are no longer sent
-WORD_BYTES = 30  # of a word of a topic, in the index of topics
-PLACE_BYTES = 32  # of a topic there, beside its words
-LOOK = 16  # expired messages removed between two readings of the clock
+LOOK = 16  # messages sent, or expired ones removed, between two readings of the clock
 LOOK_UP = 32  # what looking up one part counts as, in messages of a SLICE
-
-
-@dataclass(slots=True)
-class Entry:
-    message: Message
-    key: Canonical
-    revision: int
-    own: bool  # the broker's: not counted, not limited
-    origin: str | None  # the session that published it: its no-local subscriptions do not get it
-    share: Share | None  # of the principal that published it
-
-
-def place_bytes(topic: bytes) -> int:
-    """About what a topic takes in the index, independent of other topics, so that it can be subtracted again."""
-    return PLACE_BYTES + len(topic) + WORD_BYTES * (1 + max(topic.count(b"/"), topic.count(b".")))
+SKIPPED = 8  # parts that have not all words of a filter: what counts as one message
 
 
 def nbytes_of(message: Message) -> int:
     """What a message takes while it is retained."""
-    return message.nbytes + HOLDER_BYTES + place_bytes(message.topic)
+    return message.nbytes + HOLDER_BYTES + place_bytes(message)
+
+
+Found = tuple[Message, Share | None, str | None]  # with the share of its publisher, and the name of its session
 
 
 class RetainedJournal(Protocol):
@@ -77,30 +63,40 @@ class RetainedJournal(Protocol):
     def cleared(self, topic: bytes, syntax: str) -> None: ...
 
 
-class Retained:
+class Retained(RetainedTable):
+    """Messages that no limit refuses are set by `RetainedTable.set`; all else is here."""
+
+    journal: RetainedJournal | None
+    indexes: list[matchcore.NameIndex]
+
     def __init__(self, ledger: Ledger, limits: Limits, shares: Shares) -> None:
-        self.ledger = ledger
         self.shares = shares
         self.limits = limits
-        self.journal: RetainedJournal = NO_JOURNAL
-        self.nbytes = 0
-        self.revision = 0  # counts the changes
         self.refused = self.expired = 0
-        self._own = 0
-        self._ids: dict[Canonical, int] = {}
-        self._entries: list[Entry | None] = []
-        self._free: list[int] = []
-        self._indexes: list[matchcore.NameIndex] = []  # of PART ids each, so that no look-up takes long
+        self.spell_with(SYNTAXES, CANONICAL, canonical)
         self._deadlines: Deadlines[int] = Deadlines()
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.bound(
+            limits.retains, limits.retained_messages_max, limits.retained_bytes_max,
+            percent_of(limits, SharedPot.RETAINED_BYTES), percent_of(limits, SharedPot.STORED_BYTES),
+            NUMBERS[SharedPot.RETAINED_MESSAGES],
+        )
 
     def __len__(self) -> int:
         """Those of clients; the broker's own are bounded by their names."""
-        return len(self._ids) - self._own
+        return len(self.by_key) - self.own
 
     @property
     def index_bytes(self) -> int:
         """Bytes of the topic index."""
-        return sum(index.nbytes for index in self._indexes)
+        return sum(index.nbytes for index in self.indexes)
 
     def put(
         self, message: Message, now: float, *, own: bool = False, share: Share | None = None, origin: str | None = None
@@ -112,7 +108,7 @@ class Retained:
         origin  name of its publisher's session, which may not want it back
         """
         key = canonical(message.topic, message.syntax)
-        id = self._ids.get(key)
+        id = self.by_key.get(key)
         if not message.payload:
             if id is not None:
                 self._remove(id)
@@ -120,39 +116,102 @@ class Retained:
         if message.expired(now):
             return True
         kept = message.keep()
-        old = None if id is None else self._entries[id]
+        old = None if id is None else self.entries[id]
         if not own and not self._has_room(kept, old, share):
             self.refused += 1
             if id is not None:
                 self._remove(id)
             return False
         self.revision += 1
-        entry = Entry(kept, key, self.revision, own, origin, share)
         if id is None:
-            id = self._free.pop() if self._free else len(self._entries)
-            if id == len(self._entries):
-                self._entries.append(None)
-            self._ids[key] = id
-            hide(key, self._ids)
+            id = self.free.pop() if self.free else len(self.entries)
+            if id == len(self.entries):
+                self.entries.append(None)
+            self.by_key[key] = id
+            hide(key, self.by_key)
             self._index(id).insert(kept.topic, id, syntax=SYNTAXES[kept.syntax])
         elif old is not None:
             self._respell(old.message, kept, id)
             self._uncount(old)
-        self._entries[id] = entry
-        hide(entry, self._entries)  # nothing else refers to it: it is freed when it is removed
+        entry = RetainedEntry(kept, key, id, own, origin, share)
+        entry.revision = self.revision
+        if old is not None:
+            entry.deadline = old.deadline
+            old.end()
+        self.entries[id] = entry
+        hide(self.entries)
         self._count(entry)
-        if kept.expires_at != NEVER:
-            self._deadlines.set(id, kept.expires_at)
-        else:
-            self._deadlines.discard(id)
-        if not own:
+        if kept.expires_at < entry.deadline:
+            self.schedule(entry)
+        if not own and self.journal is not None:
             self.journal.retained(kept, share, origin)
         return True
 
-    def _has_room(self, new: Message, old: Entry | None, share: Share | None) -> bool:
+    def restore(self, found: list[Found], now: float) -> list[Message]:
+        """Set messages from before a restart, with share and origin. Returns those that a limit refuses, or the time.
+
+        Each is on another topic. Where all of them have room together, none is looked at by itself.
+        """
+        lasting = [each for each in found if not each[0].expired(now)]
+        refused = [message for message, _, _ in found if message.expired(now)] if len(lasting) < len(found) else []
+        keys = [
+            message.topic if message.syntax == CANONICAL else canonical(message.topic, message.syntax)
+            for message, _, _ in lasting
+        ]
+        sums = sums_of(lasting)
+        if self.free or not self.by_key.keys().isdisjoint(keys) or not self._have_room(sums):
+            return refused + [
+                message for message, share, origin in lasting
+                if not self.put(message, now, share=share, origin=origin)
+            ]
+        first = len(self.entries)
+        for entry in self.extend(lasting, keys, self.by_key):
+            self.schedule(entry)
+        self._index_all(first, [message for message, _, _ in lasting])
+        hide(self.by_key, self.entries)
+        for share, (count, nbytes, places) in sums.items():
+            self.ledger.retained += nbytes
+            self.ledger.keep(places)
+            if share is not None:
+                share.account.retained += nbytes
+                share.account.keep(places)
+                self.shares.charge(share, SharedPot.RETAINED_MESSAGES, count)
+        return refused
+
+    def _index_all(self, first: int, messages: list[Message]) -> None:
+        """Index messages whose ids are the `first` one and those behind it."""
+        at = 0
+        while at < len(messages):
+            id = first + at
+            part = PART - id % PART  # as many as this part has room for
+            insert = self._index(id).insert
+            for each, message in enumerate(messages[at : at + part], id):
+                insert(message.topic, each, syntax=SYNTAXES[message.syntax])
+            at += part
+
+    def _have_room(self, sums: dict[Share | None, tuple[int, int, int]]) -> bool:
+        """Would each of these messages have room if they came one after the other?"""
+        total, nbytes = (sum(each[at] for each in sums.values()) for at in (0, 1))
+        limits, ledger = self.limits, self.ledger
+        return len(self) + total <= limits.retained_messages_max \
+            and self.nbytes + nbytes <= limits.retained_bytes_max and ledger.stored + nbytes <= ledger.stored_limit \
+            and all(
+                share is None or (
+                    self.shares.fits(share, SharedPot.RETAINED_MESSAGES, count, count - total)
+                    and self.shares.fits(share, SharedPot.RETAINED_BYTES, octets, octets - nbytes)
+                    and self.shares.fits(share, SharedPot.STORED_BYTES, octets, octets - nbytes)
+                ) for share, (count, octets, _) in sums.items()
+            )
+
+    def schedule(self, entry: RetainedEntry) -> None:
+        """Look at an entry when its message expires. A later message may have more time: see `sweep`."""
+        entry.deadline = entry.message.expires_at
+        self._deadlines.set(entry.id, entry.deadline)
+
+    def _has_room(self, new: Message, old: RetainedEntry | None, share: Share | None) -> bool:
         return self._fits(new, old) and (share is None or self._fits_share(new, old, share))
 
-    def _fits_share(self, new: Message, old: Entry | None, share: Share) -> bool:
+    def _fits_share(self, new: Message, old: RetainedEntry | None, share: Share) -> bool:
         mine = old if old is not None and old.share is share else None
         more = nbytes_of(new) - (nbytes_of(mine.message) if mine is not None else 0)
         wanted = {
@@ -162,43 +221,46 @@ class Retained:
         }
         return all(count <= 0 or self.shares.admits(share, pot, count) for pot, count in wanted.items())
 
-    def _fits(self, new: Message, old: Entry | None) -> bool:
+    def _fits(self, new: Message, old: RetainedEntry | None) -> bool:
         nbytes = self.nbytes + nbytes_of(new) - (nbytes_of(old.message) if old is not None else 0)
         return (old is not None or len(self) < self.limits.retained_messages_max) \
             and nbytes <= self.limits.retained_bytes_max and self.ledger.stored <= self.ledger.stored_limit
 
-    def _count(self, entry: Entry) -> None:
+    def _count(self, entry: RetainedEntry) -> None:
         if entry.own:
-            self._own += 1
+            self.own += 1
         else:
-            self.nbytes += nbytes_of(entry.message)
-            self._keep(entry, place_bytes(entry.message.topic))
+            self._add(entry, nbytes_of(entry.message))
+            self._keep(entry, place_bytes(entry.message))
             entry.message.add_holder(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
                 self.shares.charge(entry.share, SharedPot.RETAINED_MESSAGES)
-                self.shares.charge(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
 
-    def _uncount(self, entry: Entry) -> None:
+    def _uncount(self, entry: RetainedEntry) -> None:
         if entry.own:
-            self._own -= 1
+            self.own -= 1
         else:
-            self.nbytes -= nbytes_of(entry.message)
-            self._keep(entry, -place_bytes(entry.message.topic))
+            self._add(entry, -nbytes_of(entry.message))
+            self._keep(entry, -place_bytes(entry.message))
             entry.message.drop_holder(self.ledger, entry.share.account if entry.share is not None else None)
             if entry.share is not None:
-                self.shares.refund(entry.share, SharedPot.RETAINED_BYTES, nbytes_of(entry.message))
                 self.shares.refund(entry.share, SharedPot.RETAINED_MESSAGES)
 
-    def _keep(self, entry: Entry, octets: int) -> None:
+    def _add(self, entry: RetainedEntry, octets: int) -> None:
+        self.ledger.retained += octets
+        if entry.account is not None:
+            entry.account.retained += octets
+
+    def _keep(self, entry: RetainedEntry, octets: int) -> None:
         """Count the bytes of its place in the index."""
         self.ledger.keep(octets)
         if entry.share is not None:
             entry.share.account.keep(octets)
 
     def _index(self, id: int) -> matchcore.NameIndex:
-        if id // PART == len(self._indexes):
-            self._indexes.append(matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING))
-        return self._indexes[id // PART]
+        if id // PART == len(self.indexes):
+            self.indexes.append(matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING))
+        return self.indexes[id // PART]
 
     def _respell(self, old: Message, new: Message, id: int) -> None:
         """Keep the topic in the index in its latest syntax."""
@@ -207,52 +269,72 @@ class Retained:
             self._index(id).insert(new.topic, id, syntax=SYNTAXES[new.syntax])
 
     def _remove(self, id: int) -> None:
-        entry = self._entries[id]
+        entry = self.entries[id]
         assert entry is not None
         self.revision += 1
         self._uncount(entry)
         self._index(id).remove(entry.message.topic, id, syntax=SYNTAXES[entry.message.syntax])
-        del self._ids[entry.key]
-        self._entries[id] = None
-        self._free.append(id)
+        del self.by_key[entry.key]
+        self.entries[id] = None
+        self.free.append(id)
         self._deadlines.discard(id)
-        if not entry.own:
-            self.journal.cleared(entry.message.topic, SYNTAXES[entry.message.syntax])
+        message = entry.message
+        entry.end()
+        if not entry.own and self.journal is not None:
+            self.journal.cleared(message.topic, SYNTAXES[message.syntax])
 
     def get(self, topic: bytes, syntax: str, now: float) -> Message | None:
         """The value of one topic."""
-        id = self._ids.get(canonical(topic, SYNTAXES.index(syntax)))
-        entry = None if id is None else self._entries[id]
+        id = self.by_key.get(canonical(topic, SYNTAXES.index(syntax)))
+        entry = None if id is None else self.entries[id]
         return None if entry is None or entry.message.expired(now) else entry.message
 
     @property
     def parts(self) -> int:
-        return len(self._indexes)
+        return len(self.indexes)
 
     def ids(self, filter: bytes, syntax: str, part: int) -> "range | array[int]":
         """The ids of the topics of one part that a filter matches; of all, and of ids not in use, for one that matches
         everything. At most PART of them: a million at once would hold the loop for 100 ms and more.
         """
         if matches_everything(filter):
-            return range(part * PART, min(len(self._entries), (part + 1) * PART))
-        ids = array("I")
-        ids.frombytes(self._indexes[part].match_array(filter, syntax=syntax).tobytes())
-        return ids
+            return range(part * PART, min(len(self.entries), (part + 1) * PART))
+        return self.indexes[part].match_array(filter, syntax=syntax)
 
-    def may_match(self, filter: bytes, syntax: str) -> bool:
-        """False if a filter matches none of them. Takes time by the number of parts; a full look-up may take long."""
-        return any(index.may_match(filter, syntax=syntax) for index in self._indexes)
+    def may_match(self, filter: bytes, syntax: str, part: int) -> bool:
+        """False if a filter matches nothing in this part. A full look-up may take long."""
+        return self.indexes[part].may_match(filter, syntax=syntax)
 
-    def entry(self, id: int) -> Entry | None:
-        return self._entries[id]
+    @property
+    def places(self) -> int:
+        """Ids are below this number; not all are in use."""
+        return len(self.entries)
+
+    def entry(self, id: int) -> RetainedEntry | None:
+        return self.entries[id]
 
     def sweep(self, now: float, over: Callable[[], bool] = lambda: False) -> None:
         """Remove expired messages, until `over`."""
-        for id in self._deadlines.due(now, SWEPT):
-            self.expired += 1
-            self._remove(id)
-            if self.expired % LOOK == 0 and over():
+        for looked_at, id in enumerate(self._deadlines.due(now, SWEPT), 1):
+            entry = self.entries[id]
+            assert entry is not None
+            if entry.message.expired(now):
+                self.expired += 1
+                self._remove(id)
+            elif entry.message.expires_at == NEVER:
+                entry.deadline = NEVER
+            else:
+                self.schedule(entry)
+            if looked_at % LOOK == 0 and over():
                 break
+
+
+def shown_to(filter: bytes, syntax: str, message: Message, now: float) -> bool:
+    """Is a message that a filter matches one for its subscriber? Not if it has expired, or its topic is hidden."""
+    if message.expired(now) or (matches_everything(filter) and hidden(message.topic, syntax)):
+        return False
+    its_syntax = SYNTAXES[message.syntax]
+    return not reserved(message.topic, its_syntax) or sees_reserved(filter, syntax, message.topic, its_syntax)
 
 
 class Cursor:
@@ -261,18 +343,24 @@ class Cursor:
     A client may be disconnected for a week: PLACES_BYTES at most are kept of the current part, not all ids.
     """
 
-    __slots__ = ("_at", "_ids", "_later", "_part", "_retained", "_revision", "_syntax", "_variant", "sent",
+    __slots__ = ("_at", "_ids", "_later", "_origin", "_part", "_retained", "_revision", "_syntax", "_variant", "sent",
                  "subscription")  # fmt: skip
 
-    def __init__(self, retained: Retained, subscription: Subscription, variant: Variant) -> None:
+    def __init__(
+        self, retained: Retained, subscription: Subscription, variant: Variant, part: int, ids: Sequence[int] = ()
+    ) -> None:
+        """`part` is the first to be looked up, behind the `ids`."""
+        session = subscription.owner.session
         self.subscription = subscription
         self.sent = 0
         self._retained = retained
         self._variant = variant
         self._syntax = SYNTAXES[subscription.syntax_number]
         self._revision = retained.revision
-        self._part = 0  # the next to be looked up
-        self._ids: Sequence[int] = ()  # the next ones, a SLICE of them or a range
+        self._part = part  # the next to be looked up
+        self._ids = ids  # the next ones, a SLICE of them or a range
+        # Retained or not, it is the client's own [MQTT-3.8.3-3].
+        self._origin: str | None = session.name if subscription.no_echo and session is not None else None
         self._at = 0
         self._later = b""  # a bit for each other id of the same part
 
@@ -289,11 +377,7 @@ class Cursor:
     @property
     def has_room(self) -> bool:
         """May more be sent now? If not, the socket must drain first, or the client acknowledge."""
-        window = self.subscription.window
-        assert window is not None
-        if window.outbox is None:
-            return False
-        return window.outbox.size <= AHEAD_BYTES and len(window.queue) < SLICE and not window.queue.filled(1)
+        return self._retained.has_room(self.subscription)
 
     def advance(self, now: float, most: int = SLICE, over: Callable[[], bool] = lambda: False) -> int:
         """Send messages while there is room. Returns how much of `most` was used; skipped messages count.
@@ -308,47 +392,38 @@ class Cursor:
             if self._at == len(self._ids):
                 looked_at += self._look_up()
                 continue
-            entry = retained.entry(self._ids[self._at])
-            self._at += 1
-            looked_at += 1
-            if entry is not None and entry.revision <= self._revision and self._wanted(entry, now):
-                subscription.send(entry.message, self._variant, now)
-                self.sent += 1
+            begun = self._at
+            self._at, sent = retained.send(
+                self._ids, begun, min(begun + min(LOOK, most - looked_at), len(self._ids)), subscription, self._variant,
+                now, self._revision, self._origin, partial(self._is_shown, now=now), subscription.condition is not None,
+            )
+            looked_at += self._at - begun
+            self.sent += sent
         return looked_at
+
+    def _is_shown(self, message: Message, now: float) -> bool:
+        subscription = self.subscription
+        return shown_to(subscription.filter, self._syntax, message, now) and (
+            subscription.condition is None or is_wanted(subscription.condition, message)
+        )
 
     def _look_up(self) -> int:
         """Look up the next ids. Returns what that counts as, in messages."""
         self._at = 0
         if self._later:
-            self._split(np.flatnonzero(np.unpackbits(np.frombuffer(self._later, np.uint8))))
+            self._ids, self._later = take_ids(self._later, (self._part - 1) * PART, SLICE)
             return 1
-        found = self._retained.ids(self.subscription.filter, self._syntax, self._part)
+        filter, retained, begun = self.subscription.filter, self._retained, self._part
+        while self._part < retained.parts and not retained.may_match(filter, self._syntax, self._part):
+            self._part += 1
+        skipped = (self._part - begun) // SKIPPED
+        if self._part == retained.parts:
+            self._ids = ()
+            return skipped
+        found = retained.ids(filter, self._syntax, self._part)
         self._part += 1
-        if isinstance(found, range) or len(found) <= SLICE:
+        if isinstance(found, range):
             self._ids = found
         else:
-            self._split(np.frombuffer(found, np.uint32) % PART)
-        return LOOK_UP
-
-    def _split(self, places: "np.ndarray[Any, Any]") -> None:
-        """Ids of the part that was looked up last, counted from its first."""
-        ids = array("I")
-        ids.frombytes((places[:SLICE] + (self._part - 1) * PART).astype(np.uint32).tobytes())
-        bits = np.zeros(PART, bool)
-        bits[places[SLICE:]] = True
-        self._ids, self._later = ids, np.packbits(bits).tobytes() if len(places) > SLICE else b""
-
-    def _wanted(self, entry: Entry, now: float) -> bool:
-        message, subscription = entry.message, self.subscription
-        if message.expired(now):
-            return False
-        session = subscription.owner.session
-        if subscription.no_echo and session is not None and entry.origin == session.name:
-            return False  # retained or not, it is the client's own [MQTT-3.8.3-3]
-        syntax = SYNTAXES[message.syntax]
-        if matches_everything(subscription.filter) and hidden(message.topic, self._syntax):
-            return False
-        return not reserved(message.topic, syntax) or sees_reserved(
-            subscription.filter, self._syntax, message.topic, syntax
-        )
-
+            self._ids, self._later = split_ids(found, (self._part - 1) * PART, SLICE, PART)
+        return skipped + LOOK_UP

@@ -8,17 +8,16 @@ leave and they may have connected later. In that case it shrinks with each CONNE
 that end give back at least as much as it uses.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Session
 
-log: Final = structlog.stdlib.get_logger("sessions")
+log: Final = event_log.get("sessions")
 
 ENDED_AT_ONCE: Final = 32  # sessions, about 50 µs each: the time of one turn
 
@@ -39,7 +38,7 @@ def room_for(
     elif old is not None:
         others, others_bytes = 1, old.charged
     ending: list[Session] = []
-    candidates = (session for session in away if session is not old)
+    candidates: Iterator[Session] | None = None  # mostly none is needed
     while True:
         full = present - count - others >= shares.limits.sessions_max
         many = full or not shares.fits(share, SharedPot.SESSIONS, 1 - count, others)
@@ -49,13 +48,16 @@ def room_for(
             break
         if not full and len(ending) >= ENDED_AT_ONCE and freed >= nbytes:
             break
+        if candidates is None:
+            candidates = (session for session in away if session is not old)
         next_one = next(candidates, None)
         if next_one is None:
             raise _refusal(shares, share, nbytes, full=full, many=many)
         ending.append(next_one)
         count += 1
         freed += next_one.charged
-    _log(shares, share, wanted, ending)
+    if ending:
+        _log(shares, share, wanted, ending)
     return ending
 
 
@@ -93,10 +95,9 @@ def _check_whole(shares: Shares, more: int) -> None:
 
 def _log(shares: Shares, share: Share, wanted: ConnectRequest, ending: Sequence[Session]) -> None:
     """Log one line for the sessions that end."""
-    if ending:
-        log.warning(
-            "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,
-            for_client=wanted.client_id,
-            held=share.used(SharedPot.SESSIONS), most=shares.most(share, SharedPot.SESSIONS),
-            held_bytes=share.used(SharedPot.SESSIONS_BYTES), most_bytes=shares.most(share, SharedPot.SESSIONS_BYTES),
-        )
+    log.warning(
+        "session_made_room", client=ending[0].name, sessions=len(ending), principal=share.principal,
+        for_client=wanted.client_id,
+        held=share.used(SharedPot.SESSIONS), most=shares.most(share, SharedPot.SESSIONS),
+        held_bytes=share.used(SharedPot.SESSIONS_BYTES), most_bytes=shares.most(share, SharedPot.SESSIONS_BYTES),
+    )

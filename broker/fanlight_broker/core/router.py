@@ -1,33 +1,50 @@
 """The router: which subscriptions a topic is delivered to.
 
     route cache  (compiled; topic as spelled -> Route)       every message looks here first
-      `- miss -> all filters (matchcore.FilterIndex) -> ids of subscriptions -> a new Route, kept
+      `- miss -> all filters (matchcore.FilterIndex) -> ids of subscriptions -> targets     compiled, too: wire/finder
 
-Topics are found by filter as well (matchcore.NameIndex over the cached topics): a change in the subscriptions forgets
-the routes that it touches, and no others.
+A change in the subscriptions is noted, and a cached route is brought up to date when it is used next (wire/changes).
+Routes that nobody uses are swept, some in a turn, so that they do not keep what was removed.
 
 A session whose filters overlap has one target on a route, made for it (overlap.py). Queue groups are keyed by group
-name and filter; a route has the group once, however many members match.
+name, filter and selector; a route has the group once, however many members match.
+
+Subscriptions with selectors are in the screen of their filter (screens.py). A route has the screens of its filters, and
+the subscribers of each message are worked out from them: `for_message`.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import nlargest
 from itertools import chain
 from typing import Final
 
 import matchcore
 from fanlight_broker.core.archive_selection import ArchiveSelection
+from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.rates import Counts
+from fanlight_broker.core.screens import ById, Screens
 from fanlight_broker.core.session_queues import new_queue
-from fanlight_broker.core.subscription import Subscription, nbytes_held
+from fanlight_broker.core.shares import NUMBERS, SharedPot
+from fanlight_broker.core.subscription import (
+    INDEX_BYTES,
+    SUBSCRIPTION_BYTES,
+    VARIANT_BYTES,
+    Subscription,
+    nbytes_held,
+)
 from fanlight_broker.core.topics import (
+    ANY_WORDS,
+    BROKER_ROOT,
+    INBOX_ROOT,
     SEPARATORS,
     SYNTAXES,
+    WILDCARDS_HIDE,
     check_topic,
     first_word,
     hashes_of,
@@ -36,62 +53,104 @@ from fanlight_broker.core.topics import (
     reserved,
 )
 from fanlight_broker.core.turns import Turns
-from fanlight_broker.wire.gather import gather
+from fanlight_broker.wire.changes import RouteChanges
+from fanlight_broker.wire.finder import Finder
+from fanlight_broker.wire.gather import apart, gather
 from fanlight_broker.wire.group import QueueGroup
-from fanlight_broker.wire.hidden import hide
 from fanlight_broker.wire.ledger import Account, Ledger
-from fanlight_broker.wire.message import Variant, Variants
+from fanlight_broker.wire.message import Message, Variant, Variants
 from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.outbox import Owner
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
+from fanlight_broker.wire.screening import RouteScreens
+from fanlight_broker.wire.subscription_table import SubscriptionTable
 from fanlight_broker.wire.target import Members, Target
 
-REMEMBERED_TOPICS: Final = 4_096  # topics whose counts outlive their route; the oldest are removed
-MANY_ROUTES: Final = 4_096  # to remove at once: 1 to 2 ms, one by one
-PART: Final = 4_096  # slots in one index of topics: looking up a hostile filter takes 10 ms at most
-GIVEN_BACK_FOR_A_NEW_ONE: Final = 2  # routes
-REMEMBERED_TOPIC_BYTES: Final = 1_024  # longer topics start from 0 again: 4 MiB at most are remembered
+SWEPT_AT_ONCE: Final = 256  # routes: some 20 µs
 
 SEPARATOR_OCTETS: Final = b"".join(SEPARATORS[syntax] for syntax in SYNTAXES)
 
-GroupKey = tuple[str, bytes, str]  # group name, filter text, syntax
+Clock = Callable[[], float]
+GroupKey = tuple[str, bytes, str, str | None]  # group name, filter text, syntax, text of the selector
 
 
 class Router:
     """Subscriptions in, routes out. It knows no connection, no protocol and no clock."""
 
     def __init__(
-        self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants, turns: Turns
+        self, routes: RouteCache, limits: Limits, ledger: Ledger, variants: Variants, turns: Turns,
+        wall: Clock | None = None,
     ) -> None:
         self.routes = routes
-        self.limits = limits
+        self._limits = limits
         self.ledger = ledger
         self.variants = variants
         self.journal: Journal = NO_JOURNAL
-        self.built = 0
-        self.invalidated = 0
         self.searching = 0  # subscriptions whose filters have several `#`
         self.shared = 0  # members of queue groups
-        self.archive_selection: ArchiveSelection | None = None  # set before the first route is looked up
-        self._by_id: list[Subscription | None] = []
-        self._free: list[int] = []  # ids
+        self._archive_selection: ArchiveSelection | None = None
         # Topics and filters are checked before, by limits that may change; the indexes take what any setting allows.
         self._filters = matchcore.FilterIndex(max_words=TOPIC_WORDS_CEILING)
-        self._filters_bytes = 0  # entered in the ledger
+        self.table = SubscriptionTable(
+            self._filters, routes, ledger.subscriptions, syntaxes=SYNTAXES, separators=SEPARATOR_OCTETS,
+            sizes=(SUBSCRIPTION_BYTES, VARIANT_BYTES, INDEX_BYTES),
+            pots=(NUMBERS[SharedPot.SUBSCRIPTIONS], NUMBERS[SharedPot.SUBSCRIPTIONS_BYTES]),
+        )
+        self._by_id: ById = self.table.by_id
+        self._screens_bytes = 0  # entered in the ledger
         self._groups: dict[GroupKey, QueueGroup] = {}
         self._turns = turns
-        self._topics: list[matchcore.NameIndex] = []  # of PART slots each
-        self._slots: list[Route | None] = []
-        self._gone: deque[Route] = deque()  # removed from the cache; their slots are still to be freed
-        self._buried: deque[list[Route]] = deque()  # those of a whole cache that was cleared
-        self._free_slots: list[int] = []
-        # Messages so far on topics whose route was removed, so that a topic stays hot when subscriptions change.
-        self._messages_before: dict[bytes, int] = {}
-        hide(self._by_id, self._slots)  # their items are hidden from the garbage collector, too
+        self._sweeping = False
+        self._finder = Finder(
+            self._filters, matchcore.FilterIndex.find_ids(), self._by_id, separators=SEPARATOR_OCTETS,
+            root=BROKER_ROOT, reserved=(BROKER_ROOT, INBOX_ROOT), merge=partial(merged, variants=variants),
+        )
+        self.screens = Screens(self.table.by_id, self.table.free, self._filters, self._finder, wall)
+        self.limits = limits
+        routes.work_out_with(self._finder, RouteChanges(SEPARATOR_OCTETS, ANY_WORDS, WILDCARDS_HIDE), ledger)
 
     def __len__(self) -> int:
-        return len(self._by_id) - len(self._free)
+        """Subscriptions in force."""
+        return self.table.in_force + len(self.screens)
+
+    @property
+    def limits(self) -> Limits:
+        """Those of topics hold for what is looked up from now on."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._finder.topic_bytes_max, self._finder.topic_words_max = limits.topic_bytes_max, limits.topic_words_max
+
+    @property
+    def archive_selection(self) -> ArchiveSelection | None:
+        """Of the topics that are kept as they pass. It is set before the first route is looked up."""
+        return self._archive_selection
+
+    @archive_selection.setter
+    def archive_selection(self, selection: ArchiveSelection | None) -> None:
+        self._archive_selection = selection
+        self._finder.tap = selection.tap if selection is not None else None
+        self._finder.selects = None
+        if selection is not None:
+            self._finder.selects = lambda topic, syntax: selection.wants(topic, SYNTAXES[syntax])
+
+    def read_bodies_as(self, format_of: Callable[[bytes, str], int]) -> None:
+        """What format bodies without a content type have, by topic and syntax. Before the first route is looked up."""
+        self._finder.body_formats = lambda topic, syntax: format_of(topic, SYNTAXES[syntax])
+
+    @property
+    def built(self) -> int:
+        """Topics whose subscriptions were worked out."""
+        return self._finder.built
+
+    @property
+    def invalidated(self) -> int:
+        """Routes that were changed or removed because a subscription changed."""
+        return self.routes.invalidated
 
     @property
     def index_bytes(self) -> int:
@@ -99,7 +158,7 @@ class Router:
         return self._filters.nbytes
 
     def subscriptions(self) -> Iterator[Subscription]:
-        return (each for each in self._by_id if each is not None)
+        return (each for each in self._by_id if isinstance(each, Target))
 
     def from_place(self, place: int, places: int) -> tuple[list[Subscription], int | None]:
         """The subscriptions with ids from `place` on, `places` ids of them; and where to continue, None at the end.
@@ -107,7 +166,7 @@ class Router:
         An id stays while its subscription does: what is there from the first call to the last is found, once.
         """
         end = min(place + places, len(self._by_id))
-        found = [each for each in self._by_id[place:end] if each is not None and not each.ended]
+        found = [each for each in self._by_id[place:end] if isinstance(each, Target) and not each.ended]
         return found, end if end < len(self._by_id) else None
 
     # -- changes ----------------------------------------------------------------------------------------------------
@@ -118,69 +177,103 @@ class Router:
         account: pays for what waits in a queue group of which it is the first member
         """
         filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
-        self._insert(subscription, filter, syntax)
+        self._enter(subscription, filter, syntax)
         if group_name is not None:
-            group = self._groups.get((group_name, filter, syntax))
+            where = where_of(subscription.condition)
+            group = self._groups.get((group_name, filter, syntax, where))
             if group is None:
-                group = self._groups[group_name, filter, syntax] = QueueGroup(group_name)
+                self._altered(filter, syntax)
+                group = self._groups[group_name, filter, syntax, where] = QueueGroup(group_name)
             queue = new_queue(self.ledger, self.limits, account)
             group.add(subscription, queue)
             if group.queue is queue:
-                queue.journal = self.journal.group_begun(group_name, filter, syntax)
+                queue.journal = self.journal.group_begun(group_name, filter, syntax, where)
             self.shared += 1
+        elif subscription.condition is None:
+            self.routes.added(subscription)
         self._count(nbytes_held(subscription))
         self.searching += hashes_of(filter, syntax) > 1
-        self._forget_routes(filter, syntax)
+
+    def restore(self, subscriptions: Sequence[Subscription], nbytes: int) -> list[Subscription]:
+        """Put subscriptions from before a restart in force, which are in no group and have no selector.
+
+        Returns those that search.
+
+        nbytes  that they take. Raises InvalidFilter.
+
+        Nothing has ended yet and no route was looked up, so their ids are new and no route is out of date.
+        """
+        try:
+            self.table.extend(list(subscriptions))
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+        searching = [each for each in subscriptions if hashes_of(each.filter, SYNTAXES[each.syntax_number]) > 1]
+        self.searching += len(searching)
+        self._count(nbytes)
+        return searching
 
     def bind(self, subscription: Subscription, queue: NamedQueue) -> None:
         """Put a filter of a named queue in force. Raises InvalidFilter, and has changed nothing in that case."""
         filter, syntax = subscription.filter, SYNTAXES[subscription.syntax_number]
-        self._insert(subscription, filter, syntax)
+        self._enter(subscription, filter, syntax)
         queue.bind(subscription)
         self._count(nbytes_held(subscription))
         self.searching += hashes_of(filter, syntax) > 1
-        self._forget_routes(filter, syntax)
+        self._altered(filter, syntax)
 
-    def _insert(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
+    def _enter(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
+        """Enter it where topics find it. Raises InvalidFilter."""
+        if subscription.condition is None:
+            self._insert(subscription)
+        elif self.screens.insert(subscription):
+            self._altered(filter, syntax)
+
+    def _insert(self, subscription: Subscription) -> None:
         """Enter it in the index, under an id of its own."""
-        id = self._free[-1] if self._free else len(self._by_id)
         try:
-            self._filters.insert(filter, id, syntax=syntax)
+            self.table.insert(subscription)
         except matchcore.InvalidFilter as error:
             raise invalid_filter(error) from error
-        if id == len(self._by_id):
-            self._by_id.append(subscription)
-        else:
-            self._by_id[self._free.pop()] = subscription
-        subscription.id = id
 
-    def remove(self, subscription: Subscription) -> None:
-        """Take a subscription out of force. Raises KeyError if it is not in force."""
-        id, filter, syntax = subscription.id, subscription.filter, SYNTAXES[subscription.syntax_number]
-        if id >= len(self._by_id) or self._by_id[id] is not subscription:
-            raise KeyError(id)
-        self._by_id[id] = None
-        nbytes = nbytes_held(subscription)  # while it is still in its group
-        self._filters.remove(filter, id, syntax=syntax)
+    def remove(self, subscription: Subscription) -> Queue | None:
+        """Take a subscription out of force. Raises KeyError if it is not in force.
+
+        Returns the queue of its group if that has ended with it: what waits in it is to be dropped.
+        """
+        filter, syntax, nbytes = subscription.filter, SYNTAXES[subscription.syntax_number], nbytes_held(subscription)
+        if subscription.condition is None:
+            self.table.remove(subscription)
+        else:
+            self._leave_screen(subscription, filter, syntax)
         self._count(-nbytes)
-        self._free.append(id)
+        ended = None
         group = subscription.group
         if isinstance(group, NamedQueue):
             group.unbind(subscription)
+            self._altered(filter, syntax)
         elif isinstance(group, QueueGroup):
-            kept = group.queue
-            group.remove(subscription)
-            if kept is not None and group.queue is None:
-                self.journal.group_ended(group.name, filter, syntax)
+            ended = group.remove(subscription)
+            if ended is not None:
+                self.journal.group_ended(group.name, filter, syntax, where_of(subscription.condition))
             if not len(group):
-                del self._groups[group.name, filter, syntax]
+                del self._groups[group.name, filter, syntax, where_of(subscription.condition)]
+                self._altered(filter, syntax)
             self.shared -= 1
+        elif subscription.condition is None:
+            self.routes.removed(subscription)
+            self.sweep_later()
         self.searching -= hashes_of(filter, syntax) > 1
-        self._forget_routes(filter, syntax)
+        return ended
 
-    def group_queue(self, name: str, filter: bytes, syntax: str) -> Queue | None:
-        """The queue of a group; None if it has no member that needs one."""
-        group = self._groups.get((name, filter, syntax))
+    def _leave_screen(self, subscription: Subscription, filter: bytes, syntax: str) -> None:
+        if self.screens.remove(subscription):
+            self._altered(filter, syntax)
+        self.routes.left_screen()
+        self.sweep_later()
+
+    def group_queue(self, name: str, filter: bytes, syntax: str, where: str | None = None) -> Queue | None:
+        """The queue of a group; None if it has no member that needs one. where: the text of its selector."""
+        group = self._groups.get((name, filter, syntax, where))
         return group.queue if group is not None else None
 
     def rebind(self, subscription: Subscription, variant: Variant, *, no_echo: bool) -> None:
@@ -188,159 +281,94 @@ class Router:
         before = nbytes_held(subscription)
         subscription.rebind(variant, no_echo)
         self._count(nbytes_held(subscription) - before)
-        self._forget_routes(subscription.filter, SYNTAXES[subscription.syntax_number])
+        self._altered(subscription.filter, SYNTAXES[subscription.syntax_number])
 
     def _count(self, octets: int) -> None:
         """Count what subscriptions and the index use more, or less, than before."""
-        before, self._filters_bytes = self._filters_bytes, self._filters.nbytes
-        self.ledger.subscriptions.add(octets + self._filters_bytes - before)
+        before, self._screens_bytes = self._screens_bytes, self.screens.nbytes
+        self.table.count(octets + self._screens_bytes - before)
 
-    def _forget_routes(self, filter: bytes, syntax: str) -> None:
-        """Forget the cached routes whose topics a filter matches. They get nothing more; what they take is given back
-        some in a turn. Where they are too many, or finding them takes too long, all are forgotten.
-        """
-        touched: list[int] = []
-        for part, topics in enumerate(self._topics):
-            if not topics.may_match(filter, syntax=syntax):  # mostly: it ends at a word that no topic has
-                continue
-            if part and touched and self._turns.over():
-                self.invalidated += len(self.routes)
-                self._forget_all_routes()
-                return
-            touched += topics.match(filter, syntax=syntax)
-        if not touched:
-            return
-        self.invalidated += len(touched)
-        if len(touched) > MANY_ROUTES and 4 * len(touched) > len(self.routes):
-            self._forget_all_routes()
-            return
-        for slot in touched:
-            route = self._slots[slot]
-            if route is not None and self.routes.discard(route):
-                self._put_away(route)
+    def _altered(self, filter: bytes, syntax: str) -> None:
+        """A filter's group or its subscription's options have changed."""
+        self.routes.altered(filter, SYNTAXES.index(syntax))
+        self.sweep_later()
 
-    def _forget_all_routes(self) -> None:
-        self._buried.append([*self.routes.routes(), *self._gone])
-        self._gone.clear()
-        self.routes.clear()
-        self._topics = []
-        self._slots = []
-        hide(self._slots)
-        self._free_slots = []
-        self._turns.later(self._give_back)
+    def sweep_later(self) -> None:
+        """Sweep the routes: a subscription has ended."""
+        if not self._sweeping:
+            self._sweeping = True
+            self._turns.later(self._sweep)
 
-    def _put_away(self, route: Route) -> None:
-        """A route has left the cache. Its slot and its memory, which may be large, are freed later."""
-        idle = not self._gone and not self._buried
-        self._gone.append(route)
-        if idle:
-            self._turns.later(self._give_back)
-
-    def _give_back(self) -> None:
-        done = 0
-        while self._gone or self._buried:
-            if done and self._turns.over():
-                self._turns.later(self._give_back)
-                return
-            done += 1
-            self._give_back_one()
-
-    def _give_back_one(self) -> None:
-        if self._gone:
-            self._forget_route(self._gone.popleft())
-            return
-        if not self._buried[0]:
-            self._buried.popleft()
-            return
-        self._remember(self._buried[0].pop())
-
-    def _forget_route(self, route: Route) -> None:
-        """A route has left the cache: free its topic and its slot."""
-        syntax, topic = topic_of(route)
-        self._topics[route.slot // PART].remove(topic, route.slot, syntax=syntax)
-        self._slots[route.slot] = None
-        self._free_slots.append(route.slot)
-        self._remember(route)
-
-    def _remember(self, route: Route) -> None:
-        """Remember the messages of a topic for `hot_topics`; the fewest make room."""
-        if not route.hits or len(route.key) > REMEMBERED_TOPIC_BYTES:
-            return
-        again = self.routes.get(route.key)
-        if again is not None:  # its route was built again meanwhile
-            again.hits += route.hits
-            return
-        before = self._messages_before
-        if len(before) >= REMEMBERED_TOPICS and route.key not in before:
-            oldest = next(iter(before))
-            hits = before.pop(oldest)
-            if hits > route.hits:
-                before[oldest] = hits
-                return
-        before[route.key] = before.get(route.key, 0) + route.hits
+    def _sweep(self) -> None:
+        self._sweeping = self.routes.sweep(SWEPT_AT_ONCE)
+        if self._sweeping:
+            self._turns.later(self._sweep)
 
     # -- look-up ----------------------------------------------------------------------------------------------------
 
     def route(self, topic: bytes, syntax: str) -> Route:
-        """The route of a topic, from the cache or computed and cached. Raises InvalidTopic."""
+        """The route of a topic, from the cache or worked out. Raises InvalidTopic."""
         number = SYNTAXES.index(syntax)
         found = self.routes.lookup(number, topic)
         if found is not None:
             return found
         check_topic(topic, syntax, self.limits)
-        route = self._build(RouteCache.key_of(number, topic), topic, syntax)
-        route.hits = self._messages_before.pop(route.key, 0)
-        if self.archive_selection is not None and self.archive_selection.wants(topic, syntax):
-            route.tap = self.archive_selection.tap
-        for _ in range(min(GIVEN_BACK_FOR_A_NEW_ONE, len(self._gone))):
-            self._give_back_one()  # so that slots to be freed do not accumulate
-        slot = self._free_slots.pop() if self._free_slots else len(self._slots)
-        if slot == len(self._slots):
-            self._slots.append(None)
-        route.slot = slot
-        self._slots[slot] = route
-        if slot // PART == len(self._topics):
-            self._topics.append(matchcore.NameIndex(max_words=TOPIC_WORDS_CEILING))
-        self._topics[slot // PART].insert(topic, slot, syntax=syntax)
-        for oldest in self.routes.add(route):
-            self._put_away(oldest)
-        self.built += 1
-        return route
+        return self._build(RouteCache.key_of(number, topic), topic, syntax)  # which says what is wrong with it
+
+    def for_message(self, route: Route, message: Message, publisher: Owner | None) -> Route:
+        """The route of one message: with the subscriptions whose selectors are true of it. Nobody keeps it.
+
+        route  of its topic: it is returned itself if there are no selectors. publisher: None is the broker itself
+        """
+        return self.routes.for_message(route, message, publisher)
 
     def own_route(self, topic: bytes, syntax: str) -> Route:
         """The route of one of the broker's own topics: without the limits of clients, not cached, never hot."""
         return self._build(RouteCache.key_of(SYNTAXES.index(syntax), topic), topic, syntax)
 
     def matching(self, topic: bytes, syntax: str) -> list[Subscription]:
-        """The subscriptions that a client's topic reaches, in order of their ids. Raises InvalidTopic."""
+        """The subscriptions that a client's topic reaches, whatever their selectors say, in order of their ids.
+
+        Raises InvalidTopic.
+        """
         check_topic(topic, syntax, self.limits)
-        targets, groups, sessions = self._gathered(topic, syntax)
+        targets, groups, sessions, screens = self._gathered(topic, syntax)
         members = [*chain.from_iterable(group.members for group in groups)]
         if any(isinstance(group, NamedQueue) for group in groups):  # which may have other filters, too
             found = set(self._filters.match(topic, syntax=syntax))
             members = [each for each in members if each.id in found]
-        return sorted((*targets, *chain.from_iterable(sessions), *members), key=lambda each: each.id)
+        screened = self.screens.subscriptions(screens.screens) if screens is not None else ()
+        return sorted((*targets, *chain.from_iterable(sessions), *members, *screened), key=lambda each: each.id)
 
-    def _gathered(self, topic: bytes, syntax: str) -> tuple[list[Target], list[Members], list[list[Target]]]:
-        """The subscriptions of a topic, by how it is delivered."""
+    def _gathered(
+        self, topic: bytes, syntax: str
+    ) -> tuple[list[Target], list[Members], list[list[Target]], RouteScreens | None]:
+        """The subscriptions of a topic, by how it is delivered; those with selectors by their screens."""
         try:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
             raise invalid_topic(error) from error
         root = first_word(topic, syntax) if reserved(topic, syntax) else None
-        return gather(self._by_id, ids, root, SEPARATOR_OCTETS)
+        screens = None
+        if len(self.screens):
+            found, plain = apart(self._by_id, ids, root, SEPARATOR_OCTETS)
+            ids = tuple(plain)
+            if found:
+                screens = RouteScreens(found, array("I", ids).tobytes())
+                if self._finder.body_formats is not None:
+                    screens.format = self._finder.body_formats(topic, SYNTAXES.index(syntax))
+        return *gather(self._by_id, ids, root, SEPARATOR_OCTETS), screens
 
     def _build(self, key: bytes, topic: bytes, syntax: str) -> Route:
-        targets, groups, sessions = self._gathered(topic, syntax)
+        """A route as wire/finder works it out, in Python."""
+        targets, groups, sessions, screens = self._gathered(topic, syntax)
         for subscriptions in sessions:
             targets.extend(merged(subscriptions, self.variants))
-        return Route(key, targets, groups)
+        return Route(key, targets, groups, screens)
 
     def messages_by_route(self) -> dict[bytes, int]:
         """Messages so far by a route's key: of cached routes, and of those removed last."""
-        hits = dict(self._messages_before)
-        hits.update((route.key, route.hits) for route in self.routes.routes())
-        return hits
+        return self.routes.messages()
 
     def hot_topics(self, limit: int, before: Counts | None = None) -> list[tuple[bytes, str, int, int]]:
         """The topics with most messages, most first: topic, syntax, messages, and who gets them now.
@@ -362,11 +390,7 @@ class Router:
         self, topic: bytes, syntax: str, subscriptions: Iterable[Subscription]
     ) -> dict[int, matchcore.Explanation]:
         """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
-        wanted = {s.id for s in subscriptions}
-        found = matchcore.explain(self._filters, topic, syntax=syntax, ids=wanted) if wanted else []
-        return {explanation.id: explanation for explanation in found}
-
-
-def topic_of(route: Route) -> tuple[str, bytes]:
-    """Syntax and topic of a cached route."""
-    return SYNTAXES[route.key[0]], route.key[1:]
+        places = {s.id: s.id if s.condition is None else self.screens.screen_of(s).id for s in subscriptions}
+        found = matchcore.explain(self._filters, topic, syntax=syntax, ids=set(places.values())) if places else []
+        by_place = {explanation.id: explanation for explanation in found}
+        return {id: by_place[place] for id, place in places.items()}

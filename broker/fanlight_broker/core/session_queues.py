@@ -1,5 +1,7 @@
 """Queues as the limits want them: of sessions, and of queue groups."""
 
+from collections.abc import Callable
+
 from fanlight_broker.core.limits import Limits, QueuePolicy
 from fanlight_broker.wire.ledger import Account, Ledger
 from fanlight_broker.wire.queue import Queue
@@ -9,3 +11,10 @@ def new_queue(ledger: Ledger, limits: Limits, account: Account | None = None) ->
     """account: of the principal that pays for what is kept in it"""
     drop_oldest = limits.queue_policy == QueuePolicy.DROP_OLDEST
     return Queue(ledger, limits.queue_messages_max, limits.queue_bytes_max, drop_oldest, account)
+
+
+def queue_maker(limits: Limits) -> Callable[[Ledger, Account | None], Queue]:
+    """What makes such queues, for callers that make many of them."""
+    messages, octets = limits.queue_messages_max, limits.queue_bytes_max
+    drop_oldest = limits.queue_policy == QueuePolicy.DROP_OLDEST
+    return lambda ledger, account: Queue(ledger, messages, octets, drop_oldest, account)

@@ -8,15 +8,16 @@ A connection calls connect, resume, ..., leave, in this order. If another connec
 has no effect.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.away import AwaySessions
 from fanlight_broker.core.clients import Clients, new_inbox
 from fanlight_broker.core.deadlines import Deadlines
+from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted, StoreUnavailable
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.journal import NO_JOURNAL
@@ -27,7 +28,7 @@ from fanlight_broker.core.publishing import Direct, Publishing, Refused
 from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
-from fanlight_broker.core.session_queues import new_queue
+from fanlight_broker.core.session_queues import new_queue, queue_maker
 from fanlight_broker.core.shares import Share, SharedPot, principal_of
 from fanlight_broker.core.subscriber import Client, ClientConnection, Session, Subscriber
 from fanlight_broker.core.subscribing import Subscribing
@@ -38,10 +39,11 @@ from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.subscription_table import Entering
 from fanlight_broker.wire.subscriptions import Subscriptions
 from fanlight_broker.wire.window import Window
 
-log: Final = structlog.stdlib.get_logger("sessions")
+log: Final = event_log.get("sessions")
 
 LOOKED_AT_PER_SWEEP: Final = 5_000  # queues and messages in them: bounds a sweep to about 1 ms
 ENDED_PER_SWEEP: Final = 250  # wills and sessions, about 50 µs each: 200,000 may be due at once
@@ -61,6 +63,7 @@ class Sessions:
         self._teardown = teardown
         self._flow = flow
         self._turns = turns
+        self._draining = Draining(turns)
         self._router = subscribing.router
         self._shares = subscribing.shares
         self._ledger = publishing.ledger
@@ -80,6 +83,11 @@ class Sessions:
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_name.values())
+
+    @property
+    def draining(self) -> int:
+        """Sessions that have ended, and whose messages are still to be dropped."""
+        return len(self._draining)
 
     @property
     def away(self) -> int:
@@ -137,7 +145,7 @@ class Sessions:
         else:
             session = found
             self._rejoin(session, wanted)
-        client = self._attach(session, outbox, connection, now, wanted)
+        client = self._attach(session, outbox, connection, now, wanted, goes_on=found is not None)
         return client, session, found is not None
 
     def begin(self, subscriber: Subscriber, expiry: float = 0.0, now: float | None = None) -> Session:
@@ -149,7 +157,7 @@ class Sessions:
         queue = new_queue(self._ledger, self.limits, share.account)
         session = Session(subscriber, Window(None, queue, share.sessions, subscriber), share.sessions, self.journal)
         session.window.position = self.journal.position
-        self._by_name[session.name] = session
+        self._by_name[subscriber.name] = session
         hide(*session.things, self._by_name)
         self._shares.charge(share, SharedPot.SESSIONS)
         session.expiry = self._bounded(expiry)
@@ -158,10 +166,35 @@ class Sessions:
         queue.journal = self.journal.session_begun(session)
         return session
 
+    def restore(self, found: Sequence[tuple[Subscriber, float, float]]) -> list[Session]:
+        """`begin` sessions from before a restart: their subscribers, seconds of expiry, and when each client left."""
+        position, begun, make_queue = self.journal.position, self.journal.session_begun, queue_maker(self.limits)
+        longest = self.limits.session_seconds_max
+        made = []
+        for subscriber, expiry, _ in found:
+            pot = subscriber.share.sessions
+            queue = make_queue(self._ledger, subscriber.share.account)
+            session = Session(
+                subscriber, Window(None, queue, pot, subscriber), pot, self.journal, min(expiry, longest)
+            )
+            session.window.position = position
+            self._by_name[subscriber.name] = session
+            hide(*session.things)
+            queue.journal = begun(session)
+            made.append(session)
+        hide(self._by_name)
+        for share, count in Counter(subscriber.share for subscriber, _, _ in found).items():
+            self._shares.charge(share, SharedPot.SESSIONS, count)
+        self._away.add_all(
+            (session, left + session.expiry) for session, (_, _, left) in zip(made, found, strict=True)
+        )
+        return made
+
     def _attach(
-        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest
+        self, session: Session, outbox: Outbox, connection: ClientConnection, now: float, wanted: ConnectRequest, *,
+        goes_on: bool,
     ) -> Client:
-        """Attach a connection to a session."""
+        """Attach a connection to a session. goes_on: the session was there before."""
         client = self.clients.connect(
             outbox, connection, now, name=wanted.client_id, user=wanted.user, verified=wanted.verified,
             label=wanted.label, agent=wanted.agent, address=wanted.address, port=wanted.port, protocol=wanted.protocol,
@@ -172,11 +205,13 @@ class Sessions:
         session.window.attach(outbox, min(wanted.receive_max, self.limits.inflight_messages_max))
         session.connected = True
         self._connected += 1
-        session.will = wanted.will
-        session.charge()
+        if wanted.will is not None or session.will is not None or goes_on:
+            session.will = wanted.will
+            session.charge()
         session.expiry = self._bounded(wanted.expiry)
-        self._away.discard(session)
-        self.wills.discard(session)
+        if goes_on:
+            self._away.discard(session)
+            self.wills.discard(session)
         self.journal.session_changed(session)
         return client
 
@@ -215,7 +250,7 @@ class Sessions:
         session = client.subscriber.session
         if session is None or session.client is not client or not session.connected:
             return
-        if not will:
+        if not will and session.will is not None:
             session.will = None
             session.charge()
         if expiry is not None:
@@ -244,25 +279,31 @@ class Sessions:
         self._away.add(session, now + session.expiry)
 
     def end(self, session: Session, now: float) -> None:
-        """End a session: publish a waiting will, give back what it used."""
+        """End a session: publish a waiting will, give back what it used. What waited may be dropped later."""
         if session.ended:
             return
         session.ended = True
+        subscriber = session.subscriber
         if session.will is not None and not session.connected:
             self._publish_will(session, now)
         self.wills.discard(session)
         self._away.discard(session)
-        self._teardown.end(session.subscriptions)
+        self._teardown.end(subscriber.subscriptions)
         session.clear_cursors()
         session.unreleased.clear()
         session.charge()
         lost = session.window.end()
-        if self._by_name.get(session.name) is session:
-            del self._by_name[session.name]
+        if self._by_name.get(subscriber.name) is session:
+            del self._by_name[subscriber.name]
         show(*session.things)
-        self._shares.refund(session.share, SharedPot.SESSIONS)
+        self._shares.refund(subscriber.share, SharedPot.SESSIONS)
         self.journal.session_ended(session)
-        log.info("session_ended", client=session.name, lost=lost)
+        self._draining.drain(session.window.queue, partial(self._drained, session))
+        log.info("session_ended", client=subscriber.name, lost=lost)
+
+    def _drained(self, session: Session) -> None:
+        self._shares.dropped(session.share)
+        self.journal.session_drained(session)
 
     def _bounded(self, expiry: float) -> float:
         return min(expiry, self.limits.session_seconds_max)
@@ -326,31 +367,50 @@ class Sessions:
     ) -> tuple[Subscription, bool]:
         """Put a subscription in force, or change the one for the same filter. Returns it, and whether it is new.
 
+        One with another selector takes the place of the one before, between two messages.
+
         `variant` is that of the options, for callers with many filters of the same options. Raises InvalidFilter,
         NotPermitted, LimitExceeded, StoreUnavailable.
         """
-        if session.outlives and self.journal.position.refusing:
+        if self.journal.position.refusing and session.outlives:
             raise StoreUnavailable
         if variant is None:
             variant = self.variant_of(session, options)
-        found = session.subscriptions.find(filter, options.group)
-        if found is not None:
+        subscriber = session.subscriber
+        subscription = Subscription(
+            session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local,
+            condition=options.condition,
+        )
+        if options.group is None and self.subscribing.enter(subscriber, subscription):
+            session.numbers += 1
+            return subscription, True
+        found = subscriber.subscriptions.find(filter, options.group)
+        if found is not None and found.condition == options.condition:
             self._router.rebind(found, variant, no_echo=options.no_local)
             self.journal.subscribed(found)
             return found, False
-        self.subscribing.check(session.subscriber, filter, syntax, options.group)
-        subscription = Subscription(
-            session.window, variant, session.numbers + 1, filter, SYNTAXES.index(syntax), options.no_local
-        )
-        self.subscribing.begin(session.subscriber, subscription, options.group)
+        self.subscribing.check(subscriber, filter, syntax, options.group, options.condition)
+        if found is not None:
+            self._end(session, found)
+        self.subscribing.begin(subscriber, subscription, options.group)
         session.numbers += 1
-        return subscription, True
+        return subscription, found is None
+
+    def entering(self, session: Session) -> Entering | None:
+        """What begins ordinary subscriptions in this turn, for callers with many filters. None: `subscribe` does."""
+        subscribing = self.subscribing
+        if not subscribing.permissions.unrestricted or (self.journal.position.refusing and session.outlives):
+            return None
+        return Entering(self._router.table, session, subscribing, subscribing.journal)
 
     def unsubscribe(self, session: Session, filter: bytes, group: str | None) -> None:
         """End a subscription. Messages in flight are still delivered. Raises NoSuchSubscription."""
         subscription = session.subscriptions.find(filter, group)
         if subscription is None:
             raise NoSuchSubscription(0)
+        self._end(session, subscription)
+
+    def _end(self, session: Session, subscription: Subscription) -> None:
         session.drop_cursor(subscription.number)
         self.subscribing.end(subscription)
 
@@ -361,19 +421,20 @@ class Sessions:
         return SessionOptions(
             qos=variant.qos, no_local=subscription.no_echo,
             retain_as_published=variant.retain == RETAIN_AS_PUBLISHED, identifier=variant.identifiers,
-            group=group_name_of(subscription),
+            group=group_name_of(subscription), condition=subscription.condition,
         )
 
     # -- retained messages ------------------------------------------------------------------------------------------
 
     def send_retained(self, session: Session, subscription: Subscription) -> None:
         """Begin to send a subscription the retained messages; `advance` does the rest. Raises LimitExceeded."""
-        session.drop_cursor(subscription.number)  # a new one is behind the others
-        if not self.publishing.retained.may_match(subscription.filter, SYNTAXES[subscription.syntax_number]):
-            return  # the common case; the others take several turns if a client has many subscriptions
-        wanted = subscription.variant
-        variant = self._router.variants.of(session.subscriber.format, wanted.qos, RETAIN_SET, wanted.identifiers)
-        session.add_cursor(Cursor(self.publishing.retained, subscription, variant))
+        if session.cursors:
+            session.drop_cursor(subscription.number)  # a new one is behind the others
+        retained, wanted = self.publishing.retained, subscription.variant
+        place = retained.first_match(subscription.filter, subscription.syntax_number)
+        if place is not None:
+            variant = self._router.variants.of(session.subscriber.format, wanted.qos, RETAIN_SET, wanted.identifiers)
+            session.add_cursor(Cursor(retained, subscription, variant, *place))
 
     def advance(self, session: Session, now: float) -> bool:
         """Send retained messages while there is room. True if some are left: call again when there is room.

@@ -13,6 +13,7 @@ them) it is the address, for IPv6 the /64 network. All clients and sessions of a
     stored_bytes_max                     `wire.Account`: messages in its queues, in flight to it, and retained
     marks_max                            producers that it advanced last
     queues_max                           named queues that it declared
+    delayed_messages_max, ..bytes_max    messages that it published and that are not due yet
 
 A principal may use a part (`share_percent`) of what the others leave of a pot. So one principal cannot empty a pot, and
 several that try together still leave some for the next. What belongs to no principal, such as the inner tables of an
@@ -22,21 +23,23 @@ counted in it.
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from heapq import nlargest
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.wire.hidden import hide, show
 from fanlight_broker.wire.ledger import Account, Ledger, PotShare
+from fanlight_broker.wire.pot_counts import PotCounts, PotTotals
 
-log: Final = structlog.stdlib.get_logger("shares")
+log: Final = event_log.get("shares")
 
 IPV6_NETWORK: Final = 64  # bits that a provider assigns to one customer: all its addresses are one principal
+ADDRESSES_MAX: Final = 4_096  # whose principals are remembered: 1 MB
 
 
 class SharedPot(StrEnum):
@@ -52,6 +55,8 @@ class SharedPot(StrEnum):
     STORED_BYTES = "stored_bytes"
     MARKS = "marks"
     QUEUES = "queues"
+    DELAYED_MESSAGES = "delayed_messages"
+    DELAYED_BYTES = "delayed_bytes"
 
     @property
     def limit(self) -> str:
@@ -65,10 +70,20 @@ class SharedPot(StrEnum):
         return f"{kind}_share_percent"
 
 
+NUMBERS: Final = {pot: number for number, pot in enumerate(SharedPot)}  # in `wire.PotCounts`
+
+# What a share's account and pot count, and what the ledger counts in all.
+OF_ITS_ACCOUNT: Final = frozenset({SharedPot.STORED_BYTES, SharedPot.RETAINED_BYTES, SharedPot.SESSIONS_BYTES})
+OF_THE_LEDGER: Final = OF_ITS_ACCOUNT | {SharedPot.SUBSCRIPTIONS_BYTES}
+
+
 def principal_of(user: str, address: str, *, verified: bool) -> str:
     """The name of the principal: a user, or an address."""
-    if verified and user:
-        return f"user {user}"
+    return f"user {user}" if verified and user else _principal_at(address)
+
+
+@lru_cache(ADDRESSES_MAX)  # to read an address takes longer than the rest of a look-up
+def _principal_at(address: str) -> str:
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -86,21 +101,30 @@ def percent_of(limits: Limits, pot: SharedPot) -> int:
 class Share:
     """What one principal uses."""
 
-    __slots__ = ("account", "clients", "held", "principal", "producers", "refused", "sessions")
+    __slots__ = ("account", "clients", "counts", "principal", "producers", "refused", "sessions")
 
-    def __init__(self, principal: str, ledger: Ledger) -> None:
+    def __init__(self, principal: str, ledger: Ledger, totals: PotTotals) -> None:
         self.principal = principal
         self.account = Account()
         self.sessions = PotShare(ledger.sessions)
         self.clients = 0  # connected
-        self.held = dict.fromkeys(SharedPot, 0)  # without stored bytes (`account`) and bytes of sessions (`sessions`)
+        self.counts = PotCounts(totals)  # without those of `account` and `sessions`: bytes stored, retained ...
         self.refused = dict.fromkeys(SharedPot, 0)
         self.producers: dict[tuple[str, str], None] = {}  # user and producer, the least recently used first
 
     def used(self, pot: SharedPot) -> int:
+        if pot not in OF_ITS_ACCOUNT:
+            return self.counts.used_of(NUMBERS[pot])
         if pot is SharedPot.STORED_BYTES:
             return self.account.stored
-        return self.sessions.used if pot is SharedPot.SESSIONS_BYTES else self.held[pot]
+        if pot is SharedPot.RETAINED_BYTES:
+            return self.account.retained
+        return self.sessions.used
+
+    @property
+    def held(self) -> dict[SharedPot, int]:
+        """What `counts` has."""
+        return {pot: self.counts.used_of(number) for pot, number in NUMBERS.items()}
 
     def refusals(self, pot: SharedPot) -> int:
         """How often its share had no room."""
@@ -110,7 +134,7 @@ class Share:
 
     @property
     def empty(self) -> bool:
-        return not (self.clients or self.account.stored or any(self.held.values()))
+        return not (self.clients or self.account.stored or self.counts)
 
 
 class Shares:
@@ -118,7 +142,7 @@ class Shares:
 
     def __init__(self, ledger: Ledger, limits: Limits) -> None:
         self.ledger = ledger
-        self.totals = dict.fromkeys(SharedPot, 0)
+        self._totals = PotTotals()
         self.refused = dict.fromkeys(SharedPot, 0)
         self._known: dict[str, Share] = {}
         self.use(limits)
@@ -126,6 +150,11 @@ class Shares:
     def use(self, limits: Limits) -> None:
         """Apply new limits. Nothing that is used is taken away."""
         self.limits = limits
+        # Asked several times for each connection.
+        self._percents = {pot: percent_of(limits, pot) for pot in SharedPot}
+        self._limits: dict[SharedPot, int] = {pot: getattr(limits, pot.limit) for pot in SharedPot}
+        for pot, number in NUMBERS.items():
+            self._totals.bound(number, self._limits[pot], self._percents[pot])
         self.ledger.stored_share = percent_of(limits, SharedPot.STORED_BYTES) / 100
         self.ledger.sessions.share = percent_of(limits, SharedPot.SESSIONS_BYTES) / 100
 
@@ -137,14 +166,23 @@ class Shares:
 
     def of(self, principal: str) -> Share:
         """A principal's share; a new one is kept when something is first counted in it."""
-        return self._known.get(principal) or Share(principal, self.ledger)
+        return self._known.get(principal) or Share(principal, self.ledger, self._totals)
+
+    @property
+    def totals(self) -> dict[SharedPot, int]:
+        """Of all principals, what `Share.held` is of one."""
+        return {pot: self._totals.used_of(number) for pot, number in NUMBERS.items()}
 
     def total(self, pot: SharedPot) -> int:
+        if pot not in OF_THE_LEDGER:
+            return self._totals.used_of(NUMBERS[pot])
         if pot is SharedPot.STORED_BYTES:
             return self.ledger.stored
         if pot is SharedPot.SESSIONS_BYTES:
             return self.ledger.sessions.used
-        return self.ledger.subscriptions.used if pot is SharedPot.SUBSCRIPTIONS_BYTES else self.totals[pot]
+        if pot is SharedPot.RETAINED_BYTES:
+            return self.ledger.retained
+        return self.ledger.subscriptions.used
 
     def refusals(self, pot: SharedPot) -> int:
         """How often any principal's share had no room."""
@@ -154,8 +192,7 @@ class Shares:
 
     def limit(self, pot: SharedPot) -> int:
         """What all principals together may use."""
-        limit: int = getattr(self.limits, pot.limit)
-        return limit
+        return self._limits[pot]
 
     def largest(self, count: int) -> list[Share]:
         """Those that use the largest part of any pot, the largest first."""
@@ -172,11 +209,13 @@ class Shares:
         leaving  what others are about to give back
         """
         left = self.limit(pot) - (self.total(pot) - share.used(pot) - leaving)
-        return max(0, ceil(percent_of(self.limits, pot) * left / 100))
+        return max(0, ceil(self._percents[pot] * left / 100))
 
     def fits(self, share: Share, pot: SharedPot, more: int = 1, leaving: int = 0) -> bool:
         """Has a principal's share room for more?"""
-        return share.used(pot) + more <= self.most(share, pot, leaving)
+        if pot not in OF_THE_LEDGER:
+            return share.counts.has_room(NUMBERS[pot], more, leaving)
+        return self._totals.has_room(NUMBERS[pot], share.used(pot), self.total(pot) - leaving, more)
 
     def admits(self, share: Share, pot: SharedPot, more: int = 1) -> bool:
         """The same as `fits`; a refusal is counted."""
@@ -204,19 +243,19 @@ class Shares:
 
     def charge(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal uses in addition."""
-        self._keep(share)
-        share.held[pot] += count
-        self.totals[pot] += count
+        if not share.counts.kept:
+            self._keep(share)
+        share.counts.add(NUMBERS[pot], count)
 
     def refund(self, share: Share, pot: SharedPot, count: int = 1) -> None:
         """Count what a principal no longer uses."""
-        share.held[pot] -= count
-        self.totals[pot] -= count
+        share.counts.add(NUMBERS[pot], -count)
         self._forget_if_empty(share)
 
     def join(self, share: Share) -> None:
         """A client of this principal is connected."""
-        self._keep(share)
+        if not share.counts.kept:
+            self._keep(share)
         share.clients += 1
 
     def leave(self, share: Share) -> None:
@@ -225,14 +264,24 @@ class Shares:
         self._forget_if_empty(share)
 
     def _keep(self, share: Share) -> None:
-        if self._known.get(share.principal) is not share:
-            self._known[share.principal] = share
-            hide(share, self._known)
+        self._forget(share.principal)
+        self._known[share.principal] = share
+        share.counts.kept = True
+        hide(share, self._known)
+
+    def dropped(self, share: Share) -> None:
+        """What a principal had stored in something that has ended is not stored any more."""
+        self._forget_if_empty(share)
 
     def _forget_if_empty(self, share: Share) -> None:
-        if share.empty:
-            self._known.pop(share.principal, None)
+        if not share.counts and share.counts.kept and share.empty:
+            self._forget(share.principal)
             show(share)
+
+    def _forget(self, principal: str) -> None:
+        known = self._known.pop(principal, None)
+        if known is not None:
+            known.counts.kept = False
 
     def sweep(self) -> None:
         """Log the principals whose stored bytes reached their share since the last call."""

@@ -9,11 +9,10 @@ standstill, so that what has arrived meanwhile is read first.
 
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.wire.ledger import Ledger
 
-log: Final = structlog.stdlib.get_logger("core")
+log: Final = event_log.get("core")
 
 WORTH_A_LINE_SECONDS: Final = 1.0
 PUT_OFF_MOST: Final = 4  # sweeps in a row, so that a machine that is always late sweeps too

@@ -204,11 +204,15 @@ class Session:
         self.cursors[cursor.subscription.number] = cursor
 
     def drop_cursor(self, number: int) -> None:
+        if not self.cursors:  # mostly
+            return
         before = self.cursor_bytes
         self.cursors.pop(number, None)
         self.pot.refund(before - self.cursor_bytes)
 
     def clear_cursors(self) -> None:
+        if not self.cursors:
+            return
         self.pot.refund(self.cursor_bytes)
         self.cursors.clear()
 

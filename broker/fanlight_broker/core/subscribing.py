@@ -5,34 +5,63 @@
       |         InvalidFilter
       InvalidFilter, NotPermitted, LimitExceeded
 
-Limits are checked for the client that subscribes. What a subscription uses is charged to its share.
+Limits are checked for the client that subscribes. What a subscription uses is charged to its share. An ordinary
+subscription begins and ends in compiled code (wire/subscription_table.pxd): `enter`.
 """
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import Final
 
+from fanlight_broker.core.condition import Condition
+from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import Journal, Permissions
 from fanlight_broker.core.router import Router
-from fanlight_broker.core.shares import SharedPot, Shares
+from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Subscriber
-from fanlight_broker.core.subscription import Subscription, SubscriptionOptions, group_name_of, nbytes_of, share_bytes
-from fanlight_broker.core.topics import SYNTAXES, check_filter, check_inbox, hashes_of
+from fanlight_broker.core.subscription import (
+    SUBSCRIPTION_BYTES,
+    Subscription,
+    SubscriptionOptions,
+    group_name_of,
+    share_bytes,
+    sizes_of,
+)
+from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, hashes_of
+from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.named_queue import NamedQueue
+from fanlight_broker.wire.queue import Queue
 
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,000 years at a million a second
 
 
 class Subscribing:
-    def __init__(self, limits: Limits, router: Router, shares: Shares, permissions: Permissions) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, router: Router, shares: Shares, permissions: Permissions, turns: Turns) -> None:
         self.router = router
         self.shares = shares
+        self.limits = limits
         self.permissions = permissions
         self.journal: Journal = NO_JOURNAL
+        self._draining = Draining(turns)
         self.begun = 0
         self.ended = 0
+
+    @property
+    def limits(self) -> Limits:
+        """Those of subscriptions that begin from now on."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.router.table.bound(
+            limits.subscriptions_per_client_max, limits.subscriptions_max, limits.topic_bytes_max,
+            limits.topic_words_max,
+        )
 
     def subscribe(
         self, client: Client, number: int, text: bytes, syntax: str, options: SubscriptionOptions
@@ -41,17 +70,19 @@ class Subscribing:
 
         Raises InvalidFilter, NotPermitted, SubscriptionInUse, LimitExceeded.
         """
-        if client.subscriber.subscriptions.numbered(number) is not None:
-            raise SubscriptionInUse(number)
-        self.check(client.subscriber, text, syntax, options.group)
         waiting = self.limits.pending_messages_max
         if options.waiting_max is not None:
             waiting = min(waiting, options.waiting_max)
         subscription = Subscription(
             client.outbox, self.router.variants.of(client.subscriber.format), number, text, SYNTAXES.index(syntax),
             options.no_echo, credit=options.credit, after=min(options.after, AFTER_MAX), waiting_max=waiting,
+            condition=options.condition,
         )
-        self.begin(client.subscriber, subscription, options.group)
+        if options.group is not None or not self.enter(client.subscriber, subscription):
+            if client.subscriber.subscriptions.numbered(number) is not None:
+                raise SubscriptionInUse(number)
+            self.check(client.subscriber, text, syntax, options.group, options.condition)
+            self.begin(client.subscriber, subscription, options.group)
         return subscription
 
     def unsubscribe(self, client: Client, number: int) -> Subscription:
@@ -69,7 +100,20 @@ class Subscribing:
             raise NoSuchSubscription(number)
         return found
 
-    def check(self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None) -> None:
+    def enter(self, subscriber: Subscriber, subscription: Subscription) -> bool:
+        """`check` and `begin` of an ordinary one that is in no group, in compiled code. False: they must be called."""
+        if not (self.permissions.unrestricted and self.router.table.enter(
+            subscription, subscriber.subscriptions, subscriber.share.counts
+        )):
+            return False
+        self.begun += 1
+        self.journal.subscribed(subscription)
+        return True
+
+    def check(
+        self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None,
+        condition: Condition | None = None,
+    ) -> None:
         """May a subscriber have one more subscription, with this filter?
 
         Raises InvalidFilter, NotPermitted, LimitExceeded.
@@ -82,18 +126,22 @@ class Subscribing:
             )
         if len(self.router) >= limits.subscriptions_max:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
-        check_filter(text, syntax, limits)
-        check_inbox(text, syntax, subscriber.inbox)
-        self.permissions.check_subscribe(subscriber, text, syntax)
+        if len(text) >= limits.topic_words_max - 1 or len(text) > limits.topic_bytes_max:  # else it cannot be too long
+            check_filter(text, syntax, limits)
+        if text.startswith(INBOX_ROOT):
+            check_inbox(text, syntax, subscriber.inbox)
+        if not self.permissions.unrestricted:
+            self.permissions.check_subscribe(subscriber, text, syntax)
         self._check_hashes(subscriber, hashes_of(text, syntax))
         pot = self.router.ledger.subscriptions
-        if pot.used + nbytes_of(text) > pot.limit:  # its part of the index is known after it is inserted
+        more = SUBSCRIPTION_BYTES + len(text) + (condition.nbytes if condition is not None else 0)
+        if pot.used + more > pot.limit:  # its part of the index is known after it is inserted
             raise LimitExceeded(
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
                 limits.subscriptions_bytes_max,
             )
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(text, group))
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(text, group, condition))
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for the words between two of them."""
@@ -121,15 +169,56 @@ class Subscribing:
         self.begun += 1
         self.journal.subscribed(subscription)
 
+    def restore(self, found: Sequence[tuple[Subscriber, Sequence[Subscription]]]) -> None:
+        """`begin` those of sessions from before a restart that are in no group and have no condition.
+
+        Nobody needs a report of them.
+        """
+        subscriptions = list(chain.from_iterable(own for _, own in found))
+        by_share: dict[Share, list[Subscription]] = {}
+        for subscriber, own in found:
+            for each in own:
+                subscriber.subscriptions.add(each)
+            by_share.setdefault(subscriber.share, []).extend(own)
+        sizes = {share: sizes_of(each) for share, each in by_share.items()}
+        for each in self.router.restore(subscriptions, sum(held for held, _ in sizes.values())):
+            owner: Subscriber = each.owner
+            owner.searching += 1
+            self.shares.charge(owner.share, SharedPot.SEARCHING_FILTERS)
+        for share, (_, octets) in sizes.items():
+            self.shares.charge(share, SharedPot.SUBSCRIPTIONS_BYTES, octets)
+            self.shares.charge(share, SharedPot.SUBSCRIPTIONS, len(by_share[share]))
+        self.begun += len(subscriptions)
+
     def end(self, subscription: Subscription) -> None:
-        """Take it out of force; nothing more is delivered to it."""
+        """Take it out of force; nothing more is delivered to it. What waited for its group may be dropped later, if it
+        was the last that took from there.
+        """
         subscription.cancel()
-        group = group_name_of(subscription)
-        subscription.owner.subscriptions.remove(subscription)  # which finds it by its group
-        self.router.remove(subscription)
-        self._count(subscription, group, -1)
+        subscriber: Subscriber = subscription.owner
+        ended = None
+        if not self.leave(subscriber, subscription):
+            group = group_name_of(subscription)
+            subscriber.subscriptions.remove(subscription)  # which finds it by its group
+            ended = self.router.remove(subscription)
+            self._count(subscription, group, -1)
         self.ended += 1
         self.journal.unsubscribed(subscription)
+        if ended is not None:
+            # The last member's principal pays for it.
+            self._draining.drain(ended, partial(self._drained, ended, subscription.owner.share))
+
+    def _drained(self, queue: Queue, share: Share) -> None:
+        self.shares.dropped(share)
+        self.journal.group_drained(queue)
+
+    def leave(self, subscriber: Subscriber, subscription: Subscription) -> bool:
+        """The end of an ordinary one, in compiled code. False: it is not ordinary."""
+        if not self.router.table.leave(subscription, subscriber.subscriptions, subscriber.share.counts):
+            return False
+        self.router.sweep_later()
+        self.shares.dropped(subscriber.share)
+        return True
 
     def bind(self, subscriber: Subscriber, subscription: Subscription, queue: NamedQueue) -> None:
         """Put a checked filter of a named queue in force. It ends by `unbind`. Raises InvalidFilter."""
@@ -149,10 +238,10 @@ class Subscribing:
     def _count(self, subscription: Subscription, group: str | None, sign: int) -> None:
         """It is in force now (sign 1), or no longer (sign -1)."""
         subscriber: Subscriber = subscription.owner
-        searching = hashes_of(subscription.filter, SYNTAXES[subscription.syntax_number]) > 1
-        subscriber.searching += sign * searching
-        enter = self.shares.charge if sign > 0 else self.shares.refund
-        if searching:
-            enter(subscriber.share, SharedPot.SEARCHING_FILTERS)
-        enter(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(subscription.filter, group))
-        enter(subscriber.share, SharedPot.SUBSCRIPTIONS)
+        filter, count = subscription.filter, self.shares.charge if sign > 0 else self.shares.refund
+        if hashes_of(filter, SYNTAXES[subscription.syntax_number]) > 1:
+            subscriber.searching += sign
+            count(subscriber.share, SharedPot.SEARCHING_FILTERS)
+        count(subscriber.share, SharedPot.SUBSCRIPTIONS)
+        nbytes = share_bytes(filter, group, subscription.condition)
+        count(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, nbytes)

@@ -3,9 +3,11 @@
 It is one compiled object, the target of the routes that it is on (wire/target.pxd): a million of them are held.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.wire.target import UNLIMITED, Target
 
 Subscription: TypeAlias = Target
@@ -26,30 +28,38 @@ class SubscriptionOptions:
     credit: int = UNLIMITED  # messages
     waiting_max: int | None = None  # messages without credit; None: the broker's limit
     after: int = UNLIMITED  # ends after this many messages
+    condition: Condition | None = None  # on the content of its messages
 
 
 PLAIN = SubscriptionOptions()
 
 
-def nbytes_of(filter: bytes) -> int:
-    """About what a subscription without options takes."""
-    return SUBSCRIPTION_BYTES + len(filter)
-
-
 def nbytes_held(subscription: Subscription) -> int:
     """About what it takes at present."""
-    nbytes = nbytes_of(subscription.filter)
+    nbytes = SUBSCRIPTION_BYTES + len(subscription.filter)
     if subscription.variant.identifiers:
         nbytes += VARIANT_BYTES
     if subscription.group is not None:
         nbytes += GROUP_BYTES + len(subscription.group.name)
+    if subscription.condition is not None:
+        nbytes += subscription.condition.nbytes
     return nbytes
 
 
-def share_bytes(filter: bytes, group: str | None) -> int:
+def share_bytes(filter: bytes, group: str | None, condition: Condition | None = None) -> int:
     """What it counts in its principal's share while it is in force: with about what its filter takes in the index."""
-    nbytes = nbytes_of(filter) + INDEX_BYTES + len(filter)
+    nbytes = SUBSCRIPTION_BYTES + INDEX_BYTES + 2 * len(filter)
+    if condition is not None:
+        nbytes += condition.nbytes
     return nbytes if group is None else nbytes + GROUP_BYTES + len(group)
+
+
+def sizes_of(subscriptions: Sequence[Subscription]) -> tuple[int, int]:
+    """`nbytes_held` and `share_bytes` of many that are in no group and have no condition, added up."""
+    octets = sum([len(each.filter) for each in subscriptions])
+    held = SUBSCRIPTION_BYTES * len(subscriptions) + octets
+    shared = held + INDEX_BYTES * len(subscriptions) + octets
+    return held + VARIANT_BYTES * sum([each.variant.identifiers != b"" for each in subscriptions]), shared
 
 
 def group_name_of(subscription: Subscription) -> str | None:

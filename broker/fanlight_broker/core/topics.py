@@ -13,6 +13,9 @@ from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitte
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 
 SYNTAXES: Final = ("amqp", "mqtt")  # by their number on the wire
+CANONICAL: Final = SYNTAXES.index("mqtt")  # whose topics are keys as they are: `canonical`
+ANY_WORDS: Final = b"*+"  # that stand for any one word, in this order
+WILDCARDS_HIDE: Final = (False, True)  # is what begins with $ kept from filters that begin with a wildcard? `hidden`
 SEPARATORS: Final = {"amqp": b".", "mqtt": b"/"}
 
 BROKER_ROOT: Final = b"$SYS"  # topics that only the broker publishes
@@ -58,10 +61,23 @@ def check_topic(topic: bytes, syntax: str, limits: Limits) -> None:
 def check_filter(text: bytes, syntax: str, limits: Limits) -> None:
     """Raises InvalidFilter if a filter exceeds the limits; the matcher checks the rest."""
     if beyond(text, syntax, limits):
-        try:
-            matchcore.parse_filter(text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max)
-        except matchcore.InvalidFilter as error:
-            raise invalid_filter(error) from error
+        parse_filter(text, syntax, limits)
+
+
+def parse_filter(text: bytes, syntax: str, limits: Limits) -> None:
+    """Raises InvalidFilter for all that can be wrong with a filter."""
+    try:
+        matchcore.parse_filter(text, syntax, max_words=limits.topic_words_max, max_bytes=limits.topic_bytes_max)
+    except matchcore.InvalidFilter as error:
+        raise invalid_filter(error) from error
+
+
+def named_filter(text: str) -> tuple[bytes, str]:
+    """(filter, syntax) of a filter in a setting: in the first syntax, or in the one that is named before a colon."""
+    for syntax in SYNTAXES[1:]:
+        if text.startswith(f"{syntax}:"):
+            return text.removeprefix(f"{syntax}:").encode(), syntax
+    return text.encode(), SYNTAXES[0]
 
 
 def beyond(text: bytes, syntax: str, limits: Limits) -> bool:
@@ -145,7 +161,7 @@ def first_word(text: bytes, syntax: str) -> bytes:
 
 def canonical(topic: bytes, syntax: int) -> Canonical:
     """A key that is the same for the same words, whichever syntax (by its number) they are spelled in."""
-    if SYNTAXES[syntax] == "mqtt":
+    if syntax == CANONICAL:
         return topic
     if b"/" in topic or not topic:
         return syntax, topic  # no topic in the other syntax has these words

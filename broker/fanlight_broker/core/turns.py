@@ -36,6 +36,7 @@ class Turns:
         self._begun = False
         self._used = 0.0
         self._begun_at = 0.0
+        self.over = ledger.turn_over  # must the rest be deferred? Asked for each filter, so without a call in between
         ledger.clock = clock
 
     def __len__(self) -> int:
@@ -67,9 +68,10 @@ class Turns:
         if ledger.clock() - self._begun_at > ledger.turn_cpu_max:  # else it cannot have used more
             ledger.turn_cpu_max = max(ledger.turn_cpu_max, self._cpu() - self._used)
 
-    def over(self) -> bool:
-        """Must the rest be deferred?"""
-        return self._ledger.turn_over()
+    def now(self, before: float) -> float:
+        """The present time, for work that was begun at `before` and goes on; without a clock that time."""
+        clock = self._ledger.clock
+        return before if clock is None else max(before, clock())
 
     def later(self, work: Work) -> None:
         """Do this after everything that waits already."""

@@ -7,13 +7,13 @@
 `Sessions` keeps the wills that wait for their delay.
 """
 
-from dataclasses import dataclass
+
+from typing import NamedTuple
 
 from fanlight_broker.wire.message import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Will:
+class Will(NamedTuple):
     message: Message
     lifetime: float | None = None  # seconds until the message expires, from its publication; None: it never does
     delay: float = 0.0  # seconds

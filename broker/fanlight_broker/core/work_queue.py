@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import inf
+from typing import Protocol
 
+from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
@@ -26,19 +28,21 @@ class QueueOptions:
     durable: bool = True
     messages_max: int | None = None  # that wait
     bytes_max: int | None = None  # of these
-    message_seconds: float | None = None  # that a message may wait
-    unused_seconds: float | None = None  # without a consumer, after which the queue ends
+    message_seconds: float | None = field(default=None, metadata={"said": "message_ttl"})  # that a message may wait
+    # without a consumer, after which the queue ends
+    unused_seconds: float | None = field(default=None, metadata={"said": "expires"})
     overflow: Overflow | None = None  # REFUSE_PUBLISHER
     deliveries_max: int | None = None  # of one message; it is discarded then
     dead_letter: tuple[bytes, str] | None = None  # topic and syntax to which what is discarded is published
     single_active: bool = False  # only the consumer that came first gets messages; the next when it has gone
+    priorities: int | None = None  # messages of higher ones first: 0 to one less than this; None: all are alike
 
     def first_difference(self, other: "QueueOptions") -> str | None:
-        """The name of an option that is given here and is another there; None if they agree."""
+        """The option that is given here and is another there, by the name that clients use; None if they agree."""
         for each in fields(self):
             given = getattr(self, each.name)
             if given not in (None, False) and given != getattr(other, each.name):
-                return each.name
+                return str(each.metadata.get("said", each.name))
         return None
 
 
@@ -50,6 +54,26 @@ class QueueConsumer:
     client: Client
     window: Window
     ended: Callable[[str], None]
+    activated: Callable[[], None] | None = None
+    paused: bool = False  # by its client: it gets nothing
+    started: bool = False  # its client knows of it: before that it gets nothing
+
+    @property
+    def active(self) -> bool:
+        """False: it is not the one consumer that gets anything."""
+        return not self.queue.inside.single or self.queue.inside.windows[0] is self.window
+
+
+class Filling(Protocol):
+    """What fills a new queue with messages from before it: core/filling.py."""
+
+    def start(self) -> None: ...
+
+    def drained(self) -> None:
+        """The queue has room, perhaps."""
+        ...
+
+    def cancel(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +87,10 @@ class WorkQueue:
     inside: NamedQueue
     unused_since: float | None  # None while it has consumers
     consumers: dict[Window, QueueConsumer] = field(default_factory=dict)
+    filling: Filling | None = None  # until it has caught up with what is published
+    # Called when it is known that it can be filled, or with the error; None: that is known.
+    waiting: list[Callable[[FanlightError | None], None]] | None = None
+    failure: FanlightError | None = None  # why it could not be filled, and has ended
 
     @property
     def unused_seconds(self) -> float:

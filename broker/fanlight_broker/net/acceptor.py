@@ -2,7 +2,7 @@
 
     Acceptor      binds, listens, waits a while when nothing can be accepted, and closes
     TcpAcceptor   plain TCP under the poller; accepting is compiled (tcp.pyx)
-    TlsAcceptor   takes each connection through its TLS handshake
+    TlsAcceptor   takes each connection through its TLS handshake (tls_handshake.py)
 
 Sockets for TLS are accepted here and not by the loop's own server, for two reasons: a connection must be admitted
 before the handshake, which costs more than all that a stranger may do afterwards; and each gets the context in force,
@@ -13,27 +13,28 @@ import asyncio
 import errno
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.connection import FIRST_BYTES
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.net.handshake import Handshake, HandshakeOwner, HandshakeTurns, answer_and_close, first_bytes
-from fanlight_broker.net.tls import Tls
 
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
     from fanlight_broker.net.tcp import ListeningSocket, Socket
 
-log: Final = structlog.stdlib.get_logger("net")
+log: Final = event_log.get("net")
 
 ACCEPTED_PER_TURN: Final = 16  # then other work has its turn; about 100 µs each
 LONGER_THAN_ANY_SECONDS: Final = 86_400.0  # for a handshake whose time the owner bounds
 REST_SECONDS: Final = 1.0  # when there are no file descriptors left
+
+# Takes an accepted socket through its TLS handshake. Returns whether it is open afterwards. Raises OSError.
+Secure = Callable[[Handshake, socket.socket, float], Awaitable[bool]]
 
 
 class Acceptor(ABC):
@@ -110,8 +111,8 @@ class TcpAcceptor(Acceptor):
 
 
 class TlsAcceptor(Acceptor):
-    """owner     counts the connections that are at their handshake
-    protocol  makes what has a connection afterwards, given its handshake; an asyncio protocol
+    """secure    does the handshake on an accepted socket, within some seconds, and hands it on
+    owner     counts the connections that are at their handshake
     limits    those in force: of the handshake, and of the closing one
     name      of the listener, for those who do not speak TLS
     turns     when a handshake may start
@@ -120,13 +121,12 @@ class TlsAcceptor(Acceptor):
     """
 
     def __init__(
-        self, tls: Tls, owner: HandshakeOwner, protocol: Callable[[Handshake], asyncio.BaseProtocol],
-        limits: Callable[[], Limits], name: str, turns: HandshakeTurns, *, timed: bool = False,
+        self, secure: Secure, owner: HandshakeOwner, limits: Callable[[], Limits], name: str, turns: HandshakeTurns, *,
+        timed: bool = False,
     ) -> None:
         super().__init__()
-        self._tls = tls
+        self._secure = secure
         self._owner = owner
-        self._protocol = protocol
         self._limits = limits
         self._name = name
         self._turns = turns
@@ -177,11 +177,7 @@ class TlsAcceptor(Acceptor):
                     handshake.refuse(wrong.text)
                     await answer_and_close(accepted, wrong.answer, limits.linger_seconds_max)
                     return
-                transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                    lambda: self._protocol(handshake), accepted, ssl=self._tls.context,
-                    ssl_handshake_timeout=seconds, ssl_shutdown_timeout=limits.linger_seconds_max,
-                )
-                secured = not transport.is_closing()
+                secured = await self._secure(handshake, accepted, seconds)
         except OSError as error:  # ssl.SSLError and TimeoutError are OSErrors
             reason = str(error) or reason
         finally:

@@ -1,7 +1,8 @@
 """One TCP connection: asyncio on one side, a protocol without I/O on the other.
 
 Bytes are read into the loop's one receive buffer and parsed where they lie; what is to be written collects in the
-outbox and goes out once per turn (flush.pyx). TLS and WebSocket are transports to it, no more.
+outbox and goes out once per turn (flush.pyx). TLS and WebSocket are transports to it, no more. Under
+the poller that is a Socket (tcp.pyx, tls_socket.pyx).
 This file ends where asyncio ends.
 """
 
@@ -10,8 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
@@ -29,7 +29,7 @@ from fanlight_broker.wire.outbox import Outbox
 if TYPE_CHECKING:
     from fanlight_broker.net.tcp import Socket
 
-log: Final = structlog.stdlib.get_logger("net")
+log: Final = event_log.get("net")
 
 # A read of this many bytes ends a connection's turn. libuv would continue to read, up to 32 times and 8 MiB: some
 # seconds in which no other connection is read, and no outbox flushed.
@@ -48,6 +48,7 @@ class ConnectionOwner(Protocol):
     def wrong_protocol(self, connection: "Connection", first: bytes) -> bytes | None: ...
     def closed(self, connection: "Connection") -> None: ...
     def closing(self, connection: "Connection") -> bool: ...
+    def refuses(self, connection: "Connection") -> bool: ...
     def drained(self, outbox: Outbox) -> None: ...
 
 
@@ -99,7 +100,12 @@ class Connection(asyncio.BufferedProtocol):
         """`connection_made`, for a socket of the poller's. It reads by itself, and calls all else that follows here."""
         self._transport = cast(asyncio.Transport, socket)
         self.address, self.port = socket.address, socket.port
-        self._open(self._transport, socket.fd, waits=True)
+        if self.handshake is None:
+            self._open(self._transport, socket.fd, waits=True)
+        else:  # a TlsSocket, which must be given all bytes, and charges its memory itself
+            self._memory = None
+            self.certified = name_of(socket.get_extra_info("peercert"))
+            self._open(self._transport, -1)
         if self._protocol is not None:
             self._socket = socket
             hide(socket)
@@ -217,8 +223,14 @@ class Connection(asyncio.BufferedProtocol):
     def wrong_protocol(self, first: bytes) -> bytes | None:
         return self.owner.wrong_protocol(self, first)
 
-    def authenticate(self, user: str | None, password: str | None) -> None:
+    def authenticate(self, user: str | None, password: str | None) -> Identity | None:
+        if self.owner.refuses(self):
+            return None  # its GOODBYE comes in the next turn, and a HELLO may be here before
+        self.identity = self.owner.authenticator.identify(user, password, certified=self.certified)
+        if self.identity is not None:
+            return self.identity
         self._login = asyncio.get_running_loop().create_task(self._authenticate(user, password))
+        return None
 
     async def _authenticate(self, user: str | None, password: str | None) -> None:
         protocol = self.protocol

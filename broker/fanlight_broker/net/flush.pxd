@@ -33,8 +33,10 @@ cdef class Flusher:
         Ledger ledger
         object on_fault
         bint expected                  # who runs this turn flushes at its end, and often
+        list ending                    # functions to call before that flush
         readonly unsigned long long turns, writes
 
     cpdef flush(self)
+    cdef int end_turn(self) except -1
     cdef int flush_oldest(self, Py_ssize_t count, Py_ssize_t few) except -1
     cdef int empty(self, list outboxes) except -1

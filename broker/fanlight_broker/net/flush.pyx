@@ -180,11 +180,42 @@ cdef class Flusher:
     def __cinit__(self, Ledger ledger not None, on_fault not None):
         self.ledger = ledger
         self.on_fault = on_fault
+        self.ending = []
 
     def schedule(self, loop):
         """Something waits to be flushed: schedule it, unless this turn ends with a flush."""
         if not self.expected:
             loop.call_soon(self.flush)
+
+    def at_end(self, then not None):
+        """Call this at the end of the present turn, before its flush. False: this turn does not end with one."""
+        if self.expected:
+            self.ending.append(then)
+        return self.expected
+
+    def call(self, then not None):
+        """Call this, and flush at once what it has put into outboxes: as a turn of its own, if none is under way."""
+        if self.expected:
+            then()
+            return
+        self.expected = True
+        try:
+            then()
+        finally:
+            self.end_turn()
+
+    cdef int end_turn(self) except -1:
+        """A turn is over that flushes at its end."""
+        cdef list ending = self.ending
+        try:
+            if ending:
+                self.ending = []
+                for then in ending:
+                    then()
+        finally:
+            self.expected = False
+            self.flush()
+        return 0
 
     cpdef flush(self):
         """The end of a turn."""
@@ -196,6 +227,8 @@ cdef class Flusher:
         """Flush the `count` that have waited longest, or all if they are few; the others wait for more."""
         cdef list dirty = self.ledger.dirty
         if len(dirty) <= few:
+            if self.ledger.journal is not None:
+                self.ledger.journal.begin_writing()    # the disk works while sockets are written
             self.flush()
             return 0
         cdef list oldest = dirty[:count]

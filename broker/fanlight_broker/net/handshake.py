@@ -1,7 +1,7 @@
 """Handshakes: what a connection goes through before its protocol has it, and what bounds that.
 
-    accepted --> TLS (acceptor.py) --> WebSocket (websocket.py) --> Connection (connection.py)
-                  '------------------------'-- failed: its owner counts it, and its place is free
+    accepted --> TLS (tls_handshake.py) --> WebSocket (websocket.py) --> Connection (connection.py)
+                  '------------------------------'-- failed: its owner counts it, and its place is free
 
 A connection is admitted from the moment it is accepted, so that strangers who stall a handshake are bounded by the
 same limits as everybody. One that is refused keeps its place until its peer has closed, or its time is over: closing a
@@ -197,10 +197,10 @@ async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns:
     """
     try:
         async with asyncio.timeout(seconds):
-            await _readable(accepted, 1)
+            await readable(accepted, 1)
             begun = accepted.recv(HELLO_BYTES_MAX, socket.MSG_PEEK)
             while len(begun) < (size := hello_size(begun)):
-                await _readable(accepted, size)
+                await readable(accepted, size)
                 before, begun = begun, accepted.recv(HELLO_BYTES_MAX, socket.MSG_PEEK)
                 if len(begun) == len(before):  # the peer has closed
                     break
@@ -211,7 +211,7 @@ async def first_bytes(accepted: socket.socket, most: int, seconds: float, turns:
         raise
 
 
-async def _readable(accepted: socket.socket, size: int) -> None:
+async def readable(accepted: socket.socket, size: int) -> None:
     """Return when this many bytes can be read from a socket, or its peer has closed it."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     # So that what is there already does not wake the loop again and again.

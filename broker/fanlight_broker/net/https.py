@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.ports import ProtocolCheck, WrongProtocol
 from fanlight_broker.net.acceptor import TlsAcceptor
 from fanlight_broker.net.handshake import Handshake, HandshakeTurns
 from fanlight_broker.net.tls import Tls, name_of
+from fanlight_broker.net.tls_handshake import LoopTls
 
-log: Final = structlog.stdlib.get_logger("net")
+log: Final = event_log.get("net")
 
 BACKLOG: Final = 64  # connections that wait to be accepted, in the kernel
 
@@ -37,9 +37,8 @@ class TlsServer:
 
     async def start(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> tuple[str, int]:
         """Listen, and hand each connection to a protocol from `factory` after its handshake. Raises OSError."""
-        self._acceptor = TlsAcceptor(
-            self._tls, self, lambda handshake: factory(), self._limits, self._name, self._turns
-        )
+        secure = LoopTls(self._tls, lambda handshake: factory(), lambda: self._limits().linger_seconds_max)
+        self._acceptor = TlsAcceptor(secure, self, self._limits, self._name, self._turns)
         return await self._acceptor.start(host, port, BACKLOG)
 
     def stop(self) -> None:

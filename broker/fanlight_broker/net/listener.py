@@ -11,16 +11,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ProtocolConnection
+from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.ports import Authenticator, ProtocolCheck, Transport, WrongProtocol
-from fanlight_broker.net.acceptor import TcpAcceptor, TlsAcceptor
+from fanlight_broker.net.acceptor import Secure, TcpAcceptor, TlsAcceptor
 from fanlight_broker.net.admission import Admission
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import Handshake, HandshakeTimes, HandshakeTurns
 from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.tls_handshake import LoopTls, PollerTls
 from fanlight_broker.net.tls_memory import TlsMemory
 from fanlight_broker.net.traffic import Traffic
 from fanlight_broker.wire.hidden import hide, show
@@ -30,7 +31,7 @@ from fanlight_broker.wire.outbox import Outbox
 if TYPE_CHECKING:
     from fanlight_broker.net.poller import Poller
 
-log: Final = structlog.stdlib.get_logger("net")
+log: Final = event_log.get("net")
 
 TICK_SECONDS: Final = 0.25  # the precision of the time limits
 LOOKED_AT_PER_TICK: Final = 2_000  # connections whose idle time is checked in one tick: bounds it to a few ms
@@ -61,7 +62,8 @@ class Listener:
     direct whether plain TCP connections are written to with sendmsg(2) instead of through the transport
     admission  shared by the listeners of a broker, whose limits are for all connections together
     handshake_turns  shared, too: when a TLS handshake may start
-    poller what plain TCP connections are read and written by; without one, the loop's transports
+    poller what TCP connections, plain and with TLS, are read and written by; without one, the loop's transports
+    durability  what acknowledgements to its clients wait for; None: what the broker's wait for
     protocol_check  recognises clients that speak another protocol; without it, no connection is looked at
     """
 
@@ -69,7 +71,7 @@ class Listener:
         self, name: str, broker: Broker, factory: ProtocolFactory, authenticator: Authenticator, *,
         clock: Callable[[], float], shared: ReceiveBuffer, direct: bool = True, admission: Admission | None = None,
         poller: "Poller | None" = None, protocol_check: ProtocolCheck | None = None,
-        handshake_turns: HandshakeTurns | None = None,
+        handshake_turns: HandshakeTurns | None = None, durability: StoreDurability | None = None,
     ) -> None:
         self.name = name
         self.broker = broker
@@ -79,7 +81,7 @@ class Listener:
         self.accepted = self.refused = self.ended = 0
         self.handshakes_failed = self.protocol_errors = self.requests_refused = self.revoked = 0
         self.stages_failed = {"tls": 0, "websocket": 0}  # by stage
-        self._factory = factory
+        self._factory, self._durability = factory, durability
         self._protocol_check = protocol_check
         self._shared = shared
         self._poller = poller
@@ -110,8 +112,8 @@ class Listener:
         traffic = Traffic(self.name, tls=tls is not None, websocket=upgrade is not None)
         if tls is not None:
             secure = TlsAcceptor(
-                tls, self, lambda handshake: self._entrance(traffic, handshake, upgrade), lambda: self.broker.limits,
-                traffic.name, self._handshake_turns, timed=True,
+                self._secure(tls, traffic, upgrade), self, lambda: self.broker.limits, traffic.name,
+                self._handshake_turns, timed=True,
             )
             bound = await secure.start(host, port, BACKLOG)
             self._acceptors.append(secure)
@@ -133,6 +135,17 @@ class Listener:
         if self._timer is None:
             self._timer = loop.call_later(TICK_SECONDS, self._tick)
         return bound
+
+    def _secure(self, tls: Tls, traffic: Traffic, upgrade: Upgrade | None) -> Secure:
+        """The TLS handshake of a port."""
+        if upgrade is None and self._poller is not None:
+            return PollerTls(
+                tls, self._poller, lambda handshake, socket: Connection(self, traffic, handshake).accepted(socket)
+            )
+        return LoopTls(
+            tls, lambda handshake: self._entrance(traffic, handshake, upgrade),
+            lambda: self.broker.limits.linger_seconds_max,
+        )
 
     def _entrance(
         self, traffic: Traffic, handshake: Handshake | None, upgrade: Upgrade | None
@@ -240,6 +253,8 @@ class Listener:
         if handshake is not None and handshake not in self._shaking_hands:
             return None
         protocol = self._factory(self.broker, connection, self._shared, now)
+        if self._durability is not None:
+            protocol.lane.receipts = self.broker.acknowledgements.for_lanes(self._durability)
         protocol.inbox.meter = protocol.outbox.meter = connection.traffic.meter
         connection.traffic.connections += 1
         self._connections[connection] = protocol
@@ -254,7 +269,7 @@ class Listener:
         self._admission.admit(connection.address)
         self.accepted += 1
         if refusal is None:
-            self._handshakes.begin(connection, self._awake())
+            self._handshakes.begin(connection, self._awake(now))
         else:
             self._note_refusal(connection.address, connection.port, refusal)
             self.refused += 1
@@ -263,6 +278,10 @@ class Listener:
                 protocol.say_goodbye, "too_many_connections", f"this broker has {refusal}; try later"
             )
         return protocol
+
+    def refuses(self, connection: Connection) -> bool:
+        """Whether it was one too many, and is only there to hear so."""
+        return connection in self._refusing
 
     def wrong_protocol(self, connection: Connection, first: bytes) -> bytes | None:
         """Log it if a connection speaks another protocol. Returns the answer to it; None if it may be the right one."""
@@ -323,9 +342,10 @@ class Listener:
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
-    def _awake(self) -> float:
+    def _awake(self, now: float | None = None) -> float:
         """The time, without the time in which the loop stood still."""
-        now = self.clock()
+        if now is None:
+            now = self.clock()
         self.broker.standstills.note(now, TICK_SECONDS)
         return self.broker.ledger.awake(now)
 

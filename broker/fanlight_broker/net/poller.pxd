@@ -1,7 +1,7 @@
-# The compiled way in and out for plain TCP: an epoll instance of its own, which the loop watches as one more
-# descriptor.
+# The compiled way in and out for TCP, plain and with TLS: an epoll instance of its own, which the loop watches as one
+# more descriptor.
 #
-#   loop: epoll_wait --.-- timers, TLS, WebSocket, HTTP: the loop's own transports
+#   loop: epoll_wait --.-- timers, WebSocket, HTTP: the loop's own transports
 #                      '-- Poller.turn:  epoll_wait(0) -> Watched.attend, each -> flush -.
 #                                            ^-------- while there is something, and time -'
 #
@@ -31,6 +31,7 @@ cdef class Watched:
     cdef:
         readonly int fd               # -1: closed
         uint32_t wanted               # events that epoll is asked for; 0: it is not asked
+        bint listed                   # among those that are behind
 
     cdef int attend(self, uint32_t events, double now) except -1
     cdef int fault(self) except -1
@@ -43,10 +44,15 @@ cdef class Poller:
         epoll_event[AT_ONCE] events   # reported: those from `at` on are still to be attended to
         int at, n
         list watched                  # by file descriptor; None where there is none
+        list behind                   # those that have received more than they handed on: one has its turn each round
+        bint called                   # the loop will call `catch_up`
         readonly Py_ssize_t count
         readonly unsigned long long turns, rounds
         double cpu_read_at, used        # when the processor time was last asked for, and what it was
 
+    cdef int attend_to(self, Watched it, uint32_t events, double now) except -1
+    cdef int come_back_to(self, Watched it) except -1
+    cdef int call(self) except -1
     cdef int watch(self, Watched it, uint32_t events) except -1
     cdef int forget(self, Watched it) except -1
     cdef double read_cpu(self, double now) noexcept

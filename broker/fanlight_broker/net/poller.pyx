@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The poller: reads, processes and writes plain TCP connections, many in one turn of the loop, without entering Python.
+"""The poller: reads, processes and writes TCP connections, many in one turn of the loop, without entering Python.
 
 asyncio's loop stays the master of time: it waits, and calls `turn` when one of the poller's sockets is ready. A turn
 goes round until nothing is ready any more or its time is over, so that all else that the loop does gets its own.
@@ -34,6 +34,7 @@ cdef extern from "<sys/epoll.h>" nogil:
 cdef enum:
     FEW = 8                    # outboxes: up to this many are flushed at once, in some 20 µs
     READS_PER_WRITE = 8        # when there are more of them
+    ENTRY_BYTES = 8 * 1024     # that were read, after which the journal may begin another entry
     SMALL_READ = 1024          # bytes: with more of them a socket, each write has enough to take along
 
 # After this time everything is flushed and the loop runs: some hundred reads. The loop's timers and other transports
@@ -80,6 +81,7 @@ cdef class Poller:
         self.loop = loop
         self.flusher = flusher
         self.watched = []
+        self.behind = []
         self.fd = epoll_create1(EPOLL_CLOEXEC)
         if self.fd < 0:
             raise OSError(errno, "epoll_create1 failed")
@@ -95,6 +97,7 @@ cdef class Poller:
             self.loop.remove_reader(self.fd)
             close(self.fd)
             self.fd = -1
+            self.behind.clear()
 
     def turn(self):
         """Attend to all that is ready, until nothing is or the time is over."""
@@ -102,7 +105,7 @@ cdef class Poller:
         cdef epoll_event* event
         cdef Watched it
         cdef Flusher flusher = self.flusher
-        cdef unsigned long long before
+        cdef unsigned long long before, written = self.flusher.ledger.bytes_in
         cdef double now = monotonic()
         cdef double begun = now, end = now + TURN_SECONDS
         if now - self.cpu_read_at > CPU_READ_SECONDS:
@@ -116,20 +119,25 @@ cdef class Poller:
                     self.at = 0
                     self.n = max(epoll_wait(self.fd, self.events, AT_ONCE, 0), 0)
                 n = self.n - self.at
-                if n == 0 and not flusher.ledger.dirty:
+                if n == 0 and not flusher.ledger.dirty and not self.behind:
                     break
                 self.rounds += 1
                 before = flusher.ledger.bytes_in
+                if self.behind:
+                    it = self.behind.pop(0)
+                    it.listed = False
+                    self.attend_to(it, READABLE, now)
+                    now = monotonic()
                 while self.at < self.n:
                     event = &self.events[self.at]
                     self.at += 1
                     it = self.watched[event.data.fd]
                     if it is None:
                         continue
-                    try:
-                        it.attend(event.events, now)
-                    except Exception:
-                        it.fault()
+                    self.attend_to(it, event.events, now)
+                    if flusher.ledger.bytes_in - written >= ENTRY_BYTES and flusher.ledger.journal is not None:
+                        written = flusher.ledger.bytes_in
+                        flusher.ledger.journal.begin_writing()
                     now = monotonic()
                     if now >= end:
                         break
@@ -141,11 +149,38 @@ cdef class Poller:
                 if now >= end:
                     break
         finally:
-            flusher.expected = False
-            flusher.flush()
+            flusher.end_turn()
+            if self.behind:
+                self.call()
             now = monotonic()
             if now - begun > flusher.ledger.turn_cpu_max:    # else it cannot have used more
                 flusher.ledger.turn_cpu_max = max(flusher.ledger.turn_cpu_max, min(now - begun, self.read_cpu(now)))
+
+    cdef int attend_to(self, Watched it, uint32_t events, double now) except -1:
+        try:
+            it.attend(events, now)
+        except Exception:
+            it.fault()
+        return 0
+
+    cdef int come_back_to(self, Watched it) except -1:
+        """Attend to it in a round to come, whatever its socket says: it has received more than it handed on."""
+        if not it.listed:
+            it.listed = True
+            self.behind.append(it)
+            self.call()
+        return 0
+
+    cdef int call(self) except -1:
+        """Arrange for a turn: the sockets of those that are behind need not be ready."""
+        if not self.called and self.fd >= 0:
+            self.called = True
+            self.loop.call_soon(self.catch_up)
+        return 0
+
+    def catch_up(self):
+        self.called = False
+        self.turn()
 
     cdef double read_cpu(self, double now) noexcept:
         """Ask for the processor time. Returns how much was used since it was asked for last."""

@@ -24,6 +24,7 @@ cdef class Socket(Watched):
         bytes rest                    # written, and not taken by the kernel yet, from `rest_at` on; None if there is
                                       # none
         Py_ssize_t rest_at
+        int more                      # MSG_MORE: what comes behind `rest` is sent at once, too; else 0
         readonly object address       # the peer's, as text
         readonly int port             # the peer's
         bint full                     # it waits for room, for `rest` or for its owner's outbox
@@ -33,7 +34,9 @@ cdef class Socket(Watched):
         bint gone                     # `connection_lost` is on its way
 
     cdef int read(self, double now) except -1
+    cdef int hand_on(self, Py_ssize_t size, double now) except -1
     cdef int go_on(self) except -1
+    cdef int send_rest(self) except -1
     cdef int listen(self) except -1
     cdef int lose(self, error) except -1
 

@@ -95,8 +95,6 @@ cdef class Socket(Watched):
     cdef int read(self, double now) except -1:
         """One read: what more there is comes after the others' turn."""
         cdef Inbox inbox = self.inbox
-        cdef Lane lane = self.lane
-        cdef int event
         cdef Py_ssize_t size
         inbox.open_space()
         size = recv(self.fd, inbox.shared.view, inbox.shared.view_size, 0)
@@ -107,7 +105,13 @@ cdef class Socket(Watched):
             elif errno != EAGAIN and errno != EINTR:
                 self.lose(OSError(errno, os.strerror(errno)))
             return 0
-        inbox.add_read(size)
+        return self.hand_on(size, now)
+
+    cdef int hand_on(self, Py_ssize_t size, double now) except -1:
+        """So many bytes are where the inbox has opened space: let the lane take them, or Python."""
+        cdef Lane lane = self.lane
+        cdef int event
+        self.inbox.add_read(size)
         if self.direct and lane.ready:
             event = lane.advance(now)
             if event != NEED_MORE or self.ledger.ended or self.ledger.attention or self.ledger.faults \
@@ -118,11 +122,24 @@ cdef class Socket(Watched):
         return 0
 
     cdef int go_on(self) except -1:
-        """There is room: for the rest first, then for what is in the outbox."""
+        """There is room: for what waits here first, then for what is in the outbox."""
+        if not self.send_rest():
+            return 0
+        self.full = False
+        if self.closing:
+            self.lose(None)
+        else:
+            self.owner.resume_writing()
+            self.listen()    # for room no more, unless it is full again
+        return 0
+
+    cdef int send_rest(self) except -1:
+        """Send what waits. Returns whether all of it is out."""
         cdef Py_ssize_t size, sent
         if self.rest is not None:
             size = PyBytes_GET_SIZE(self.rest) - self.rest_at
-            sent = send(self.fd, PyBytes_AS_STRING(self.rest) + self.rest_at, size, MSG_NOSIGNAL)
+            sent = send(self.fd, PyBytes_AS_STRING(self.rest) + self.rest_at, size,
+                        MSG_NOSIGNAL | self.more)
             if sent < 0:
                 if errno != EAGAIN and errno != EINTR:
                     self.lose(OSError(errno, os.strerror(errno)))
@@ -132,13 +149,7 @@ cdef class Socket(Watched):
                 return 0
         self.rest = None
         self.rest_at = 0
-        self.full = False
-        if self.closing:
-            self.lose(None)
-        else:
-            self.owner.resume_writing()
-            self.listen()    # for room no more, unless it is full again
-        return 0
+        return 1
 
     cdef int listen(self) except -1:
         """Ask epoll for what there is to wait for. Who reads nothing for a while need not be taken off: see

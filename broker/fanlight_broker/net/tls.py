@@ -7,9 +7,8 @@ names it and what to do. Ciphers are Python's choice. The handshake is in accept
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024  # a chain has some KiB; the system's whole set of CAs a quarter of a MiB
 
@@ -21,8 +20,7 @@ class TlsError(Exception):
     """A certificate, key or CA cannot be used. The text names the setting, the file and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(NamedTuple):
     """The settings of TLS: PEM files, and what clients must present."""
 
     certificate: Path  # the server's own first, then the intermediate ones

@@ -2,7 +2,8 @@
 
 The event loop reads what is encrypted into a buffer of its own, and OpenSSL keeps what is still to be decrypted in
 another. Both grow to the largest read and stay as large. They are not the broker's, so they are charged by what the
-broker sees: the size of each read, and whether it reads at all.
+broker sees: the size of each read, and whether it reads at all. Under the poller (tls_socket.pyx) there are OpenSSL's
+two buffers, for what comes and what goes, and each grows to the largest record.
 """
 
 from typing import Final

@@ -4,9 +4,10 @@
                    <--frames--   WebSocketTransport   <--bytes-- SocketSink
 
 The payload of binary messages is a stream of bytes: message boundaries have no meaning, as MQTT requires
-([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the frames. It passes a frame's bytes on as they
-arrive, so no frame is ever held whole, whatever length a peer announces. No extension is accepted: permessage-deflate
-takes memory for every connection, and lets a peer cause work.
+([MQTT-6.0.0-2]). Text is an error. wsproto does the handshake and the control frames, compiled code the frames of
+messages (websocket_frames.pyx). A frame's bytes are passed on as they arrive, so none is ever held whole, whatever
+length a peer announces. No extension is accepted: permessage-deflate takes memory for every connection, and lets a peer
+cause work.
 
 Which pages may connect is in origins.py.
 """
@@ -17,31 +18,31 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import structlog
 from wsproto import ConnectionType, WSConnection
 from wsproto.connection import ConnectionState
 from wsproto.events import (
     AcceptConnection,
-    BytesMessage,
     CloseConnection,
     Event,
     Ping,
     RejectConnection,
     RejectData,
     Request,
-    TextMessage,
 )
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
+from fanlight_broker import event_log
 from fanlight_broker.net.connection import Connection
 from fanlight_broker.net.handshake import UNREAD_BYTES_MAX, Handshake, peer_of
 from fanlight_broker.net.origins import may_connect
+from fanlight_broker.net.websocket_frames import FrameReader, binary_frame
 
-log: Final = structlog.stdlib.get_logger("net")
+log: Final = event_log.get("net")
 
-EVENTS_PER_TURN: Final = 256  # frames before other connections have their turn, at about 10 µs each
+EVENTS_PER_TURN: Final = 256  # control frames, at about 10 µs each, before other connections have their turn
 LINGER_SECONDS: Final = 1.0  # for a peer by TLS to read that it is refused, and to close; as the HTTP listener's
+END_OF_HEAD: Final = b"\r\n\r\n"  # of a request
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024  # as large as a frame of any protocol may be; it is never buffered whole
 
 
@@ -88,7 +89,9 @@ class WebSocketProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._ws = WSConnection(ConnectionType.SERVER)
         self._events: Generator[Event, None, None] | None = None  # None: there are none left
-        self._message_size = 0
+        self._frames: FrameReader | None = None  # once the request is accepted
+        self._seam = b""  # the last bytes of the request so far
+        self._behind = b""  # what came behind the request, together with its end
         self._pong: Ping | None = None  # to be answered when the socket is writable again; the last is enough
         self._full = False
         self._paused = False  # the connection wants to read nothing
@@ -122,10 +125,14 @@ class WebSocketProtocol(asyncio.Protocol):
             if self._unread > UNREAD_BYTES_MAX:
                 self.transport.abort()
             return
+        if self._frames is not None:
+            self._frames.feed(data)
+            self._pump()
+            return
         if not self._met and self._is_wrong(data):
             return
         try:
-            self._ws.receive_data(data)
+            self._ws.receive_data(self._cut_at_the_end(data))
         except RemoteProtocolError as error:
             advice = self._options.advice() if self._connection is None else ""
             self._reject(error.event_hint, f"{error}; {advice}" if advice else str(error))
@@ -133,6 +140,16 @@ class WebSocketProtocol(asyncio.Protocol):
             self._reject(RejectConnection(), str(error))
         else:
             self._pump()
+
+    def _cut_at_the_end(self, data: bytes) -> bytes:
+        """Keep what is behind the end of the request, which wsproto would drop. Returns the rest."""
+        joined = self._seam + data
+        end = joined.find(END_OF_HEAD)
+        if end < 0:
+            self._seam = joined[1 - len(END_OF_HEAD) :]
+            return data
+        self._behind = joined[end + len(END_OF_HEAD) :]
+        return data[: len(data) - len(self._behind)]
 
     def _is_wrong(self, first: bytes) -> bool:
         """Refuse a peer that does not speak HTTP: answer in its protocol, and close. Returns whether it was refused."""
@@ -192,6 +209,11 @@ class WebSocketProtocol(asyncio.Protocol):
             for _ in range(EVENTS_PER_TURN):
                 if self._paused or self._ended:
                     break
+                if self._frames is not None:
+                    if not self._frames.pending or self.transport.is_closing():
+                        break
+                    self._read_frames(self._frames)
+                    continue
                 if self._events is None:
                     self._events = self._ws.events()
                 event = next(self._events, None)
@@ -209,19 +231,6 @@ class WebSocketProtocol(asyncio.Protocol):
     def _handle(self, event: Event) -> None:
         if isinstance(event, Request):
             self._answer(event)
-        elif isinstance(event, BytesMessage):
-            self._message_size += len(event.data)
-            if self._message_size > self._options.message_bytes_max:
-                text = f"a message of more than {self._options.message_bytes_max} bytes"
-                self._fail(CloseReason.MESSAGE_TOO_BIG, text)
-                return
-            if event.message_finished:
-                self._message_size = 0
-            assert self._connection is not None
-            if not self.closing:
-                self._connection.take(event.data)
-        elif isinstance(event, TextMessage):
-            self._fail(CloseReason.UNSUPPORTED_DATA, "text; only binary messages are accepted")
         elif isinstance(event, Ping):
             if self._full:
                 self._pong = event  # the most recent is enough (RFC 6455, 5.5.3)
@@ -230,10 +239,30 @@ class WebSocketProtocol(asyncio.Protocol):
         elif isinstance(event, CloseConnection):
             self._closed_by_peer(event)
 
+    def _read_frames(self, frames: FrameReader) -> None:
+        """Handle what stopped the reader last, or what has come up to where it stops next."""
+        if frames.control is not None:
+            control, frames.control = frames.control, None
+            self._ws.receive_data(control)
+            for event in self._ws.events():
+                self._handle(event)
+        elif frames.error is not None:
+            (code, text), frames.error = frames.error, None
+            if not self.closing:
+                self._fail(CloseReason(code), text)
+            if code == CloseReason.PROTOCOL_ERROR:
+                self._ended = True
+                self.transport.close()
+        else:
+            payload = frames.read()
+            if payload and not self.closing:
+                assert self._connection is not None
+                self._connection.take(payload)
+
     def _read_or_not(self) -> None:
         if self.transport.is_closing():
             return
-        if self._paused or self._events is not None:
+        if self._paused or self._unhandled:
             self.transport.pause_reading()
             if not self._paused and not self._scheduled:
                 self._scheduled = True
@@ -243,8 +272,13 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def _next_turn(self) -> None:
         self._scheduled = False
-        if self._events is not None:
+        if self._unhandled:
             self._pump()
+
+    @property
+    def _unhandled(self) -> bool:
+        """Is there anything left of what has come?"""
+        return self._events is not None if self._frames is None else self._frames.pending
 
     # -- the handshake (RFC 6455, 4.2) ------------------------------------------------------------------------------
 
@@ -255,6 +289,9 @@ class WebSocketProtocol(asyncio.Protocol):
             self._reject(RejectConnection(status_code=refusal[0]), refusal[1])
             return
         self.transport.write(self._ws.send(AcceptConnection(subprotocol=self._options.subprotocol(request))))
+        self._frames, self._events = FrameReader(self._options.message_bytes_max), None
+        self._frames.feed(self._behind)
+        self._behind = b""
         self._connection = self._make()
         self._connection.connection_made(WebSocketTransport(self))
 
@@ -308,6 +345,10 @@ class WebSocketProtocol(asyncio.Protocol):
         with suppress(LocalProtocolError):  # after a Close frame; the peer would not read it
             self.transport.write(self._ws.send(event))
 
+    def send_message(self, payload: bytes) -> None:
+        if not self.closing and not self.transport.is_closing():
+            self.transport.write(binary_frame(payload))
+
     def pause(self, paused: bool) -> None:
         """Stop handing bytes to the connection, or continue."""
         self._paused = paused
@@ -327,7 +368,7 @@ class WebSocketTransport(asyncio.Transport):
         return self._below.get_extra_info(name, default)
 
     def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
-        self._protocol.send(BytesMessage(data=bytes(data)))
+        self._protocol.send_message(bytes(data))
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._below.set_write_buffer_limits(high, low)

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import structlog
-
 from fanlight_archive import Writer
+from fanlight_broker import event_log
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import LimitExceeded
@@ -34,7 +33,7 @@ from fanlight_broker.storage.writer_thread import ArchiveWriterThread, WriteJob,
 from fanlight_broker.wire.archive_tap import ArchiveTap, Columns
 from fanlight_broker.wire.route import Route
 
-log: Final = structlog.stdlib.get_logger("archive")
+log: Final = event_log.get("archive")
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024  # written together: large payloads make small batches
 MARKS_BYTES_MAX: Final = 512 * 1024  # written together: half of what a batch's metadata may be
@@ -181,11 +180,11 @@ class Archive:
 
     # -- core.replay.ReplaySource -------------------------------------------------------------------------------------
 
-    def read(self, wanted: ReplayRequest, encode: Encode) -> ReplayReader:
+    def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> ReplayReader:
         most = self._limits().archive_replays_max
         if self.replays.running >= most:
             raise LimitExceeded("too many replays at once", "archive_replays_max", most)
-        return self.replays.read(wanted, encode)
+        return self.replays.read(wanted, encode, size)
 
     def report_end(self, then: Callable[[int], None]) -> None:
         # A batch ends here: the writer thread says at which offset.
@@ -265,7 +264,7 @@ class Archive:
 
     @property
     def _waiting(self) -> int:
-        return self.receipts.count if self.receipts is not None else 0
+        return self._acknowledgements.waiting if self.awaited else 0
 
     # -- inspection ---------------------------------------------------------------------------------------------------
 

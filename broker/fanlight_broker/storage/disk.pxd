@@ -18,6 +18,9 @@ cdef class Disk:
     cdef int unlink(self, const char* path) noexcept nogil
     cdef int sync_folder(self, const char* path) noexcept nogil
 
+cdef class ReadOnlyDisk(Disk):
+    pass
+
 cdef class PythonDisk(Disk):
     cdef int asked(self, name, path, data, offset) noexcept
     cdef int report_open(self, path, fd) noexcept

@@ -3,7 +3,7 @@
 
 import os
 
-from libc.errno cimport EINTR, EIO, ENOSPC, errno
+from libc.errno cimport EINTR, EIO, ENOSPC, EROFS, errno
 from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from *:
@@ -16,6 +16,9 @@ cdef extern from *:
 
     static int fanlight_open(const char *path, int create) {
         return open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0640);
+    }
+    static int fanlight_open_to_read(const char *path) {
+        return open(path, O_RDONLY | O_CLOEXEC);
     }
     static int fanlight_sync(int fd) {
     #ifdef __APPLE__
@@ -40,6 +43,7 @@ cdef extern from *:
     }
     """
     int c_open "fanlight_open" (const char* path, bint create) nogil
+    int c_open_to_read "fanlight_open_to_read" (const char* path) nogil
     int c_sync "fanlight_sync" (int fd) nogil
     int c_sync_folder "fanlight_sync_folder" (const char* path) nogil
     int64_t c_size "fanlight_size" (int fd) nogil
@@ -121,6 +125,35 @@ cdef class Disk:
     cdef int sync_folder(self, const char* path) noexcept nogil:
         """Names made, changed and removed in a folder survive a power cut."""
         return 0 if c_sync_folder(path) == 0 else -errno
+
+
+cdef class ReadOnlyDisk(Disk):
+    """The same for reading only: whatever would change something fails with EROFS."""
+
+    cdef int open_file(self, const char* path, bint create) noexcept nogil:
+        cdef int fd = -EROFS if create else c_open_to_read(path)
+        return -errno if fd == -1 else fd
+
+    cdef int write(self, int fd, const char* data, size_t size, uint64_t offset) noexcept nogil:
+        return -EROFS
+
+    cdef int sync(self, int fd) noexcept nogil:
+        return -EROFS
+
+    cdef int truncate(self, int fd, uint64_t size) noexcept nogil:
+        return -EROFS
+
+    cdef int link(self, const char* path, const char* target) noexcept nogil:
+        return -EROFS
+
+    cdef int rename(self, const char* path, const char* target) noexcept nogil:
+        return -EROFS
+
+    cdef int unlink(self, const char* path) noexcept nogil:
+        return -EROFS
+
+    cdef int sync_folder(self, const char* path) noexcept nogil:
+        return -EROFS
 
 
 cdef class PythonDisk(Disk):

@@ -26,7 +26,7 @@ cdef class EntryCursor:
 cdef class EntryReader(EntryCursor):
     cdef:
         Disk disk
-        list segments               # the pool's
+        list segments, bodies       # the pool's
         size_t read_bytes
 
     cpdef int seek(self, uint64_t position) except -1

@@ -45,8 +45,8 @@ cdef class EntryCursor:
 cdef class EntryReader(EntryCursor):
     """Reads from a position on, beside what is appended: one for each thread that reads. Log.reader makes it."""
 
-    def __cinit__(self, Disk disk not None, list segments not None, size_t read_bytes):
-        self.disk, self.segments, self.read_bytes = disk, segments, read_bytes
+    def __cinit__(self, Disk disk not None, list segments not None, list bodies not None, size_t read_bytes):
+        self.disk, self.segments, self.bodies, self.read_bytes = disk, segments, bodies, read_bytes
 
     cpdef int seek(self, uint64_t position) except -1:
         """Go to a position, which `Log.locate` has given. LogError: its file is not there any more."""
@@ -54,14 +54,12 @@ cdef class EntryReader(EntryCursor):
         cdef uint64_t generation = position >> 32
         if self.reader is None or self.reader.segment.generation != generation:
             self.reader = None
-            for segment in list(self.segments):
+            for segment in self.segments + self.bodies:
                 if segment.generation == generation:
                     break
             else:
                 raise LogError(f"no segment of the log has generation {generation}")
             self.reader = SegmentReader(self.disk, segment)
-            if segment.last == 0:
-                self.reader.note_all()
             self.reader.read_bytes = self.read_bytes
         self.offset = position & 0xFFFFFFFF
         self.at = self.end

@@ -1,22 +1,28 @@
-"""What changes slowly, as records: sessions, subscriptions, groups, marks. docs/store-format.md describes each.
+"""What changes slowly, as records: sessions, subscriptions, groups, named queues, marks.
 
-Each is a msgpack array, in the order of the fields here. A field that is added stands at the end and has a default, so
-that records written before are read.
+Each is described in docs/store-format.md, and is a msgpack array, in the order of the fields here. A field that is
+added stands at the end and has a default, so that records written before are read.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
 
+from fanlight_broker.core.work_queue import Overflow, QueueOptions, WorkQueue
 from fanlight_broker.storage.records import BadRecord
+
+Fact = TypeVar("Fact", bound=NamedTuple)
 
 
 def packed(fact: tuple[Any, ...]) -> bytes:
+    """As a record. A field at the end that has its default is left out, for versions that do not know it."""
+    if fact and fact[-1] is None and getattr(fact, "_field_defaults", None):
+        fact = fact[:-1]
     body: bytes = msgpack.packb(fact, unicode_errors="surrogateescape")
     return body
 
 
-def unpacked(body: bytes) -> list[Any]:
+def unpacked(body: bytes) -> tuple[Any, ...]:
     """Raises BadRecord."""
     try:
         found = msgpack.unpackb(body, unicode_errors="surrogateescape", use_list=False)
@@ -24,15 +30,20 @@ def unpacked(body: bytes) -> list[Any]:
         raise BadRecord(f"no msgpack: {error}") from error
     if not isinstance(found, tuple):
         raise BadRecord("no array")
-    return list(found)
+    return found
 
 
-def _fields(names: tuple[str, ...], body: bytes) -> list[Any]:
+def read_fact(kind: type[Fact], body: bytes) -> Fact:
     """Raises BadRecord."""
-    found = unpacked(body)
-    if len(found) < len(names):
-        raise BadRecord(f"{len(found)} fields in place of {len(names)}")
-    return found[: len(names)]
+    found, size = unpacked(body), len(kind._fields)
+    if len(found) < least_fields(kind):
+        raise BadRecord(f"{len(found)} fields in place of {size}")
+    return kind(*found[:size])
+
+
+def least_fields(kind: type[Fact]) -> int:
+    """Of a record, with those that are left out at their default."""
+    return len(kind._fields) - len(kind._field_defaults)
 
 
 class SessionFact(NamedTuple):
@@ -52,10 +63,6 @@ class SessionFact(NamedTuple):
     numbers: int  # of subscriptions given so far
     will: tuple[bytes, float | None, float] | None  # MESSAGE record, lifetime, delay in seconds
 
-    @classmethod
-    def read(cls, body: bytes) -> Self:
-        return cls(*_fields(cls._fields, body))
-
 
 class SubscriptionFact(NamedTuple):
     """SUBSCRIBED: a subscription of a session, whole."""
@@ -69,22 +76,7 @@ class SubscriptionFact(NamedTuple):
     no_echo: bool
     retain: int  # RetainRule
     identifiers: bytes  # as the client's format encodes them
-
-    @classmethod
-    def read(cls, body: bytes) -> Self:
-        return cls(*_fields(cls._fields, body))
-
-
-class SlotFact(NamedTuple):
-    """SLOT: a queue, and how its copies are written; None in the queue of a group, where the member says it."""
-
-    number: int
-    queue: int
-    variant: tuple[int, int, bytes] | None  # quality, RetainRule, identifiers
-
-    @classmethod
-    def read(cls, body: bytes) -> Self:
-        return cls(*_fields(cls._fields, body))
+    where: str | None = None  # the text of its selector
 
 
 class GroupFact(NamedTuple):
@@ -94,10 +86,65 @@ class GroupFact(NamedTuple):
     name: str
     filter: bytes
     syntax: str
+    where: str | None = None  # the text of its members' selector
+
+
+class QueueFact(NamedTuple):
+    """QUEUE: a durable named queue, whole, each time that anything of it has changed. Its creator pays for it."""
+
+    id: int
+    name: str
+    filters: tuple[tuple[bytes, str], ...]  # texts and syntaxes
+    messages_max: int | None
+    bytes_max: int | None
+    message_seconds: float | None
+    unused_seconds: float | None
+    overflow: str | None
+    deliveries_max: int | None
+    dead_letter: tuple[bytes, str] | None
+    single_active: bool
+    user: str
+    verified: bool
+    label: str
+    principal: str
+    inbox: str
+    family: str  # of the creator's format
+    unused_since: float | None  # wall-clock time; None: it has consumers
+    priorities: int | None
 
     @classmethod
-    def read(cls, body: bytes) -> Self:
-        return cls(*_fields(cls._fields, body))
+    def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
+        options, creator = queue.options, queue.subscriber
+        return cls(
+            id, queue.name, queue.filters, options.messages_max, options.bytes_max, options.message_seconds,
+            options.unused_seconds, options.overflow, options.deliveries_max, options.dead_letter,
+            options.single_active, creator.user, creator.verified, creator.label, creator.share.principal,
+            creator.inbox, creator.format.family, unused_since, options.priorities,
+        )
+
+    @property
+    def options(self) -> QueueOptions:
+        """Raises BadRecord."""
+        try:
+            overflow = Overflow(self.overflow) if self.overflow is not None else None
+        except ValueError as error:
+            raise BadRecord(f"queue {self.name!r}: {error}") from error
+        return QueueOptions(
+            True, self.messages_max, self.bytes_max, self.message_seconds, self.unused_seconds, overflow,
+            self.deliveries_max, self.dead_letter, self.single_active, self.priorities,
+        )
+
+
+class DelayedFact(NamedTuple):
+    """DELAYED: a message that is in no queue, when it is due, and who published it."""
+
+    id: int  # its number
+    due: float  # wall-clock time in seconds
+    nbytes: int  # that it counts
+    principal: str
+    publisher: str  # name of its session, or of its client
+    protocol: str
+    session: bool
 
 
 class MarkFact(NamedTuple):
@@ -108,9 +155,14 @@ class MarkFact(NamedTuple):
     batch: int
     sequence: int
 
-    @classmethod
-    def read(cls, body: bytes) -> Self:
-        return cls(*_fields(cls._fields, body))
+
+class RoundFact(NamedTuple):
+    """ROUND: the last that were given."""
+
+    number: int
+    queue: int
+    slot: int
+    set: int
 
 
 def pair(first: int, second: int) -> bytes:

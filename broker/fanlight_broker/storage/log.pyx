@@ -4,20 +4,21 @@
 Segments are never continued after a restart: what a torn group has left behind the end could look like its sequel.
 """
 
+import contextlib
 import os
 import queue
 import threading
 from pathlib import Path
-from time import time
+from time import sleep, time
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
-from fanlight_broker.storage.disk cimport Disk
-from fanlight_broker.storage.entry_reader cimport EntryReader
+from fanlight_broker.storage.disk cimport Disk, ReadOnlyDisk
+from fanlight_broker.storage.log_lots cimport LogLots, Lot
 from fanlight_broker.storage.log_reader cimport LogReader
 from fanlight_broker.storage.log_writer cimport (
-    BEGINS_SEGMENT, Chunk, LogWriter, data_of, pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock,
+    BEGINS_SEGMENT, Chunk, data_of, pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from fanlight_broker.storage.segment_pool cimport SegmentPool
 from fanlight_broker.storage.segments cimport (
@@ -36,12 +37,10 @@ cdef enum:
     CHUNK_BYTES = 256 << 10
     ENTRY_MAX = 1 << 30         # its length has 32 bits
 
-
-cdef class Lot:
-    """Entries that are given back together."""
+PREPARE_SECONDS = 0.1           # between the use of a file and the making of another, while there is one more
 
 
-cdef class Log(LogWriter):
+cdef class Log(LogLots):
     """The log in `folder`, which it makes and locks. `replay` comes first, then entries may be appended.
 
     progressed        called without arguments by `collect`, when `written`, `synced` or `trouble` has changed
@@ -49,26 +48,28 @@ cdef class Log(LogWriter):
     group_bytes_max   that are written before a sync, if there is more than one entry
     buffer_bytes_max  that wait for the disk, past which `full` says so
     spares            files that are made ahead of time
+    reserves          smaller ones, for what must be written while no other can be made: see `short`
     clock             seconds since 1970: the time of entries
     salt              of the checksums; None: a random one
     threaded          False: the caller calls `write_group` and `prepare`
+    read_only         nothing is written, nor made: only `scan`, `locate` and `reader` are of use then
 
     LogError: it is in use, or of a newer format. OSError: the disk's.
     """
 
     def __cinit__(
         self, folder, progressed, *, Py_ssize_t segment_bytes=64 << 20, Py_ssize_t group_bytes_max=1 << 20,
-        Py_ssize_t buffer_bytes_max=64 << 20, Py_ssize_t spares=2, clock=time, salt=None, Disk disk=None,
-        bint threaded=True,
+        Py_ssize_t buffer_bytes_max=64 << 20, Py_ssize_t spares=2, Py_ssize_t reserves=0, clock=time, salt=None,
+        Disk disk=None, bint threaded=True, bint read_only=False,
     ):
         self.read_end = -1
         self.folder, self.progressed, self.clock, self.threaded = Path(folder), progressed, clock, threaded
         self.group_bytes_max, self.buffer_bytes_max = group_bytes_max, buffer_bytes_max
-        self.lots, self.threads, self.unreadable = [], [], []
-        self.disk = disk if disk is not None else Disk()
+        self.threads, self.unreadable = [], []
+        self.disk = disk if disk is not None else ReadOnlyDisk() if read_only else Disk()
         salt = int.from_bytes(os.urandom(8), "little") if salt is None else salt
-        self.pool = SegmentPool(self.folder, self.disk, segment_bytes, salt, spares)
-        self.folder_lock = FolderLock(self.folder)
+        self.pool = SegmentPool(self.folder, self.disk, segment_bytes, salt, spares, reserves)
+        self.folder_lock = FolderLock(self.folder, read_only=read_only)
         try:
             self.pool.open()
             self.unreadable = [Damage((<Segment> each).path, 0) for each in self.pool.unreadable]
@@ -88,20 +89,30 @@ cdef class Log(LogWriter):
     # -- opening ------------------------------------------------------------------------------------------------------
 
     def replay(self, uint64_t after=0):
-        """Yield (sequence, seconds since 1970, type, body) of each record behind the entry `after`; then append.
+        """Yield (sequence, seconds since 1970, type, body) of each record; then append.
 
-        `damage` says what is missing.
+        It begins at the floor, or behind the entry `after` if that is later. `damage` says what is missing.
         """
         cdef LogReader reader = self.open_reader(after)
         while reader.next_record():
             yield reader.sequence, reader.time / 1000, reader.type, reader.body[:reader.size]
         self.begin()
 
+    def scan(self):
+        """Yield the same, and append nothing afterwards: the files stay as they are."""
+        cdef LogReader reader = self.open_reader(0)
+        while reader.next_record():
+            yield reader.sequence, reader.time / 1000, reader.type, reader.body[:reader.size]
+
+    def files(self):
+        """(segments in use by generation, files that wait for a use or their removal)."""
+        return self.pool.used + self.pool.bodies, self.pool.ready + self.pool.reserve + self.pool.doomed
+
     cdef LogReader open_reader(self, uint64_t after):
         """The same for compiled code, which calls `begin` when it has read all."""
         if self.opening is not None:
             raise RuntimeError("the log was replayed already")
-        self.opening = LogReader(self.folder, self.disk, self.pool.used, after)
+        self.opening = LogReader(self.disk, self.pool.used, self.pool.floor, after)
         return self.opening
 
     cdef int begin(self) except -1:
@@ -113,9 +124,7 @@ cdef class Log(LogWriter):
         for segment in list(self.pool.used):
             if segment.generation > reader.generation:
                 self.pool.give_back(segment)  # it has nothing, or the rest of a group that was not synced
-            elif segment.first and (self.lot is None or segment.first > self.lot.first):
-                self.new_lot(segment.first, segment.first_number)
-                self.lot.nbytes = (segment.end if segment.last else segment.capacity) - SEGMENT_HEADER
+        self.find_lots()
         self.pool.keep_aside()
         self.appended = self.written = self.synced = self.sealed = self.taken = self.durable = last
         self.given = self.done_written = self.done_synced = last
@@ -135,15 +144,20 @@ cdef class Log(LogWriter):
                 thread.start()
         return 0
 
-    def number_from(self, uint64_t number):
-        """After `replay`, before anything is appended: the next message gets this number."""
-        self.must_be_replayed()
-        self.number = self.entry_number = self.lot.first_number = number
+    def bytes_behind_floor(self):
+        """Of entries: what a replay reads, about."""
+        cdef Lot lot
+        cdef uint64_t total = 0
+        for lot in reversed(self.lots):
+            total += lot.nbytes
+            if lot.first <= self.pool.floor:
+                break
+        return total
 
-    cdef int must_be_replayed(self) except -1:
-        if self.lot is None:
-            raise LogError(f"{self.folder} was not replayed")
-        return 0
+    def number_from(self, uint64_t number):
+        """After `replay`, before anything is appended: the next message gets `number`, or `self.number` if larger."""
+        self.must_be_replayed()
+        self.number = self.entry_number = self.lot.first_number = max(number, self.number)
 
     @property
     def damage(self):
@@ -155,6 +169,9 @@ cdef class Log(LogWriter):
     @property
     def full(self):
         """More waits for the disk than should: whoever appends is held back."""
+        return self.is_full()
+
+    cdef bint is_full(self) noexcept:
         return self.buffered + (self.at - self.entry) > self.buffer_bytes_max
 
     def append(self, int type, const unsigned char[::1] body not None):
@@ -213,14 +230,18 @@ cdef class Log(LogWriter):
         cdef EntryHeader* header = <EntryHeader*> self.entry
         cdef Py_ssize_t length = self.at - self.entry - ENTRY_HEADER
         cdef size_t size
+        cdef bint asleep
         if length <= 0:
-            return 0
+            return 0 if self.more_comes else self.wake_writer()
         size = entry_size(length)
         header.crc, header.length, header.sequence, header.number = 0, length, self.appended, self.entry_number
         header.when = <uint64_t> (<double> self.clock() * 1000) << 16
-        if self.lot.nbytes and self.lot.nbytes + size > self.pool.segment_bytes - SEGMENT_HEADER:
+        if self.lot.nbytes and (self.rotates or self.lot.nbytes + size > self.pool.segment_bytes - SEGMENT_HEADER):
             self.new_lot(self.appended, self.entry_number)
             header.when |= BEGINS_SEGMENT
+        self.rotates = False
+        self.lot.live += self.entry_live
+        self.entry_live = 0
         memset(self.at, 0, self.entry + size - self.at)
         self.lot.nbytes += size
         self.sealed = self.appended
@@ -230,17 +251,35 @@ cdef class Log(LogWriter):
         self.at = self.entry + ENTRY_HEADER
         pthread_mutex_lock(&self.lock)
         self.tail, self.tail_used, self.given = self.last, self.entry - data_of(self.last), self.sealed
-        if self.idle:
+        asleep = self.idle and not self.more_comes
+        if asleep:
             self.idle = False
-            pthread_cond_signal(&self.work_to_do)
         pthread_mutex_unlock(&self.lock)
+        if asleep:
+            pthread_cond_signal(&self.work_to_do)    # behind the lock: it would wake up to wait for that
+        return 0
+
+    cdef int wake_writer(self) except -1:
+        """If it sleeps beside an entry that was sealed while more was to come."""
+        cdef bint asleep
+        pthread_mutex_lock(&self.lock)
+        asleep = self.idle and self.has_work()
+        if asleep:
+            self.idle = False
+        pthread_mutex_unlock(&self.lock)
+        if asleep:
+            pthread_cond_signal(&self.work_to_do)
         return 0
 
     def fileno(self):
         """Readable when `collect` has something to do."""
         return self.read_end
 
-    def collect(self):
+    cdef bint has_come_further(self) noexcept:
+        """Has `collect` more to report than when it was called last? A glance, without the lock."""
+        return self.done_synced != self.synced or self.done_written != self.written
+
+    cpdef int collect(self) except -1:
         """See how far the writer has come, and report it."""
         cdef char octets[64]
         cdef Chunk* chunk
@@ -256,9 +295,21 @@ cdef class Log(LogWriter):
         pthread_mutex_unlock(&self.lock)
         self.keep_spare(chunk)
         trouble = f"{os.strerror(failure)}: {self.folder}" if failure else None
-        if written != self.written or synced != self.synced or trouble != self.trouble:
-            self.written, self.synced, self.trouble = written, synced, trouble
+        unprepared = self.unprepared
+        short = None
+        if unprepared is not None:
+            nbytes = self.pool.segment_bytes
+            short = f"{unprepared.strerror}: no file of {nbytes:,} bytes can be made ahead in {self.folder}"
+        if written != self.written or synced != self.synced or trouble != self.trouble or short != self.short:
+            self.written, self.synced, self.trouble, self.short = written, synced, trouble, short
+            if self.counted and synced >= self.reclaimed_at:
+                self.reclaim()
+            if self.compaction_waits and synced >= self.compacts_at:
+                self.begin_compaction()
             self.progressed()
+        if self.compaction is not None and self.compaction.done:
+            self.take_over()
+        return 0
 
     cdef int keep_spare(self, Chunk* chunk) noexcept:
         """Keep one chunk of those that are free, for the next that is needed."""
@@ -273,106 +324,38 @@ cdef class Log(LogWriter):
             chunk = following
         return 0
 
-    # -- what is live -------------------------------------------------------------------------------------------------
+    # -- too little room ---------------------------------------------------------------------------------------------
 
-    cdef int new_lot(self, uint64_t first, uint64_t number) except -1:
-        cdef Lot lot = Lot()
-        lot.first, lot.first_number = first, number
-        self.lots.append(lot)
-        self.lot = lot
-        return 0
+    @property
+    def segment_bytes(self):
+        """Of a file."""
+        return self.pool.segment_bytes
 
-    cpdef int live(self, uint64_t number, Py_ssize_t change) except -1:
-        """So many more are live, or fewer if it is negative, in the lot that has the message with this number."""
-        cdef Py_ssize_t low = 0, high = len(self.lots), middle
-        self.must_be_replayed()
-        if number >= self.lot.first_number:
-            self.lot.live += change
-            return 0
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (<Lot> self.lots[middle]).first_number <= number:
-                low = middle
-            else:
-                high = middle
-        (<Lot> self.lots[low]).live += change
-        return 0
-
-    cpdef int live_at(self, uint64_t sequence, Py_ssize_t change) except -1:
-        """The same for the lot that has this entry, or will have it: for what is not found by its number."""
-        cdef Py_ssize_t low = 0, high = len(self.lots), middle
-        self.must_be_replayed()
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (<Lot> self.lots[middle]).first <= sequence:
-                low = middle
-            else:
-                high = middle
-        (<Lot> self.lots[low]).live += change
-        return 0
-
-    def release_before(self, uint64_t sequence):
-        """A checkpoint of all that is before the entry `sequence` is synced: give back lots that have nothing live.
-
-        Returns the number of files.
-        """
-        cdef Lot lot, following
-        cdef list kept = []
-        cdef Py_ssize_t index, files = 0
-        cdef bint written_to
-        self.must_be_replayed()
+    cdef bint has_dead(self, uint64_t above, uint64_t below) except -1:
+        """Has a lot nothing live that is before the floor `below`, and not before `above`?"""
+        cdef Py_ssize_t index
         for index in range(len(self.lots) - 1):
-            lot, following = self.lots[index], self.lots[index + 1]
-            written_to = self.segment is not None and self.segment.first <= lot.first
-            if lot.live or written_to or following.first > min(sequence, self.synced + 1):
-                kept.append(lot)
-            else:
-                files += self.give_back(lot.first, following.first)
-        kept.append(self.lot)
-        self.lots = kept
-        files += self.give_back(0, 1)
-        if files and self.jobs is not None:
-            self.jobs.put(True)
-        return files
+            if (<Lot> self.lots[index]).live == 0 and not self.is_before_floor(index, above) \
+                    and self.is_before_floor(index, below):
+                return True
+        return False
 
-    cdef Py_ssize_t give_back(self, uint64_t first, uint64_t end) except -1:
-        """The files that begin with one of these entries; with entry 0: those that were left before they had one."""
-        cdef Segment segment
-        cdef list found = []
-        for segment in self.pool.used:
-            if segment is self.segment or (first == 0 and segment.first >= (<Lot> self.lots[0]).first):
-                break
-            if first <= segment.first < end:
-                found.append(segment)
-        for segment in found:
-            self.pool.give_back(segment)
-        return len(found)
+    @property
+    def stuck(self):
+        """Has a lot that is not before the floor nothing live?"""
+        return self.has_dead(self.pool.floor, <uint64_t> -1)
 
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    def locate(self, uint64_t number):
-        """The position of an entry that is not behind the message with this number, and near. LogError: there is none.
-
-        It is read from there: EntryReader.seek. What is not written yet has no position.
-        """
-        return self.position_of(number, -1)
-
-    def locate_entry(self, uint64_t sequence):
-        """The same for the entry with this sequence."""
-        return self.position_of(-1, sequence)
-
-    cdef uint64_t position_of(self, uint64_t number, uint64_t sequence) except? 0:
-        cdef Segment segment, found = None
-        for segment in self.pool.used:
-            if segment.first and segment.first <= sequence and segment.first_number <= number:
-                found = segment
-        if found is None:
-            raise LogError(f"{self.folder} does not go back so far")
-        return found.generation << 32 | found.find(number, sequence)
-
-    def reader(self, size_t read_bytes=16384):
-        """An EntryReader, for one thread. It reads at least this much at once."""
-        return EntryReader(self.disk, self.pool.used, read_bytes)
+    def spread_floor(self):
+        """Do files wait for another header with the floor? Then the entry that is written next begins a file."""
+        cdef uint64_t floor = self.pool.floor
+        self.must_be_replayed()
+        if not self.has_dead(self.pool.safe_floor(), floor):
+            return False
+        if not self.rotates:
+            if self.spread == floor or self.lot.first > self.synced:
+                return False
+            self.spread, self.rotates = floor, True
+        return True
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -381,8 +364,11 @@ cdef class Log(LogWriter):
         if self.ready:
             self.seal()
             self.ready = False
+            if self.compaction is not None:
+                self.compaction.stopping = True
             pthread_mutex_lock(&self.lock)
             self.stopping = self.retrying = self.sync_asked = True
+            self.idle = False
             pthread_cond_signal(&self.work_to_do)
             pthread_mutex_unlock(&self.lock)
             if self.threaded:
@@ -413,15 +399,44 @@ cdef class Log(LogWriter):
         return done
 
     def prepare(self):
-        """Without a thread: make files ahead of time, and remove those that are too many. OSError: the disk's."""
-        self.pool.prepare()
+        """Without a thread: make files ahead of time, and remove those that are too many. OSError: the disk's.
+
+        And do what `compact` has asked for, and write indexes.
+        """
+        try:
+            self.prepare_files()
+        finally:
+            self.collect()
+        if self.compaction is not None and not self.compaction_waits:
+            self.compaction.run()
+            self.collect()
+        self.write_indexes()
 
     def prepare_until_stopped(self):
         """The thread that does it. If it fails, the writer makes its own file, and has the trouble."""
-        while self.jobs.get() is not None:
-            try:
-                self.pool.prepare()
-            except OSError as error:
-                self.unprepared = error
-            else:
-                self.unprepared = None
+        while (job := self.jobs.get()) is not None:
+            if job is not True:
+                job.run()
+                self.wake()
+            elif self.pool.ready:
+                # A file was begun, perhaps by a session that has come back after a restart: what waits for it is read
+                # from the disk now, and 64 MiB of zeros are not needed yet.
+                sleep(PREPARE_SECONDS)
+            with contextlib.suppress(OSError):  # `short` says it
+                self.prepare_files()
+            self.wake()
+            self.write_indexes()
+
+    cdef int prepare_files(self) except -1:
+        try:
+            self.pool.prepare()
+        except OSError as error:
+            self.unprepared = error
+            raise
+        self.unprepared = None
+        return 0
+
+    def prepare_again(self):
+        """After `short`: have the thread try once more."""
+        if self.jobs is not None:
+            self.jobs.put(True)

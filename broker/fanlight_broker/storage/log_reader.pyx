@@ -34,30 +34,49 @@ class Damage:
         return f"{self.path}: damaged at byte {self.offset}: {what}"
 
 
+cdef int first_entry(Disk disk, Segment segment, bint anywhere) except -1:
+    """Note where a segment begins. anywhere: if its beginning is damaged, it is the first entry that is whole."""
+    cdef SegmentReader reader = SegmentReader(disk, segment)
+    cdef EntryHeader* header
+    cdef uint64_t offset
+    if segment.first:
+        return 0
+    reader.read_bytes = SEGMENT_HEADER
+    header = reader.entry(SEGMENT_HEADER)
+    if header is NULL and anywhere:
+        reader = SegmentReader(disk, segment)
+        offset = reader.search(SEGMENT_HEADER, 1)
+        header = reader.entry(offset) if offset else NULL
+    if header is not NULL:
+        segment.first, segment.first_number = header.sequence, header.number
+    return 0
+
+
 cdef class LogReader(EntryCursor):
-    """after  the sequence of the last entry that is not wanted"""
+    """
+    floor  of the log: the sequence of an entry that was synced; 0: everything is wanted
+    after  the sequence of the last entry that is not wanted
+    """
 
-    def __cinit__(self, folder, Disk disk not None, list segments not None, uint64_t after):
-        self.folder, self.disk, self.segments, self.after, self.expected = folder, disk, segments, after, after + 1
+    def __cinit__(self, Disk disk not None, list segments not None, uint64_t floor, uint64_t after):
+        self.disk, self.segments, self.floor = disk, segments, floor
+        self.expected = max(floor, after + 1)
         self.damage, self.cut = [], []
-        self.index = self.begin(after)
-        self.sequence = after
+        self.index = self.begun = self.begin(self.expected)
+        self.sequence = self.expected - 1
 
-    cdef Py_ssize_t begin(self, uint64_t after) except -1:
-        """The first segment that may have a later entry. Where each begins is noted: the end of those before is not."""
+    cdef Py_ssize_t begin(self, uint64_t first) except -1:
+        """The segment that may have the entry `first`. Of those before it only the beginning is read."""
         cdef Segment segment
-        cdef SegmentReader reader
-        cdef EntryHeader* header
-        cdef Py_ssize_t index, first = 0
+        cdef Py_ssize_t index, found = 0
         for index, segment in enumerate(self.segments):
-            reader = SegmentReader(self.disk, segment)
-            reader.read_bytes = SEGMENT_HEADER
-            header = reader.entry(SEGMENT_HEADER)
-            if header is not NULL:
-                segment.first, segment.first_number = header.sequence, header.number
-                if segment.first <= after + 1:
-                    first = index
-        return first
+            first_entry(self.disk, segment, False)
+            if segment.first and segment.first <= first:
+                found = index
+        for segment in self.segments[:found]:
+            first_entry(self.disk, segment, True)
+            self.generation = segment.generation
+        return found
 
     cdef int finish(self) except -1:
         """All was read: cut off what a torn group has left behind the end, so that it is never taken for entries.
@@ -66,17 +85,30 @@ cdef class LogReader(EntryCursor):
         """
         cdef Segment segment
         for segment in self.segments:
-            if segment in self.cut or (segment.generation == self.generation and not segment.damaged):
+            if segment in self.cut or (segment.generation == self.generation and segment.last and not segment.damaged):
                 if segment.end < segment.capacity:
                     checked(self.disk.truncate(segment.fd, segment.end), segment.path)
                     segment.capacity = segment.end
                 checked(self.disk.sync(segment.fd), segment.path)
+            elif segment is self.segments[len(self.segments) - 1]:
+                checked(self.disk.sync(segment.fd), segment.path)  # its header: files are given back by what it says
         return 0
 
     @property
     def last(self):
         """The sequence of the log's last entry, once all has been read."""
         return self.expected - 1
+
+    cdef double share(self):
+        """How much of what is to be read was read, 0 to 1: less than that if the last file is not full."""
+        cdef Segment segment
+        cdef uint64_t before = 0, total = 0
+        cdef Py_ssize_t index
+        for index in range(self.begun, len(self.segments)):
+            segment = self.segments[index]
+            before += segment.capacity if index < self.index else self.offset if index == self.index else 0
+            total += segment.capacity
+        return before / <double> max(total, 1)
 
     cdef bint next_record(self) except -1:
         """Go to the next record. False: the log has ended."""
@@ -100,7 +132,17 @@ cdef class LogReader(EntryCursor):
                     return True
             elif not self.bridge():
                 break
-        return False    # what is missing up to `after` is not needed
+        self.miss_floor()
+        return False
+
+    cdef int miss_floor(self) except -1:
+        """The log has ended. If that is before its floor, this was synced and is lost."""
+        cdef Segment segment
+        if self.expected <= self.floor and not self.damage and self.segments:
+            segment = self.segments[self.index]
+            segment.damaged = True
+            self.damage.append(Damage(segment.path, self.offset, self.expected, self.floor))
+        return 0
 
     cdef int go_to(self, Py_ssize_t index, uint64_t offset) except -1:
         cdef Segment segment
@@ -156,6 +198,7 @@ cdef class LogReader(EntryCursor):
             if index == len(self.segments):
                 break
             reader, offset = SegmentReader(self.disk, <Segment> self.segments[index]), SEGMENT_HEADER
+        proven = proven or self.expected <= self.floor
         if found_index < 0 or not (proven or found == self.expected):
             return False
         if found != self.expected:

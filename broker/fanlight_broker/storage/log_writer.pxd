@@ -11,6 +11,7 @@ from libc.stdint cimport uint64_t
 from fanlight_broker.storage.disk cimport Disk
 from fanlight_broker.storage.segment_pool cimport SegmentPool
 from fanlight_broker.storage.segments cimport EntryHeader, Segment
+from fanlight_broker.storage.tally cimport Tally
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -48,6 +49,7 @@ cdef class LogWriter:
         readonly uint64_t unsure    # entries that were not synced with their group, and then the sync failed
         int failure                 # errno, while the disk fails
         bint idle, stopping, retrying, sync_asked
+        readonly uint64_t spins, spins_in_vain     # times that it waited without sleeping: there was work, or not
         Chunk* tail                 # the last chunk, and where its sealed entries end
         size_t tail_used
         Chunk* consumed             # chunks that the writer is through with
@@ -56,12 +58,17 @@ cdef class LogWriter:
         Chunk* cursor
         size_t cursor_at
         uint64_t taken, durable     # sequences: the last that was written, and synced
+        readonly Tally sync_seconds, group_entries, group_bytes
         size_t group_bytes_max
+        public double spin_seconds  # that it waits for the next group without sleeping; 0: it sleeps at once
+        int short_gaps              # a score of the gaps between groups: those that were no longer than that
         int wake_end                # of a pipe to the loop
         object jobs                 # of the thread that prepares segments; None: there is none
 
     cdef bint has_work(self) noexcept nogil
     cdef bint await_work(self) noexcept nogil
+    cdef bint spin(self, double began) noexcept nogil
+    cdef void score(self, bint short_gap) noexcept nogil
     cdef bint write_one(self) noexcept nogil
     cdef int attempt(self, size_t* size) noexcept nogil
     cdef int write_entries(self, size_t* size, uint64_t* sequence) noexcept nogil

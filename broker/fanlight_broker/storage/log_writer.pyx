@@ -5,7 +5,13 @@ A group is what was sealed while the last one was on its way: no timer waits for
 nothing that was written to that file since its last sync is trusted, nor is it synced again: the kernel forgets what it
 could not write. The group is still in memory, and is written again to a new segment. If that fails, too, nothing is
 reported as synced any more until `retry` succeeds.
+
+A thread that sleeps takes some 20 to 50 µs to wake up, for its processor sleeps, too. So where groups have followed
+each other in less than SPIN_SECONDS, the writer waits so long without sleeping. A publisher that waits for each
+acknowledgement gains it; where groups are rare, or the machine is busy, the gaps are longer, and the writer sleeps.
 """
+
+import os
 
 from libc.errno cimport ENOMEM
 from libc.stdint cimport uint64_t
@@ -13,7 +19,12 @@ from libc.stdint cimport uint64_t
 from fanlight_broker.storage.segments cimport (
     SEGMENT_HEADER, UNSYNCED_MAX, EntryHeader, entry_crc, entry_size,
 )
+from fanlight_broker.storage.tally cimport Tally, seconds_now
 from fanlight_broker.wire.allocator cimport deallocate
+
+SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+GROUP_ENTRIES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 4_096)
+GROUP_BYTES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216)
 
 cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_init(pthread_mutex_t* lock, void* attributes)
@@ -22,8 +33,35 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_cond_destroy(pthread_cond_t* condition)
     int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* lock)
 
+cdef extern from *:
+    """
+    #if defined(__x86_64__) || defined(__i386__)
+    #define fanlight_pause() __builtin_ia32_pause()
+    #elif defined(__aarch64__)
+    #define fanlight_pause() __asm__ __volatile__("yield")
+    #else
+    #define fanlight_pause() ((void) 0)
+    #endif
+    #define fanlight_load(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+    """
+    void pause "fanlight_pause" () nogil
+    bint load "fanlight_load" (bint* place) nogil
+
+cdef enum:
+    PAUSES = 32             # between two looks at the clock
+    SCORE_MAX = 16          # of gaps that were short, less LONG_GAP for each that was not
+    LONG_GAP = 4
+    SPINS_FROM = 8          # this score on
+
+SPIN_SECONDS = 0.00015      # more than a publisher on this machine takes from an acknowledgement to its next message
+
 cdef extern from "<unistd.h>" nogil:
     Py_ssize_t write(int fd, const void* data, size_t size)
+
+
+def processors():
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 cdef class LogWriter:
@@ -34,6 +72,9 @@ cdef class LogWriter:
         pthread_cond_init(&self.work_to_do, NULL)
         self.wake_end = -1
         self.syncing = True
+        self.sync_seconds, self.group_entries = Tally(SYNC_SECONDS), Tally(GROUP_ENTRIES)
+        self.group_bytes = Tally(GROUP_BYTES)
+        self.spin_seconds = SPIN_SECONDS if processors() > 1 else 0
 
     def __dealloc__(self):
         free_chunks(self.consumed)
@@ -50,14 +91,14 @@ cdef class LogWriter:
     def retry(self):
         """Try again, after `trouble`."""
         pthread_mutex_lock(&self.lock)
-        self.retrying = True
+        self.retrying, self.idle = True, False
         pthread_cond_signal(&self.work_to_do)
         pthread_mutex_unlock(&self.lock)
 
     def sync(self):
         """Sync what is written, if that is not done with each group."""
         pthread_mutex_lock(&self.lock)
-        self.sync_asked = True
+        self.sync_asked, self.idle = True, False
         pthread_cond_signal(&self.work_to_do)
         pthread_mutex_unlock(&self.lock)
 
@@ -70,26 +111,58 @@ cdef class LogWriter:
     cdef bint await_work(self) noexcept nogil:
         """Sleep until there is a group to write. False: the log is closed, and what can be written is written."""
         cdef bint found
+        cdef double began
         pthread_mutex_lock(&self.lock)
-        while not self.has_work() and not self.stopping:
-            self.idle = True
-            pthread_cond_wait(&self.work_to_do, &self.lock)
+        if not self.has_work() and not self.stopping:
+            began = seconds_now()
+            if self.short_gaps >= SPINS_FROM and self.failure == 0:
+                self.idle = True
+                pthread_mutex_unlock(&self.lock)
+                found = self.spin(began)
+                pthread_mutex_lock(&self.lock)
+                self.spins += found
+                self.spins_in_vain += not found
+            while not self.has_work() and not self.stopping:
+                self.idle = True
+                pthread_cond_wait(&self.work_to_do, &self.lock)
+            self.score(seconds_now() - began <= self.spin_seconds)
         self.idle = False
         found = self.has_work()
         pthread_mutex_unlock(&self.lock)
         return found
+
+    cdef bint spin(self, double began) noexcept nogil:
+        """Wait for the loop to say that there is work. False: the time is over."""
+        cdef int pauses = 0
+        while load(&self.idle):
+            pause()
+            pauses += 1
+            if pauses % PAUSES == 0 and seconds_now() - began > self.spin_seconds:
+                return False
+        return True
+
+    cdef void score(self, bint short_gap) noexcept nogil:
+        """Between this group and the one before was a gap that spinning covers, or a longer one."""
+        if short_gap:
+            self.short_gaps = min(self.short_gaps + 1, SCORE_MAX)
+        else:
+            self.short_gaps = max(self.short_gaps - LONG_GAP, 0)
 
     cdef bint write_one(self) noexcept nogil:
         """Write a group; if that fails, once more elsewhere. Report it to the loop. False: the disk fails."""
         cdef size_t size = 0
         cdef Chunk* following
         cdef Chunk* oldest = self.cursor
+        cdef uint64_t before = self.taken
         cdef int result = self.attempt(&size)
         if result < 0:
             self.leave_segment()
             result = self.attempt(&size)
         if result < 0:
             self.leave_segment()
+        elif size > 0:
+            self.group_entries.observe(<double> (self.taken - before))
+            self.group_bytes.observe(<double> size)
         pthread_mutex_lock(&self.lock)
         self.retrying = False
         self.failure = -result
@@ -117,6 +190,7 @@ cdef class LogWriter:
         cdef size_t at = self.cursor_at
         cdef uint64_t sequence = self.taken
         cdef bint syncing
+        cdef double began
         cdef int result = self.write_entries(size, &sequence)
         pthread_mutex_lock(&self.lock)
         syncing = self.syncing or self.sync_asked or self.stopping
@@ -127,7 +201,10 @@ cdef class LogWriter:
         if result == 0 and syncing and self.segment is not None:
             if self.wakes_early:
                 self.wake()
+            began = seconds_now()
             result = self.disk.sync(self.segment.fd)
+            if result == 0:
+                self.sync_seconds.observe(seconds_now() - began)
         if result < 0:
             self.cursor, self.cursor_at = chunk, at
             return result
@@ -215,6 +292,8 @@ cdef class LogWriter:
         self.unsure += self.taken - self.durable
         self.durable = self.taken  # they are not in memory any more
         with gil:
+            if self.segment is not None:
+                self.segment.failed = True
             self.segment = None
         return 0
 

@@ -3,9 +3,13 @@
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
+from fanlight_broker.storage cimport records
+from fanlight_broker.storage.records cimport Growing, make_room
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
+
+from fanlight_broker.storage.records import BadRecord
 
 cdef enum:
     BLOCK_NUMBERS = 1024
@@ -56,6 +60,41 @@ cdef inline void next_number(Block* block) noexcept:
         block.left = 0
 
 
+cdef int put_run(Growing* octets, uint64_t first, uint64_t last, uint64_t before) noexcept:
+    """There is room for it."""
+    records.put_varint(octets, (first - before - 1) << 1 | (last > first))
+    if last > first:
+        records.put_varint(octets, last - first)
+    return 0
+
+
+cdef int begin_runs(Runs* runs, Block* block) noexcept:
+    """`next_run` goes to the first."""
+    runs.block = block[0]
+    runs.begun = runs.over = False
+    return 0
+
+
+cdef bint next_run(Runs* runs) noexcept:
+    """False: that was the last."""
+    cdef Block* block = &runs.block
+    cdef uint64_t value
+    if runs.over:
+        return False
+    if not runs.begun:
+        runs.begun = True
+        runs.first = block.first
+        runs.over = block.left == 0
+        runs.last = block.run_last if runs.over else block.first + block.left - 1
+    elif block.at < block.size:
+        value = get_varint(block)
+        runs.first = runs.last + (value >> 1) + 1
+        runs.last = runs.first + (get_varint(block) if value & 1 else 0)
+    else:
+        runs.first, runs.last, runs.over = block.run_first, block.run_last, True
+    return True
+
+
 cdef class NumberList:
     """Numbers with the slots, bytes and expiry of their messages. Bytes are exact for a block, and shared out in it."""
 
@@ -79,7 +118,7 @@ cdef class NumberList:
     cdef int add(self, uint64_t number, uint32_t slot, uint64_t octets, double expires_at) except -1:
         """`number` is larger than all others."""
         cdef Block* block = &self.blocks[self.n - 1] if self.n > self.head else NULL
-        if block is NULL or block.slot != slot or block.count >= BLOCK_NUMBERS:
+        if block is NULL or self.ends or block.slot != slot or block.count >= BLOCK_NUMBERS:
             block = self.new_block(number, slot)
         elif number == block.run_last + 1:
             block.run_last = number
@@ -94,6 +133,11 @@ cdef class NumberList:
         block.latest = max(block.latest, expires_at)
         self.length += 1
         self.nbytes += octets
+        return 0
+
+    cdef int split(self) noexcept:
+        """The next number is in another block: it expires much later."""
+        self.ends = True
         return 0
 
     cdef Block* new_block(self, uint64_t number, uint32_t slot) except NULL:
@@ -115,6 +159,7 @@ cdef class NumberList:
         block.first = block.run_first = block.run_last = number
         block.encoded = number - 1
         block.slot = slot
+        self.ends = False
         self.n += 1
         return block
 
@@ -138,6 +183,29 @@ cdef class NumberList:
             block.left = <uint16_t> (block.run_last - block.first + 1)
             block.at = block.size
         return 0
+
+    cdef Py_ssize_t copy(self, uint64_t* numbers, Py_ssize_t skip, Py_ssize_t most, uint64_t last) noexcept:
+        """Write those behind the first `skip`, at most so many, and none that is larger than `last`. Returns how many.
+        """
+        cdef Py_ssize_t i, found = 0
+        cdef uint16_t count
+        cdef Block block
+        for i in range(self.head, self.n):
+            block = self.blocks[i]      # a copy, to read on in
+            if skip >= block.count:
+                skip -= block.count
+                continue
+            for count in range(block.count):
+                if count:
+                    next_number(&block)
+                if skip:
+                    skip -= 1
+                    continue
+                if found == most or block.first > last:
+                    return found
+                numbers[found] = block.first
+                found += 1
+        return found
 
     cdef uint64_t take(self) noexcept:
         """Remove the first number. Returns the bytes that it counted. There is one."""
@@ -168,7 +236,109 @@ cdef class NumberList:
             self.head = self.n = self.capacity = 0
         return count
 
+    cdef bint has(self, uint64_t number) noexcept:
+        cdef Py_ssize_t low = self.head, high = self.n, middle
+        cdef Runs runs
+        if self.length == 0 or number < self.blocks[low].first:
+            return False
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.blocks[middle].first <= number:
+                low = middle
+            else:
+                high = middle
+        begin_runs(&runs, &self.blocks[low])
+        while next_run(&runs):
+            if number <= runs.last:
+                return number >= runs.first
+        return False
+
+    cdef uint64_t last_number(self) noexcept:
+        """0: it is empty."""
+        return self.blocks[self.n - 1].run_last if self.length else 0
+
+    # -- in the log ---------------------------------------------------------------------------------------------------
+
+    cdef int dump(self, Growing* octets, double ahead) except -1:
+        """Its blocks, behind what `octets` has; `read` reads them. ahead: of `now`, by which wall-clock time is."""
+        cdef Py_ssize_t i, rest
+        cdef uint64_t last
+        cdef double latest
+        cdef Block* block
+        for i in range(self.head, self.n):
+            block = &self.blocks[i]
+            rest = block.size - block.at if block.left else 0
+            make_room(octets, 8 * records.VARINT_MOST + rest)
+            records.put_varint(octets, block.slot)
+            records.put_varint(octets, block.count)
+            records.put_varint(octets, block.nbytes)
+            latest = block.latest + ahead
+            memcpy(octets.data + octets.size, &latest, sizeof(latest))
+            octets.size += sizeof(latest)
+            records.put_varint(octets, block.first)
+            last = block.first + block.left - 1 if block.left else block.run_last
+            put_run(octets, block.first, last, block.first - 1)
+            if block.left:
+                memcpy(octets.data + octets.size, block.data + block.at, rest)
+                octets.size += rest
+                put_run(octets, block.run_first, block.run_last, block.encoded)
+        return 0
+
+    def read(self, bytes body not None, Py_ssize_t at):
+        """Add what was dumped, from the place `at` to the end. Times are wall-clock times. Raises BadRecord."""
+        while at < len(body):
+            at = self.load_block(body, at)
+
+    cdef Py_ssize_t load_block(self, bytes body, Py_ssize_t at) except -1:
+        cdef uint64_t slot = records.get_varint(body, &at), count = records.get_varint(body, &at)
+        cdef uint64_t nbytes = records.get_varint(body, &at), first, last, gap, more = 0, found = 0
+        cdef double latest
+        cdef Block* block = NULL
+        if at + <Py_ssize_t> sizeof(latest) > len(body) or not 0 < count <= BLOCK_NUMBERS or slot > 0xFFFFFFFF:
+            raise BadRecord("a block of numbers of which the bytes make no sense")
+        memcpy(&latest, <const char*> body + at, sizeof(latest))
+        at += sizeof(latest)
+        first = records.get_varint(body, &at)
+        last = first - 1
+        if first <= self.last_number():
+            raise BadRecord(f"number {first} behind {self.last_number()}")
+        while found < count:
+            gap = records.get_varint(body, &at)
+            more = records.get_varint(body, &at) if gap & 1 else 0
+            first = last + (gap >> 1) + 1
+            if first <= last or more >= count - found or first + more < first:
+                raise BadRecord("numbers that do not rise")
+            if block is NULL:
+                block = self.new_block(first, <uint32_t> slot)
+            else:
+                self.encode_run(block)
+            last = first + more
+            block.run_first, block.run_last = first, last
+            block.count += <uint16_t> (more + 1)
+            found += more + 1
+        block.nbytes, block.latest = nbytes, latest
+        self.length += count
+        self.nbytes += nbytes
+        return at
+
+    def adjust(self, double seconds):
+        """Its times are later by so many seconds."""
+        cdef Py_ssize_t i
+        for i in range(self.head, self.n):
+            self.blocks[i].latest += seconds
+
     # -- for Python -------------------------------------------------------------------------------------------------
+
+    def runs(self):
+        """[(slot, first, last), ...] of all runs of numbers."""
+        cdef list found = []
+        cdef Py_ssize_t i
+        cdef Runs runs
+        for i in range(self.head, self.n):
+            begin_runs(&runs, &self.blocks[i])
+            while next_run(&runs):
+                found.append((runs.block.slot, runs.first, runs.last))
+        return found
 
     def append(self, uint64_t number, uint32_t slot, uint64_t octets, double expires_at=INFINITY):
         """`add`. Raises ValueError if the number is not larger than all others."""

@@ -1,9 +1,6 @@
 # The records of the log. docs/store-format.md describes each.
 
-from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcpy
-
-from fanlight_broker.wire.message cimport Message
+from libc.stdint cimport uint64_t
 
 cdef enum RecordType:
     MESSAGE = 1          # a message, and the slots that it went to
@@ -22,16 +19,25 @@ cdef enum RecordType:
     GROUP = 14
     GROUP_ENDED = 15
     MARK = 16
+    QUEUE = 17
+    QUEUE_ENDED = 18
+    ROUND = 19           # everything is restated from here on: what is the last number, queue, slot, set
+    WAITING = 20         # the numbers that wait in a queue
+    IN_FLIGHT = 21       # what is in flight in a window
+    DELAYED = 30
+    DELAYED_DONE = 31
 
 cdef enum MoveKind:
     ASSIGNED = 0
     GIVEN_UP = 1
     RETURNED = 2
+    TRIED = 3            # of a named queue: how often it was delivered, and when it may be again
 
 cdef enum:
     SLOTS_INLINE = 4     # more are a set
     IN_A_SET = 0xFF
     VARINT_MOST = 10     # bytes of 64 bits
+    CAME_OCTETS = 8      # of the time when a message came, behind its slots, if a named queue has it
 
 # Bytes, as many as are put in.
 cdef struct Growing:
@@ -39,6 +45,7 @@ cdef struct Growing:
     Py_ssize_t size, capacity
 
 cdef int make_room(Growing* octets, Py_ssize_t more) except -1
+cdef uint64_t get_varint(bytes body, Py_ssize_t* at) except? 0xFFFFFFFFFFFFFFFF
 
 cdef inline void put_varint(Growing* octets, uint64_t value) noexcept:
     """There is room for it."""
@@ -53,14 +60,3 @@ cdef inline void put_varint(Growing* octets, uint64_t value) noexcept:
 cdef inline uint64_t zigzag(uint64_t value, uint64_t before) noexcept:
     """A difference of two numbers, small if it is near 0 in either direction."""
     return (value - before) << 1 if value >= before else (before - value) << 1 | 1
-
-cdef Py_ssize_t message_size(Message message, Py_ssize_t slots) except -1
-cdef char* write_message(char* at, Message message, uint64_t number, double wall, const uint32_t* slots,
-                         Py_ssize_t count, bint as_set) except NULL
-
-cdef inline uint64_t number_of(const char* body, Py_ssize_t size) noexcept:
-    """The number of a MESSAGE record; 0 if it is too short to have one."""
-    cdef uint64_t number = 0
-    if size >= <Py_ssize_t> sizeof(number):
-        memcpy(&number, body, sizeof(number))
-    return number

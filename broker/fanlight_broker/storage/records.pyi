@@ -1,10 +1,4 @@
-from collections.abc import Mapping
-from typing import NamedTuple
-
-from fanlight_broker.wire.message import Format, Message
-
 TYPES: tuple[str, ...]
-NO_TEXT: int
 MESSAGE: int
 MOVES: int
 ENDED: int
@@ -21,25 +15,21 @@ RELEASED: int
 GROUP: int
 GROUP_ENDED: int
 MARK: int
+QUEUE: int
+QUEUE_ENDED: int
+DELAYED: int
+DELAYED_DONE: int
+ROUND: int
+WAITING: int
+IN_FLIGHT: int
 ASSIGNED: int
 GIVEN_UP: int
 RETURNED: int
+TRIED: int
 
 class BadRecord(ValueError): ...
 
-class MessageHead(NamedTuple):
-    number: int
-    slots: tuple[int, ...]
-    slot_set: int
-    end: int
-
-def read_head(body: bytes) -> MessageHead: ...
-def topic_of(body: bytes) -> tuple[int, bytes]: ...
-def read_message(body: bytes, formats: Mapping[str, Format], wall: float) -> Message: ...
-def retained_record(message: Message, wall: float, origin: str | None, principal: str | None) -> bytes: ...
-def message_record(message: Message, number: int, wall: float) -> bytes: ...
-def read_retained(
-    body: bytes, formats: Mapping[str, Format], wall: float
-) -> tuple[Message, str | None, str | None]: ...
 def read_moves(body: bytes) -> list[tuple[int, int, int, int, int]]: ...
+def read_waiting(body: bytes) -> tuple[int, bool, int]: ...
+def read_in_flight(body: bytes) -> tuple[int, list[tuple[int, int, int, int, bool]]]: ...
 def read_ended(body: bytes) -> list[tuple[int, int, int]]: ...

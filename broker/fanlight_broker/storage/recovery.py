@@ -1,98 +1,151 @@
-"""The restart: the broker's sessions, queues, retained messages and marks, made anew from the log.
+"""The restart: the broker's sessions, named queues, retained messages and marks, made anew from the log.
 
-    log.replay --records--> Image --restore--> Sessions.begin, Subscribing.begin, Window.restore, Retained.put, Marks
+    log --records--> Image --restore--> Sessions.begin, Subscribing.begin, Window.restore, Retained.put, Marks
 
 A client that was connected when the broker stopped is away from now on. What expires does so by wall-clock time, the
 time of the stop included. Nothing is reported again, but what the broker of today cannot have any more.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+import gc
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from sys import intern
+from typing import Final, NamedTuple, TypeVar
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import Condition, condition_of
+from fanlight_broker.core.delayed_message import DelayedPublisher
+from fanlight_broker.core.errors import InvalidSelector
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will
-from fanlight_broker.storage import records
-from fanlight_broker.storage.facts import SlotFact, SubscriptionFact, pair
-from fanlight_broker.storage.image import Image, StoredQueue, StoredSession
-from fanlight_broker.storage.records import BadRecord, read_message, read_retained
+from fanlight_broker.core.work_queue import WorkQueue
+from fanlight_broker.storage.facts import QueueFact, SessionFact, pair
+from fanlight_broker.storage.image import Image
+from fanlight_broker.storage.message_reader import MessageReader
+from fanlight_broker.storage.message_records import came_at, read_all_retained, read_message
+from fanlight_broker.storage.records import GROUP_ENDED, BadRecord
+from fanlight_broker.storage.restating import restate_flights
 from fanlight_broker.storage.store import Store
 from fanlight_broker.storage.store import stored as stored_journal
+from fanlight_broker.storage.stored_backlog import StoredBacklog
 from fanlight_broker.storage.stored_queue import StoredQueueJournal
+from fanlight_broker.storage.stored_state import StoredQueue, StoredSession, StoredSlot
 from fanlight_broker.wire.message import Format, Message, Variant
+from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.subscriptions import Subscriptions
 
-log: Final = structlog.stdlib.get_logger("store")
+Item = TypeVar("Item")
 
-LOOK: Final = 4_096  # records between two looks at the clock
+log: Final = event_log.get("store")
 
-Record = tuple[int, float, int, bytes]  # sequence, wall-clock time, type, body
+TOGETHER: Final = 1_024  # retained messages that are made at once, and things between two calls of `progress`
+READ_AT_ONCE: Final = 1_024  # messages
 
 
 class Recovered(NamedTuple):
     records: int
     sessions: int
+    queues: int
     subscriptions: int
-    messages: int
+    messages: int  # copies that wait or are in flight
     retained: int
     marks: int
+    delayed: int
+    bytes: int  # of the records that say all this once more, about
+
+
+# Called now and then: what is being done, the share of it that is done, and what was found so far.
+Progress = Callable[[str, float, Callable[[], Recovered]], None]
+
+
+def no_progress(doing: str, share: float, found: Callable[[], Recovered]) -> None: ...
 
 
 def recover(
-    replay: Iterable[Record], store: Store, broker: Broker, formats: Mapping[str, Format], *, now: float, wall: float,
-    progress: Callable[[int], None] = lambda records: None,
+    store: Store, broker: Broker, formats: Mapping[str, Format], *, now: float, wall: float, after: int = 0,
+    progress: Progress = no_progress,
 ) -> Recovered:
-    """Make what the log has, and let the broker report to the store from now on. Raises BadRecord.
+    """Make what the store's log has, and let the broker report to the store from now on. Raises BadRecord.
 
     formats   one of each family, by its name
-    progress  called now and then with the records that are read
+    after     the log is read from its floor on, or behind this entry
     """
     image = Image()
-    for sequence, _, type, body in replay:
-        try:
-            image.apply(type, body)
-        except BadRecord as error:
-            raise BadRecord(f"entry {sequence}, {type_name(type)}: {error}") from error
-        if image.applied % LOOK == 0:
-            progress(image.applied)
-    return Recovery(image, store, broker, formats, now=now, wall=wall).run()
+    with collector_paused():
+        image.read(store.log, after, lambda image: progress("reading", image.share, partial(counted, image)))
+        return Recovery(image, store, broker, formats, now=now, wall=wall, progress=progress).run()
 
 
-def type_name(type: int) -> str:
-    return records.TYPES[type] if 0 < type < len(records.TYPES) else f"record of type {type}"
+def counted(image: Image) -> Recovered:
+    return Recovered(
+        image.applied, len(image.sessions), len(image.named),
+        sum(each.subscription_count for each in image.sessions.values()), image.messages, len(image.retained),
+        len(image.marks), len(image.delayed), image.nbytes,
+    )
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Python's garbage collector does not run meanwhile: nearly all that is made stays, and it would visit it often."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def batched(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
+    return (items[at : at + most] for at in range(0, len(items), most))
 
 
 class Recovery:
     """One restart."""
 
     def __init__(
-        self, image: Image, store: Store, broker: Broker, formats: Mapping[str, Format], *, now: float, wall: float
+        self, image: Image, store: Store, broker: Broker, formats: Mapping[str, Format], *, now: float, wall: float,
+        progress: Progress = no_progress,
     ) -> None:
         self.image = image
         self.store = store
         self.broker = broker
         self.formats = formats
         self.now, self.wall = now, wall
+        self._progress = progress
+        self._found = counted(image)
+        self._made = 0  # sessions and retained messages
         self._ahead = wall - now
-        self._messages: dict[int, Message] = {}
+        self._messages: dict[int, Message] = {}  # that are needed at once
+        self._sizes: dict[int, tuple[int, float]] = {}  # bytes and expiry of what was read
+        self._came: dict[int, float] = {}  # number -> wall-clock time, or 0
         self._sessions: list[tuple[StoredSession, Session]] = []
-        self._slots: dict[int, list[SlotFact]] = {}  # by queue
+        self._connected: list[Session] = []  # when the broker stopped
+        self._slots: dict[int, list[StoredSlot]] = {}  # by queue
+        self._named: dict[int, WorkQueue] = {}  # by the number of the queue
+        self._variants: dict[Format, dict[tuple[int, int, bytes], Variant]] = defaultdict(dict)
+        self._shares: dict[str, Share] = {}
+        self._used: list[WorkQueue] = []  # when the broker stopped
 
     def run(self) -> Recovered:
         image, store = self.image, self.store
         numbers = store.records
-        numbers.last_number, numbers.last_queue = image.last_number, image.last_queue
+        numbers.last_number = max(image.last_number, store.log.number - 1)
+        numbers.last_queue = image.last_queue
         numbers.last_slot, numbers.last_set = image.last_slot, image.last_set
         numbers.wall = self._ahead
-        store.log.number_from(image.last_number + 1)
-        store.readable(image.last_number)
+        store.log.number_from(numbers.last_number + 1)
+        store.readable(numbers.last_number)
         for slot in image.slots.values():
             self._slots.setdefault(slot.queue, []).append(slot)
+        self._count_live()
         store.restoring = True
         self.broker.journal_to(store)
         try:
@@ -100,61 +153,96 @@ class Recovery:
         finally:
             store.restoring = False
         self._end_groups()
-        for stored, session in self._sessions:
-            if stored.fact.left is None:
-                store.session_changed(session)  # a second stop does not begin its time anew
-        return Recovered(
-            image.applied, len(image.sessions), sum(len(each.subscriptions) for each in image.sessions.values()),
-            len(image.messages), len(image.retained), len(image.marks),
-        )
+        for session in self._connected:
+            store.session_changed(session)  # a second stop does not begin its time anew
+        for queue in self._used:
+            store.queue_changed(queue)
+        return self._found
+
+    def _count_made(self, count: int) -> None:
+        before, self._made = self._made, self._made + count
+        if before // TOGETHER != self._made // TOGETHER:
+            total = self._found.sessions + self._found.retained
+            self._progress("restoring", self._made / total, lambda: self._found)
+
+    def _count_live(self) -> None:
+        """What of it cannot be kept is reported as ended, like any other."""
+        for queue in self.image.queues.values():
+            queue.waiting.count_live(self.store.log)
+            for _, number in queue.flights:
+                self.store.log.live(number, 1)
+        for id, _, _, _ in self.image.delayed:
+            self.store.log.live(id, 1)
+        self.store.log.reclaim()
 
     def _restore(self) -> None:
         for id, group in self.image.groups.items():
-            self.store.journals[group.name, group.filter, group.syntax] = journal = self._journal(id, of_group=True)
+            key = group.name, group.filter, group.syntax, group.where
+            self.store.journals[key] = journal = self._journal(id, of_group=True)
             journal.active = True
-        for stored in self.image.sessions.values():
-            self._sessions.append((stored, self._begin(stored)))
-        for stored, session in self._sessions:
-            for fact in stored.subscriptions.values():
-                self._subscribe(session, fact)
+        for id, queue in self.image.named.items():
+            self._named[id] = self._begin_queue(id, queue)
+        for found in batched(list(self.image.sessions.values()), TOGETHER):
+            begun = self._begin(found)
+            self._subscribe(begun)
+            self._sessions += begun
+            self._count_made(len(begun))
+        self._read()
         for stored, session in self._sessions:
             self._fill(stored, session)
-        for id in self.image.groups:
-            self._fill_group(self.image.queues[id])
+        for id, group in self.image.groups.items():
+            self._fill_queue(self.image.queues[id], self.broker.router.group_queue(*group[1:]))
+        for id, made in self._named.items():
+            self._fill_named(self.image.queues[id], made)
         refused = self._retain()
+        self._delay()
         self.broker.marks.restore(Mark(*fact) for fact in self.image.marks.values())
         self.store.restoring = False
         for message in refused:
             self.store.cleared(message.topic, SYNTAXES[message.syntax])
 
-    def _journal(self, id: int, *, of_group: bool = False) -> StoredQueueJournal:
-        journal = StoredQueueJournal(self.store.records, id, of_group=of_group)
-        journal.slots_were((slot.number, *(slot.variant or (0, 0, b""))) for slot in self._slots.get(id, ()))
+    def _journal(self, id: int, *, of_group: bool = False, named: bool = False) -> StoredQueueJournal:
+        journal = StoredQueueJournal(self.store.records, id, of_group=of_group, named=named)
+        slots = self._slots.get(id)
+        if slots is not None:
+            journal.slots_were((slot.number, *(slot.variant or (0, 0, b""))) for slot in slots)
         return journal
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, stored: StoredSession) -> Session:
-        """The session, away since its client left, or since now if it was connected."""
-        fact, sessions = stored.fact, self.broker.sessions
-        away = max(0.0, self.wall - fact.left) if fact.left is not None else 0.0
-        self.store.journals[fact.name] = self._journal(fact.id)
-        session = sessions.begin(
-            Subscriber(
-                fact.name, fact.user, fact.protocol, self._format(fact.family), self.broker.shares.of(fact.principal),
-                fact.inbox, fact.verified, fact.label, Subscriptions(by_filter=True),
-            ),
-            fact.expiry, self.now - away,
-        )
-        session.numbers = max([fact.numbers, *stored.subscriptions])
-        for identifier in stored.unreleased:
-            session.receive(identifier)
-        if fact.will is not None:
-            body, lifetime, delay = fact.will
-            session.will = Will(read_message(body, self.formats, self._ahead), lifetime, delay)
-            session.charge()
-            sessions.wills.set(session, self.now - away + min(delay, fact.expiry))
-        return session
+    def _begin(self, found: Sequence[StoredSession]) -> list[tuple[StoredSession, Session]]:
+        """Their sessions, away since the client left, or since now if it was connected."""
+        facts = [stored.fact for stored in found]
+        made = self.broker.sessions.restore([self._subscriber(fact) for fact in facts])
+        for stored, fact, session in zip(found, facts, made, strict=True):
+            session.numbers = fact.numbers
+            if fact.left is None:
+                self._connected.append(session)
+            for identifier in stored.unreleased:
+                session.receive(identifier)
+            if fact.will is not None:
+                self._leave_will(session, fact)
+        return list(zip(found, made, strict=True))
+
+    def _subscriber(self, fact: SessionFact) -> tuple[Subscriber, float, float]:
+        """Whose session it is, its expiry, and when its client left."""
+        self.store.journals[fact.name] = journal = self._journal(fact.id)
+        journal.left = fact.left if fact.left is not None else self.wall
+        return Subscriber(
+            fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
+            self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
+        ), fact.expiry, self.now - self._away(fact)
+
+    def _away(self, fact: SessionFact) -> float:
+        """Seconds since its client left; 0: it was connected."""
+        return max(0.0, self.wall - fact.left) if fact.left is not None else 0.0
+
+    def _leave_will(self, session: Session, fact: SessionFact) -> None:
+        assert fact.will is not None
+        body, lifetime, delay = fact.will
+        session.will = Will(read_message(body, self.formats, self._ahead), lifetime, delay)
+        session.charge()
+        self.broker.sessions.wills.set(session, self.now - self._away(fact) + min(delay, fact.expiry))
 
     def _format(self, family: str) -> Format:
         found = self.formats.get(family)
@@ -162,27 +250,76 @@ class Recovery:
             raise BadRecord(f"a session of {family!r}, which this broker does not speak")
         return found
 
-    def _subscribe(self, session: Session, fact: SubscriptionFact) -> None:
-        variant = self._variant(session, fact.quality, fact.retain, fact.identifiers)
-        subscription = Subscription(
-            session.window, variant, fact.number, fact.filter, fact.syntax, fact.no_echo
-        )
-        self.broker.subscribing.begin(session.subscriber, subscription, fact.group)
+    def _subscribe(self, begun: Sequence[tuple[StoredSession, Session]]) -> None:
+        plain = []
+        for stored, session in begun:
+            if not stored.subscription_count:
+                continue
+            window, variants, own = session.window, self._variants[session.subscriber.format], []
+            for fields in stored.filters_in_order():
+                _, number, filter, syntax, group, quality, no_echo, retain, identifiers, where = fields
+                variant = variants.get((quality, retain, identifiers))
+                if variant is None:
+                    variant = self._variant(session, quality, retain, identifiers)
+                condition = None if where is None else restored_condition(where)
+                subscription = Subscription(window, variant, number, filter, syntax, no_echo, condition=condition)
+                if number > session.numbers:
+                    session.numbers = number
+                if group is None and condition is None:
+                    own.append(subscription)
+                else:
+                    self.broker.subscribing.begin(session.subscriber, subscription, group)
+            plain.append((session.subscriber, own))
+        self.broker.subscribing.restore(plain)
 
     def _variant(self, session: Session, quality: int, retain: int, identifiers: bytes) -> Variant:
-        return self.broker.variants.of(session.subscriber.format, quality, retain, identifiers)
+        format, key = session.subscriber.format, (quality, retain, identifiers)
+        found = self._variants[format].get(key)
+        if found is None:
+            found = self._variants[format][key] = self.broker.variants.of(format, *key)
+        return found
+
+    def _share(self, principal: str) -> Share:
+        found = self._shares.get(principal)
+        if found is None:
+            found = self._shares[principal] = self.broker.shares.of(principal)
+        return found
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def _message(self, number: int) -> Message:
-        """One for all queues that it is in."""
-        found = self._messages.get(number)
-        if found is None:
-            found = self._messages[number] = read_message(self.image.messages[number], self.formats, self._ahead)
-        return found
+    def _read(self) -> None:
+        """The messages that are needed now, in one pass over the log: each is made once for all who have it."""
+        needed = {
+            number for queue in self.image.queues.values() for (_, number), flight in queue.flights.items()
+            if not flight.tag_only
+        }
+        for id, made in self._named.items():
+            needed.update(self._needed(self.image.queues[id], made))
+        returned = {number for queue in self.image.queues.values() for number in queue.waiting.returned}
+        reader = MessageReader(self.store.log)
+        for numbers in batched(sorted(needed | returned), READ_AT_ONCE):
+            bodies = reader.read(numbers)
+            for number, why in reader.damage:
+                self._unreadable(number, why)
+            for number, body in bodies.items():
+                try:
+                    message = read_message(body, self.formats, self._ahead)
+                except BadRecord as error:
+                    self._unreadable(number, str(error))
+                    continue
+                self._sizes[number] = message.nbytes, message.expires_at
+                if number in needed:
+                    self._messages[number], self._came[number] = message, came_at(body)
+
+    def _unreadable(self, number: int, why: str) -> None:
+        log.error("message_unreadable", number=number, reason=why, advice="it is lost")
+        if self.store.pager is not None:
+            self.store.pager.unreadable += 1
 
     def _fill(self, stored: StoredSession, session: Session) -> None:
         """What is in flight, in the order in which it is to be sent again; then what waits."""
+        if stored.queue.empty:
+            return
         window = session.window
         variants = {
             slot.number: self._variant(session, *slot.variant)
@@ -192,53 +329,125 @@ class Recovery:
             journal.id: consumer.queue for consumer in window.consumers
             if (journal := stored_journal(consumer.queue)) is not None
         }
+        adopted = False
         for (queue, number), flight in stored.queue.flights.items():
             variant = variants[flight.slot]
-            if queue == stored.queue.id or queue in consumed:
-                window.restore(
-                    self._message(number), variant, flight.tag, flight.tag_only, number, consumed.get(queue)
-                )
-            else:  # of a group that it has left: it is the session's own now
-                window.restore(self._message(number), variant, flight.tag, flight.tag_only)
+            message = self._messages.get(number)
+            if flight.tag_only:
+                message = Message(session.subscriber.format, b"", 0, b"", qos=2)  # its octets do not matter any more
+            if message is None:
                 self.store.records.drop_copies(queue, (number,))
-            self._charge(number)
-        for number in sorted(stored.queue.waiting):
-            message = self._message(number)
-            window.restore(message, variants[stored.queue.waiting[number]], number=number)
-            self._charge(number)
+            elif queue == stored.queue.id or queue in consumed:
+                window.restore(message, variant, flight.tag, flight.tag_only, number, consumed.get(queue))
+            else:  # of a group that it has left: it is the session's own now
+                window.restore(message, variant, flight.tag, flight.tag_only)
+                self.store.records.drop_copies(queue, (number,))
+                adopted = True
+        if adopted:  # their new records say that they were sent last
+            self.store.records.flush()
+            restate_flights(self.store.records, window)
+        self._fill_queue(stored.queue, window.queue)
 
-    def _fill_group(self, stored: StoredQueue) -> None:
-        group = self.image.groups[stored.id]
-        queue = self.broker.router.group_queue(group.name, group.filter, group.syntax)
+    def _fill_queue(self, stored: StoredQueue, queue: Queue | None) -> None:
+        """What waits is its backlog."""
         if queue is None:
-            return  # it has no member any more
-        for number in sorted(stored.waiting):
-            queue.restore(self._message(number), None, number)
-            self._charge(number)
+            return  # a group without a member
+        numbers = stored.waiting.numbers
+        numbers.adjust(-self._ahead)
+        if stored.waiting.has_gaps:
+            numbers = stored.waiting.merged(self._sizes)
+            lost = [number for number in stored.waiting.returned if number not in self._sizes]
+            self.store.records.drop_copies(stored.id, sorted(lost))
+        backlog = queue.backlog
+        assert isinstance(backlog, StoredBacklog)
+        backlog.restore(numbers)
+        queue.backlog_restored()
 
-    def _charge(self, number: int) -> None:
-        """The log has the message once, however many queues keep it."""
-        body = self.image.messages.pop(number, b"")
-        if body:
-            self.store.records.take_in(self._messages[number], len(body))
+    # -- named queues -------------------------------------------------------------------------------------------------
+
+    def _begin_queue(self, id: int, fact: QueueFact) -> WorkQueue:
+        """A named queue, unused since its last consumer left, or since now if it had some: no consumer is restored."""
+        self.store.journals[fact.name,] = self._journal(id, named=True)
+        unused = max(0.0, self.wall - fact.unused_since) if fact.unused_since is not None else 0.0
+        creator = Subscriber(
+            fact.name, fact.user, "", self._format(fact.family), self._share(fact.principal), fact.inbox,
+            fact.verified, fact.label,
+        )
+        made = self.broker.queues.begin(creator, fact.name, fact.filters, fact.options, self.now - unused)
+        if fact.unused_since is None:
+            self._used.append(made)
+        return made
+
+    def _needed(self, stored: StoredQueue, made: WorkQueue) -> list[int]:
+        """What cannot be left to the backlog: it may not be delivered yet, or not any more; all, without a backlog."""
+        if made.inside.queue.backlog is None:
+            return [number for number, _ in stored.waiting.items()]
+        most = made.inside.deliveries_max
+        return [
+            number for number, (attempt, due) in stored.tried.items()
+            if number in stored.waiting and (self._time(due) > self.now or (most and attempt >= most))
+        ]
+
+    def _time(self, due: int) -> float:
+        """Of the broker's clock. due: ms since 1970, or 0."""
+        return due / 1000.0 - self._ahead if due else 0.0
+
+    def _fill_named(self, stored: StoredQueue, made: WorkQueue) -> None:
+        inside, journal = made.inside, stored_journal(made.inside.queue)
+        assert journal is not None
+        for number in sorted(self._needed(stored, made)):
+            stored.waiting.remove(number)
+            attempt, due = stored.tried.pop(number, (0, 0))
+            message = self._messages.get(number)
+            if message is None:
+                self.store.records.drop_copies(stored.id, (number,))
+                continue
+            inside.restore(message, number, self._came[number] - self._ahead, attempt, self._time(due), self.now)
+        if inside.queue.backlog is not None:
+            for number, (attempt, _) in stored.tried.items():
+                if number in stored.waiting:
+                    journal.tried_before(number, attempt)
+            self._fill_queue(stored, inside.queue)
 
     def _end_groups(self) -> None:
         """Those that no session is a member of."""
         for key in [key for key in self.store.journals if not isinstance(key, str)]:
             journal = self.store.journals.pop(key)
-            self.store.records.drop_copies(journal.id, sorted(self.image.queues[journal.id].waiting))
-            self.store.records.append(records.GROUP_ENDED, pair(journal.id, 0))
+            waiting = self.image.queues[journal.id].waiting
+            self.store.records.drop_copies(journal.id, [number for number, _ in waiting.items()])
+            self.store.records.append(GROUP_ENDED, pair(journal.id, 0))
+
+    # -- delayed messages ---------------------------------------------------------------------------------------------
+
+    def _delay(self) -> None:
+        """Whatever the limits of today say: they were acknowledged."""
+        broker = self.broker
+        publishers = list(self.image.delayed_publishers)
+        for id, due, nbytes, number in self.image.delayed:
+            principal, name, protocol, session = publishers[number]
+            publisher = DelayedPublisher(self._share(principal), name, protocol, session, None)
+            broker.delayed.restore(id, due - self._ahead, nbytes, publisher, self._ahead)
 
     # -- retained messages --------------------------------------------------------------------------------------------
 
+    def _payer(self, principal: str | None) -> Share | None:
+        return self._share(principal) if principal is not None else None
+
     def _retain(self) -> list[Message]:
-        """Returns those that the limits of today refuse."""
-        refused = []
-        for body in self.image.retained.values():
-            message, origin, principal = read_retained(body, self.formats, self._ahead)
-            share = self.broker.shares.of(principal) if principal is not None else None
-            if message.expired(self.now) or not self.broker.retained.put(message, self.now, share=share, origin=origin):
-                refused.append(message)
-            else:
-                self.store.records.take_in(message, len(body))
+        """Returns those that the limits of today refuse. The records go as the messages come."""
+        refused: list[Message] = []
+        retained = self.image.retained
+        for keys in batched(list(retained), TOGETHER):
+            bodies = [retained.pop(key) for key in keys]
+            found = read_all_retained(bodies, self.formats, self._ahead, self._payer)
+            refused += self.broker.retained.restore(found, self.now)
+            self._count_made(len(keys))
         return refused
+
+
+def restored_condition(where: str) -> Condition:
+    """Raises BadRecord: a later version may have a selector that this one cannot read."""
+    try:
+        return condition_of(where)
+    except InvalidSelector as error:
+        raise BadRecord(error.text) from error

@@ -13,18 +13,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import structlog
-
 from fanlight_archive import Archive as Reader
 from fanlight_archive import ArchiveError, Gone, Loss, Missing
 from fanlight_archive.arrow import pa, pc
+from fanlight_broker import event_log
 from fanlight_broker.core.archive_selection import TopicSelection
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
+from fanlight_broker.core.fields import Fields, MessageParts, fields_in
 from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
 from fanlight_broker.core.topics import SYNTAXES
+from matchcore.kleene import Untyped
 
-log: Final = structlog.stdlib.get_logger("archive")
+log: Final = event_log.get("archive")
 
 BATCHES_MAX: Final = 32  # read for one part
 PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: the client can still send requests during a replay
@@ -32,6 +34,8 @@ NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
 ROWS: Final = 256  # converted to Python objects at a time
 ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
                  "correlation")  # fmt: skip
+KNOWN: Final = ("client", "qos", "retain")
+ASKED: Final = ("topic", "value", "headers", "syntax", "content_type", *KNOWN)  # by selectors
 
 
 class CallbackLoop(Protocol):
@@ -45,8 +49,8 @@ class ArchiveReplays:
         self.messages = 0
         self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    def read(self, wanted: ReplayRequest, encode: Encode) -> "ArchiveReading":
-        return ArchiveReading(self, wanted, encode)
+    def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> "ArchiveReading":
+        return ArchiveReading(self, wanted, encode, size)
 
     def stop(self) -> None:
         self.threads.shutdown(wait=True, cancel_futures=True)
@@ -55,12 +59,14 @@ class ArchiveReplays:
 class ArchiveReading:
     """`core.replay.ReplayReader`."""
 
-    def __init__(self, replays: ArchiveReplays, wanted: ReplayRequest, encode: Encode) -> None:
-        self._replays, self._wanted, self._encode = replays, wanted, encode
+    def __init__(
+        self, replays: ArchiveReplays, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int]
+    ) -> None:
+        self._replays, self._wanted, self._encode, self._size = replays, wanted, encode, size
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
         self._reader: Reader | None = None
         self._batches: Iterator[Any] | None = None
-        self._frames: Iterator[tuple[int, bytes]] | None = None  # of the current batch
+        self._frames: Iterator[tuple[int, Any]] | None = None  # of the current batch
         self._until = 0  # the offset at which they end
         self._next = 0  # the offset to read next
         self._epoch = 0  # of that offset
@@ -101,7 +107,7 @@ class ArchiveReading:
             log.exception("replay_failed", wanted=self._wanted)
             part = ReplayPart(error=ReplayFailed(f"the archive cannot be read: {error!r}"))
         part, self._kept = part._replace(kept=self._kept), None
-        self._replays.messages += part.messages
+        self._replays.messages += len(part.messages)
         self._replays.loop.call_soon_threadsafe(then, part)
 
     def _gather(self, end: int | None) -> ReplayPart:
@@ -112,16 +118,16 @@ class ArchiveReading:
             self._kept = ReplayStart(reader.id, reader.start, reader.end, self._next)
         if self._gone is not None:
             raise self._gone
-        octets: list[bytes] = []
+        found: list[Any] = []
         try:
-            return self._filled(reader, end, octets)
+            return self._filled(reader, end, found)
         except Gone as error:
-            if not octets:
+            if not found:
                 raise
             self._gone = error  # raised by the next part: first the messages before the gap
-            return ReplayPart(b"".join(octets), len(octets), self._next, self._epoch)
+            return ReplayPart(found, self._next, self._epoch)
 
-    def _filled(self, reader: Reader, end: int | None, octets: list[bytes]) -> ReplayPart:
+    def _filled(self, reader: Reader, end: int | None, found: list[Any]) -> ReplayPart:
         size = looked_at = 0
         while True:
             if self._frames is None and self._batches is None:
@@ -131,7 +137,7 @@ class ArchiveReading:
                     self._epoch = reader.epoch
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
-                    return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch, True)
+                    return ReplayPart(found, self._next, reader.epoch, True)
                 self._batches, self._until = reader.read(self._next, until, lost=self._lost), until
             if self._frames is None:
                 assert self._batches is not None
@@ -143,13 +149,13 @@ class ArchiveReading:
                 self._frames = self._rows(batch)
             for offset, frame in self._frames:
                 self._next = offset + 1
-                octets.append(frame)
-                size += len(frame)
+                found.append(frame)
+                size += self._size(frame)
                 if size >= PART_BYTES:
-                    return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch)
+                    return ReplayPart(found, self._next, reader.epoch)
             self._frames = None
             if looked_at >= BATCHES_MAX:
-                return ReplayPart(b"".join(octets), len(octets), self._next, reader.epoch)
+                return ReplayPart(found, self._next, reader.epoch)
 
     def _lost(self, loss: Loss) -> None:
         """Messages are missing in the middle: an error for a client that keeps positions; other clients skip them."""
@@ -168,15 +174,19 @@ class ArchiveReading:
             return reader.offset_at(wanted.since)
         return reader.start
 
-    def _rows(self, batch: Any) -> Iterator[tuple[int, bytes]]:
+    def _rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
         """(offset, frame) of each selected message of a batch."""
         end = _values(batch.slice(batch.num_rows - 1), "offset")[0] + 1
         mask = self._mask(batch)
         batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
         for at in range(0, batch.num_rows, ROWS):
             part = batch.slice(at, ROWS)
+            wanted = self._true_of(part)
             columns = [_values(part, name) for name in ANSWER]
-            for offset, time, topic, value, headers, syntax, kind, reply, correlation in zip(*columns, strict=True):
+            for row, fields in enumerate(zip(*columns, strict=True)):
+                if wanted is not None and not wanted[row]:
+                    continue
+                offset, time, topic, value, headers, syntax, kind, reply, correlation = fields
                 number = NUMBERS[syntax]
                 content = None
                 if headers or kind or reply or correlation:
@@ -186,6 +196,25 @@ class ArchiveReading:
                     )  # fmt: skip
                 yield offset, self._encode(offset, time, topic, number, value, content)
         self._next = end  # also past messages that were not selected
+
+    def _true_of(self, part: Any) -> list[bool] | None:
+        """Of each row, whether the selector is true of it; None: there is none.
+
+        The archive has headers as text, and the broker's own knowledge of a message but for its user.
+        """
+        condition = self._wanted.condition
+        if condition is None:
+            return None
+        columns = [part.column(part.schema.get_field_index(name)).to_pylist() for name in ASKED]
+        return [condition.is_true_of(fields) for fields in self._fields(columns, condition)]
+
+    @staticmethod
+    def _fields(columns: list[list[Any]], condition: Condition) -> Iterator[Fields]:
+        for topic, value, headers, syntax, kind, *rest in zip(*columns, strict=True):
+            known = dict(zip(KNOWN, rest, strict=True))
+            first = {one["key"]: _untyped(one["value"]) for one in reversed(headers or ())}
+            parts = MessageParts(topic.encode(), SYNTAXES.index(syntax), value, first, kind, known.get)
+            yield fields_in(parts, condition.attributes)[0]
 
     def _mask(self, batch: Any) -> Any:
         """The mask of selected rows of a batch; None if no row is selected. Each topic is looked up once."""
@@ -224,6 +253,12 @@ def _values(batch: Any, name: str) -> list[Any]:
         data = bytes(memoryview(octets)[first : bounds[-1]]) if octets is not None else b""
         return [data[start - first : end - first] for start, end in pairwise(bounds)]
     return memoryview(column.buffers()[1]).cast("q")[at : at + rows].tolist()
+
+
+def _untyped(value: bytes | None) -> Untyped | bytes | None:
+    """A header's value for a selector: the archive has no types."""
+    shown = _shown(value)
+    return Untyped(shown) if isinstance(shown, str) else shown
 
 
 def _shown(value: bytes | None) -> str | bytes | None:

@@ -1,6 +1,6 @@
 # The bytes of a segment: docs/store-format.md draws them. Integers are little-endian.
 #
-#   0       header: magic, version, checksum, generation, salt          2048   the same once more
+#   0       header: magic, version, checksum, generation, salt, floor, range of bodies      2048   the same once more
 #   4096    entry, entry, ... each a multiple of 8 bytes; what follows the last is of an older generation, or zeros
 #
 #   entry:  crc32c u32 | length u32 | sequence u64 | number u64 | unsynced u16 and time u48 | records, zeros up to 8
@@ -17,6 +17,7 @@ cdef enum:
     ENTRY_HEADER = 32
     RECORD_HEADER_MAX = 11
     UNSYNCED_MAX = 0xFFFF       # that many or more
+    INDEXED_BYTES = 4096        # an entry is noted for each
 
 cdef struct EntryHeader:
     uint32_t crc        # of generation, salt and all that follows here, without the zeros at the end
@@ -63,22 +64,40 @@ cdef class Segment:
         bytes c_path
         int fd
         readonly uint64_t generation    # 0: it has no header yet
+        readonly uint64_t floor         # the log's, when this use of the file began
         readonly uint64_t capacity      # bytes, the header included: the size of the file
         uint32_t seed                   # of the checksums of its entries
         readonly uint64_t first, last   # sequences of its entries; 0: none
         readonly uint64_t first_number
         readonly uint64_t end           # offset behind the last entry
+        # Of a file that compaction has made: it has what is left of the messages with these numbers.
+        readonly bint bodies
+        readonly uint64_t range_first, range_end
+        readonly uint32_t messages
         readonly bint damaged           # it is never used again, and kept aside
-        # One entry in each 4 KiB: its writer appends, others read what was there before the last sync.
+        bint superseded                 # what it has is in a later one: a group that was written again
+        bint failed                     # the disk has: a restart may find more in it than is known now
+        # One entry in each 4 KiB: its writer appends, others read what was there before the last sync. Without places
+        # it is read from a file of its own, or made by a walk (segment_index.pxd).
         IndexPlace* index
         uint32_t index_length, index_size
+        readonly bint indexed           # that file has it, too, so it may be dropped here
+        bint recalled                   # it was read from that file
+        bint has_index_file             # perhaps of an older generation
+        uint64_t index_used             # the last time that something was looked for in it: LogLots counts
 
     cdef bint read_header(self, Disk disk) except -1
+    cdef bint replaces(self, Segment other)
     cdef int write_header(self, Disk disk, uint64_t salt) noexcept nogil
     cdef int make_index(self) except -1
-    cdef int begin(self, uint64_t generation, uint64_t salt) except -1
+    cdef int trim_index(self) noexcept
+    cdef int drop_index(self) noexcept
+    cdef int begin(self, uint64_t generation, uint64_t salt, uint64_t floor) except -1
     cdef void note(self, const EntryHeader* header, uint64_t offset) noexcept nogil
+    cdef int copy_index(self, Segment noted) noexcept
     cdef uint64_t find(self, uint64_t number, uint64_t sequence) noexcept nogil
+    cdef int span(self, uint64_t number, uint64_t* offset, uint64_t* end, uint64_t* until) noexcept nogil
+    cdef uint32_t behind(self, uint64_t number, uint64_t sequence) noexcept nogil
     cdef int close(self, Disk disk) noexcept
 
 cdef class SegmentReader:
@@ -94,4 +113,5 @@ cdef class SegmentReader:
     cdef const char* view(self, uint64_t offset, size_t size) except? NULL
     cdef EntryHeader* entry(self, uint64_t offset) except? NULL
     cdef uint64_t search(self, uint64_t offset, uint64_t sequence) except? 0
+    cdef uint64_t search_together(self, uint64_t offset, uint64_t sequence) except? 0
     cdef int note_all(self) except -1

@@ -9,11 +9,19 @@ class DamagedHeader(LogError): ...
 class Segment:
     path: Path
     generation: int
+    floor: int
     capacity: int
     first: int
     last: int
     first_number: int
     end: int
     damaged: bool
+    bodies: bool
+    range_first: int
+    range_end: int
+    messages: int
+    indexed: bool
+    places: list[tuple[int, int, int]]
+    index_bytes: int
 
 class SegmentReader: ...

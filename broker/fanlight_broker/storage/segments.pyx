@@ -8,17 +8,19 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fanlight_broker.storage.crc32c cimport extend_crc
 from fanlight_broker.storage.disk cimport Disk, checked
-from fanlight_broker.wire.allocator cimport allocate, deallocate
+from fanlight_broker.storage.range_crc cimport RangeCrc
+from fanlight_broker.wire.allocator cimport allocate, deallocate, reallocate
 
 cdef extern from "<unistd.h>":
     int close(int fd)
 
 cdef enum:
-    VERSION = 1
+    VERSION = 2    # 1: each MESSAGE has a long head
     READ_BYTES = 1 << 20
-    INDEXED_BYTES = 4096    # an entry is noted for each
+    SEARCH_BYTES = 4 << 20      # of what looks like entries and is not, before a search takes the rest together
 
 cdef const char* MAGIC = b"fanlight"
+cdef uint64_t SEQUENCES = <uint64_t> 1 << 40    # an entry that is found is not later than by this
 
 NAME = re.compile(r"log-(\d{8})")
 
@@ -37,26 +39,35 @@ cdef struct SegmentHeader:
     uint32_t crc        # of all but itself
     uint64_t generation
     uint64_t salt       # random: a message cannot have bytes that look like an entry of this segment
+    uint64_t floor      # of the log: no entry before it is needed, but for the bodies of messages that are live
+    uint32_t kind       # 0, or BODIES; then of the rest of some segments:
+    uint32_t messages
+    uint64_t range_first, range_end     # numbers that were in them
 
 
-cdef uint32_t header_crc(const SegmentHeader* header) noexcept nogil:
-    return extend_crc(extend_crc(0, <const char*> header, 12), <const char*> header + 16, sizeof(SegmentHeader) - 16)
+cdef enum:
+    BODIES = 1
+    BEFORE_FLOORS = 32      # bytes of a header that was written before there were floors; zeros follow
 
 
-cdef uint32_t seed_of(const SegmentHeader* header) noexcept nogil:
-    return extend_crc(0, <const char*> &header.generation, 16)
+cdef uint32_t header_crc(const SegmentHeader* header, size_t size) noexcept nogil:
+    return extend_crc(extend_crc(0, <const char*> header, 12), <const char*> header + 16, size - 16)
 
 
-cdef void make_header(char* page, uint64_t generation, uint64_t salt) noexcept nogil:
-    """The first page of a segment."""
-    cdef SegmentHeader header
-    memcpy(header.magic, MAGIC, 8)
-    header.version = VERSION
-    header.generation, header.salt = generation, salt
-    header.crc = header_crc(&header)
-    memset(page, 0, SEGMENT_HEADER)
-    memcpy(page, &header, sizeof(SegmentHeader))
-    memcpy(page + SECOND_COPY, &header, sizeof(SegmentHeader))
+cdef bint is_whole(const SegmentHeader* header) noexcept nogil:
+    cdef size_t at
+    if memcmp(header.magic, MAGIC, 8) != 0:
+        return False
+    if header.crc == header_crc(header, sizeof(SegmentHeader)):
+        return True
+    for at in range(BEFORE_FLOORS, sizeof(SegmentHeader)):
+        if (<const char*> header)[at]:
+            return False
+    return header.crc == header_crc(header, BEFORE_FLOORS)
+
+
+cdef uint32_t seed_of(uint64_t generation, uint64_t salt) noexcept nogil:
+    return extend_crc(extend_crc(0, <const char*> &generation, 8), <const char*> &salt, 8)
 
 
 cdef class Segment:
@@ -91,7 +102,7 @@ cdef class Segment:
         memset(page + size, 0, SEGMENT_HEADER - size)
         for at in (0, SECOND_COPY):
             header = <SegmentHeader*> (page + at)
-            if memcmp(header.magic, MAGIC, 8) != 0 or header.crc != header_crc(header):
+            if not is_whole(header):
                 continue
             if header.version > VERSION:
                 raise LogError(
@@ -99,7 +110,10 @@ cdef class Segment:
                     "start the newer one, or use another folder"
                 )
             if header.generation > self.generation:
-                self.generation, self.seed = header.generation, seed_of(header)
+                self.generation, self.floor = header.generation, header.floor
+                self.seed = seed_of(header.generation, header.salt)
+                self.bodies, self.messages = header.kind == BODIES, header.messages
+                self.range_first, self.range_end = header.range_first, header.range_end
         if self.generation:
             return True
         for at in range(SEGMENT_HEADER):
@@ -107,14 +121,22 @@ cdef class Segment:
                 raise DamagedHeader(f"{self.path}: both copies of its header are damaged")
         return False
 
-    cdef int begin(self, uint64_t generation, uint64_t salt) except -1:
+    cdef int begin(self, uint64_t generation, uint64_t salt, uint64_t floor) except -1:
         """A new use of the file: what it holds is nothing from now on."""
         self.first = self.last = self.first_number = 0
         self.end = SEGMENT_HEADER
         self.index_length = 0
+        self.indexed = self.recalled = self.failed = self.superseded = False
         self.make_index()
-        self.generation = generation
+        self.generation, self.floor = generation, floor
+        self.seed = seed_of(generation, salt)
+        self.bodies = False
         return 0
+
+    cdef bint replaces(self, Segment other):
+        """Has this one the rest of the messages of an older one, which is before the floor?"""
+        cdef uint64_t number = other.range_first if other.bodies else other.first_number
+        return other.generation < self.generation and self.range_first <= number < self.range_end
 
     cdef int make_index(self) except -1:
         """Room for an entry in each 4 KiB."""
@@ -128,12 +150,50 @@ cdef class Segment:
             self.index_size = size
         return 0
 
+    cdef int trim_index(self) noexcept:
+        """Nothing is noted any more: keep no more memory than there are places."""
+        cdef IndexPlace* places
+        if 0 < self.index_length < self.index_size:
+            places = <IndexPlace*> reallocate(self.index, self.index_length * sizeof(IndexPlace))
+            if places is not NULL:
+                self.index, self.index_size = places, self.index_length
+        return 0
+
+    cdef int drop_index(self) noexcept:
+        """It is read, or made, again when something is looked for."""
+        deallocate(self.index)
+        self.index = NULL
+        self.index_length = self.index_size = 0
+        return 0
+
+    @property
+    def places(self):
+        """[(number, sequence, offset)] of its index, for tests and checks."""
+        cdef uint32_t i
+        return [
+            (self.index[i].number, self.first + self.index[i].sequence, self.index[i].offset)
+            for i in range(self.index_length)
+        ]
+
+    @property
+    def index_bytes(self):
+        """Memory of its index."""
+        return self.index_size * sizeof(IndexPlace)
+
     cdef int write_header(self, Disk disk, uint64_t salt) noexcept nogil:
         """Make its generation durable. -errno: the file must not be used."""
         cdef char page[SEGMENT_HEADER]
+        cdef SegmentHeader* header = <SegmentHeader*> page
         cdef int result
-        make_header(page, self.generation, salt)
-        self.seed = seed_of(<SegmentHeader*> page)
+        memset(page, 0, SEGMENT_HEADER)
+        memcpy(header.magic, MAGIC, 8)
+        header.version = VERSION
+        header.generation, header.salt, header.floor = self.generation, salt, self.floor
+        if self.bodies:
+            header.kind, header.messages = BODIES, self.messages
+            header.range_first, header.range_end = self.range_first, self.range_end
+        header.crc = header_crc(header, sizeof(SegmentHeader))
+        memcpy(page + SECOND_COPY, page, sizeof(SegmentHeader))
         result = disk.write(self.fd, page, SEGMENT_HEADER, 0)
         return result if result < 0 else disk.sync(self.fd)
 
@@ -150,8 +210,33 @@ cdef class Segment:
             place.sequence = <uint32_t> (header.sequence - self.first)
             self.index_length += 1
 
+    cdef int copy_index(self, Segment noted) noexcept:
+        """What was noted elsewhere is noted here, at once, unless it is already, or the file is used again."""
+        if self.index_length == 0 and self.generation == noted.generation:
+            self.first, self.first_number, self.end = noted.first, noted.first_number, noted.end
+            self.index, noted.index = noted.index, self.index
+            self.index_length, self.index_size = noted.index_length, noted.index_size
+            self.last, self.recalled = noted.last, noted.recalled
+        return 0
+
     cdef uint64_t find(self, uint64_t number, uint64_t sequence) noexcept nogil:
         """The offset of an entry that is not behind this number and this sequence, and less than 4 KiB before."""
+        cdef uint32_t behind = self.behind(number, sequence)
+        return self.index[behind - 1].offset if behind else <uint64_t> SEGMENT_HEADER
+
+    cdef int span(self, uint64_t number, uint64_t* offset, uint64_t* end, uint64_t* until) noexcept nogil:
+        """Where the entry of a message is: from `offset` on, and before `end`. So is that of each that follows it and
+        is less than `until`.
+        """
+        cdef uint32_t behind = self.behind(number, <uint64_t> -1)
+        offset[0] = self.index[behind - 1].offset if behind else <uint64_t> SEGMENT_HEADER
+        end[0], until[0] = self.end, number + 1
+        if behind < self.index_length:
+            end[0], until[0] = self.index[behind].offset, self.index[behind].number
+        return 0
+
+    cdef uint32_t behind(self, uint64_t number, uint64_t sequence) noexcept nogil:
+        """The first place behind this number or this sequence."""
         cdef uint32_t low = 0, high = self.index_length, middle
         while low < high:
             middle = (low + high) // 2
@@ -159,7 +244,7 @@ cdef class Segment:
                 low = middle + 1
             else:
                 high = middle
-        return self.index[low - 1].offset if low else <uint64_t> SEGMENT_HEADER
+        return low
 
 
 cdef class SegmentReader:
@@ -209,25 +294,59 @@ cdef class SegmentReader:
         """The offset of the next whole entry, from `offset` on, with this sequence or a later one; 0: there is none."""
         cdef const EntryHeader* header
         # What claims to be much later is of no entry, and its checksum need not be computed.
-        cdef uint64_t most = sequence + (<uint64_t> 1 << 40)
+        cdef uint64_t most = sequence + SEQUENCES, spent = 0
+        cdef size_t size
         while True:
             header = <const EntryHeader*> self.view(offset, ENTRY_HEADER)
             if header is NULL:
                 return 0
-            if header.length and sequence <= header.sequence <= most and self.entry(offset) is not NULL:
-                return offset
+            if header.length and sequence <= header.sequence <= most:
+                size = entry_size(header.length)
+                if self.entry(offset) is not NULL:
+                    return offset
+                if offset + size <= self.segment.capacity:
+                    spent += size
+                if spent > SEARCH_BYTES:
+                    return self.search_together(offset + 8, sequence)
             offset += 8
 
+    cdef uint64_t search_together(self, uint64_t offset, uint64_t sequence) except? 0:
+        """The same, of bytes in which much looks like an entry: messages in a file that is used again, or made so."""
+        # Each that looks like one may claim to be as long as the file: one by one the time would be its square.
+        cdef const EntryHeader* header
+        cdef const char* data
+        cdef RangeCrc ranges = RangeCrc()
+        cdef size_t size, at = 0, end
+        if offset + ENTRY_HEADER > self.segment.capacity:
+            return 0
+        self.view(offset, self.segment.capacity - offset)
+        data, size = self.buffer + (offset - self.start), self.filled - (offset - self.start)
+        size = min(size, self.segment.capacity - offset)
+        ranges.begin(data, size)
+        with nogil:
+            while at + ENTRY_HEADER <= size:
+                header = <const EntryHeader*> (data + at)
+                end = at + ENTRY_HEADER + header.length
+                if (header.length and sequence <= header.sequence <= sequence + SEQUENCES
+                        and at + entry_size(header.length) <= size
+                        and header.crc == ranges.of(self.segment.seed, at + 4, end)):
+                    return offset + at
+                at += 8
+        return 0
+
     cdef int note_all(self) except -1:
-        """The segment was not read when the log was opened: note what it has."""
-        cdef Segment segment = self.segment
+        """The segment was not read when the log was opened: note what it has. Other threads may do the same."""
+        cdef Segment segment = self.segment, noted = Segment(segment.path, -1)
         cdef uint64_t offset = self.search(SEGMENT_HEADER, 1)
         cdef EntryHeader* header
-        segment.make_index()
+        noted.generation, noted.capacity = segment.generation, segment.capacity
+        noted.make_index()
         while offset:
             header = self.entry(offset)
-            segment.note(header, offset)
+            noted.note(header, offset)
             offset += entry_size(header.length)
             if self.entry(offset) is NULL:
-                offset = self.search(offset, segment.last + 1)
+                offset = self.search(offset, noted.last + 1)
+        noted.trim_index()
+        segment.copy_index(noted)
         return 0

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import structlog
-
 from fanlight_archive import ArchiveError, Writer
+from fanlight_broker import event_log
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.metrics import Histogram
@@ -25,7 +24,7 @@ from fanlight_broker.storage.pending_marks import merged, octets_of
 from fanlight_broker.storage.tables import batch_of
 from fanlight_broker.wire.archive_tap import Columns
 
-log: Final = structlog.stdlib.get_logger("archive")
+log: Final = event_log.get("archive")
 
 RETRY_SECONDS: Final = 0.5
 RETENTION_SECONDS: Final = 5.0

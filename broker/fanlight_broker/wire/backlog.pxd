@@ -6,7 +6,10 @@
 #
 # A fetch takes its time. What is put meanwhile goes to the backlog, too, so the order is kept.
 
+from libc.stdint cimport uint64_t
+
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.message cimport Message, Variant
 
 cdef class Backlog:
     cdef:
@@ -14,8 +17,9 @@ cdef class Backlog:
         readonly Py_ssize_t nbytes    # that they count in their queue
         public Py_ssize_t head        # messages of the queue in memory; at a quarter of it more are fetched
 
+    cdef int take(self, uint64_t number, Message message, Variant variant, Py_ssize_t octets) except -1
     cpdef add(self, Flight flight, Py_ssize_t octets)
     cpdef Py_ssize_t drop_first(self) except -1
     cpdef fetch(self)
-    cpdef clear(self)
-    cpdef expire(self, double now)
+    cpdef expire(self, double now, Py_ssize_t most)
+    cpdef since(self)

@@ -1,6 +1,6 @@
-# Messages of one publisher on one topic, one behind the other: joined into batches on their way to the outboxes.
+# Messages of one publisher to the same targets, one behind the other: joined into batches on their way to the outboxes.
 #
-#   PUBLISH a  PUBLISH a  PUBLISH a  PUBLISH a  PUBLISH b
+#   PUBLISH a  PUBLISH a  PUBLISH b  PUBLISH a  PUBLISH c
 #      |          |          |          |          |
 #      |          |          '-- add ---'          '-- flush: each outbox gets a reference to the batch
 #      '-- fan_out, as if there were no batches
@@ -51,7 +51,9 @@ cdef class Batcher(PendingBatches):
         public bint off                    # no batches: every message is delivered individually
         readonly uint64_t batches, joined     # so far: those that outboxes got by reference, and messages in them
         Ledger ledger
-        Route route                        # None: no batch is open
+        list targets                       # None: no batch is open
+        Route route                        # on which it was begun; None: one that is not kept
+        bint of_one_topic                  # messages on other routes do not join it
         readonly Outbox blocker            # the outbox that holds the publisher back
         unsigned char qos
         OpenBatch open[OPEN_BATCHES]
@@ -61,19 +63,22 @@ cdef class Batcher(PendingBatches):
         Chain individual
         bint adding                        # a callback of a flush may publish, too
         uint64_t serial
-        Route last                         # of the message before, as long as the cache has it
-        Py_ssize_t in_a_row                # messages on it
+        Route last                         # of the message before, as long as it is valid
+        list last_targets                  # of the message before
+        Py_ssize_t in_a_row                # messages to them
 
     cdef Py_ssize_t publish(self, Route route, Ledger ledger, Outbox publisher, Message message, bint more) except -2
     cdef Py_ssize_t publish_alone(self, Route route, Ledger ledger, Outbox publisher, Message message) except -2
+    cdef bint takes(self, Route route) noexcept
+    cdef int forget(self) except -1
     cdef Outbox held_back_by(self)
     cdef bint start_batches(self, Route route, Ledger ledger, Outbox publisher, Message message) except -1
     cdef int make_batches(self) except -1
     cdef int sort_targets(self, Route route, Outbox publisher, FanoutState* publication) except -1
-    cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2
+    cdef Py_ssize_t add(self, Route route, Outbox publisher, Message message) except -2
     cdef int flush_open_batches(self) except -1
     cdef int hand_over(self, Batch batch, Target target) except -1
-    cdef bint held_back(self, Outbox publisher) except -1
-    cdef Py_ssize_t deliver_individually(self, Outbox publisher, FanoutState* publication) except -1
+    cdef bint held_back(self, Route route, Outbox publisher) except -1
+    cdef Py_ssize_t deliver_individually(self, Route route, Outbox publisher, FanoutState* publication) except -1
     cdef int link(self, Target target, Chain* chain) except -1
     cdef OpenBatch* open_batch_for(self, Variant variant, uint32_t number) except? NULL

@@ -3,10 +3,13 @@
 """The batcher joins messages that follow each other to the same subscribers: outboxes are touched once a batch.
 
 The result equals that of `fan_out` for each message, byte for byte and count for count; tests compare the two. So a
-batch ends before its effect is visible: at another topic, another frame, a flush, the end of what was read. Targets
+batch ends before its effect is visible: at other subscribers, another frame, a flush, the end of what was read. Targets
 with little room, or with a decision to make for each message, take no part in it and are served at once.
+
+That subscribers are the same is seen by their list, which routes share (finder.pxd): topics may differ.
 """
 
+from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -24,7 +27,7 @@ from fanlight_broker.wire.publication cimport (
 from fanlight_broker.wire.batch cimport BATCH_BYTES, Batch
 
 cdef enum:
-    IN_A_ROW = 2             # messages on one topic before the next begins a batch: it costs a look at all targets
+    IN_A_ROW = 2             # messages to the same before the next begins a batch: it costs a look at all targets
     REFERENCE_BYTES = 512    # a reference costs as much as copying this many
     SHORT = 4                # messages; after a shorter batch the next is not tried soon
     WAIT = 32                # messages
@@ -75,18 +78,20 @@ cdef class Batcher(PendingBatches):
         more  other messages of this publisher are there already, and what is joined will be flushed behind them
         """
         cdef Py_ssize_t routed
-        if self.route is not None:
-            if self.route is route:
-                routed = self.add(publisher, message)
+        if self.targets is not None:
+            if self.targets is route.targets and (self.route is route or self.takes(route)):
+                routed = self.add(route, publisher, message)
                 if routed >= 0:
                     return routed
             self.flush_batch()
-        if self.last is not route:
+        if self.last is not route and PyBytes_GET_SIZE(route.key):
             self.last = route
+        if self.last_targets is not route.targets:
+            self.last_targets = route.targets
             self.in_a_row = 0
         elif more and self.in_a_row >= IN_A_ROW and message.payload_size < SHARED_BODY and not self.off \
                 and self.start_batches(route, ledger, publisher, message):
-            routed = self.add(publisher, message)
+            routed = self.add(route, publisher, message)
             if routed >= 0:
                 return routed
             self.flush_batch()
@@ -102,6 +107,16 @@ cdef class Batcher(PendingBatches):
             if self.blocker is not None:
                 return -1
         return fan_out(route, ledger, publisher, message)
+
+    cdef bint takes(self, Route route) noexcept:
+        """Do messages on another route with the same targets join the open batch?"""
+        return not self.of_one_topic and route.tap is None and PyList_GET_SIZE(route.groups) == 0
+
+    cdef int forget(self) except -1:
+        """Subscriptions have changed: what is known of the message before is not so any more."""
+        self.last = None
+        self.last_targets = None
+        return 0
 
     cdef Outbox held_back_by(self):
         """The outbox that held the last message back; read once."""
@@ -127,6 +142,7 @@ cdef class Batcher(PendingBatches):
                 outbox = target.box()
                 outbox.stamp = self.serial + (outbox.stamp >= self.serial)
         self.n_links = self.n_open = 0
+        self.of_one_topic = route.tap is not None or PyList_GET_SIZE(route.groups) != 0
         clear(&self.individual)
         self.ledger = ledger
         self.qos = message.qos
@@ -141,7 +157,8 @@ cdef class Batcher(PendingBatches):
         if self.n_open == 0:
             self.in_a_row = -WAIT
             return False
-        self.route = route
+        self.route = route if PyBytes_GET_SIZE(route.key) else None
+        self.targets = route.targets
         ledger.pending = self
         return True
 
@@ -172,6 +189,7 @@ cdef class Batcher(PendingBatches):
                     and target.joins(self.qos):
                 variant = target.variant
                 if variant.stateful:
+                    self.of_one_topic = True
                     variant = steady_of(variant, publication)
                 if variant is not None:
                     opened = self.open_batch_for(variant, target.number)
@@ -224,17 +242,16 @@ cdef class Batcher(PendingBatches):
         self.n_links += 1
         return 0
 
-    cdef Py_ssize_t add(self, Outbox publisher, Message message) except -2:
+    cdef Py_ssize_t add(self, Route route, Outbox publisher, Message message) except -2:
         """Join one more message. Returns the count of its subscriptions; -1, with nothing done, if it cannot be."""
         cdef FanoutState publication
         cdef Ledger ledger = self.ledger
-        cdef Route route = self.route
         cdef OpenBatch* opened
         cdef Variant variant
         cdef int written
         cdef bint fits = True
         cdef Py_ssize_t size, i, octets = 0, joined = 0, others = self.individual.length + PyList_GET_SIZE(route.groups)
-        if message.qos != self.qos or (others and ledger.pausing and self.held_back(publisher)):
+        if message.qos != self.qos or (others and ledger.pausing and self.held_back(route, publisher)):
             return -1
         begin(&publication, message)
         for i in range(self.n_open):
@@ -268,7 +285,7 @@ cdef class Batcher(PendingBatches):
         ledger.payload_in += message.payload_size
         route.hits += 1
         if others or route.tap is not None:
-            joined += self.deliver_individually(publisher, &publication)
+            joined += self.deliver_individually(route, publisher, &publication)
         ledger.copies += self.individual.length
         if converted(&publication):
             ledger.copies += CONVERSION
@@ -277,7 +294,7 @@ cdef class Batcher(PendingBatches):
         ledger.count_recipients(joined, 1)
         return joined
 
-    cdef Py_ssize_t deliver_individually(self, Outbox publisher, FanoutState* publication) except -1:
+    cdef Py_ssize_t deliver_individually(self, Route route, Outbox publisher, FanoutState* publication) except -1:
         """Deliver to the archive and to those that take no part. That may flush an outbox, and the batch before it.
 
         If it raises, the publication is finished: a `try` in `add` would cost 4 % of a message.
@@ -285,7 +302,6 @@ cdef class Batcher(PendingBatches):
         cdef Py_ssize_t at = self.individual.first, routed = 0
         cdef Target target
         cdef Members group
-        cdef Route route = self.route
         cdef bint done = False
         self.adding = True
         try:
@@ -308,7 +324,7 @@ cdef class Batcher(PendingBatches):
                 finish(publication)
         return routed
 
-    cdef bint held_back(self, Outbox publisher) except -1:
+    cdef bint held_back(self, Route route, Outbox publisher) except -1:
         """Does one of those that take no part hold the publisher back? Those that do have room."""
         cdef Py_ssize_t at = self.individual.first
         cdef Target target
@@ -318,13 +334,13 @@ cdef class Batcher(PendingBatches):
             at = self.links[at].following
             if target.listens(publisher) and target.box().holds_back(publisher):
                 return True
-        for group in self.route.groups:
+        for group in route.groups:
             if group.blocker(publisher) is not None:
                 return True
         return False
 
     cdef int flush_batch(self) except -1:
-        return self.flush_open_batches() if self.route is not None else 0
+        return self.flush_open_batches() if self.targets is not None else 0
 
     cdef int flush_open_batches(self) except -1:
         """Put what was joined into the outboxes."""
@@ -332,9 +348,11 @@ cdef class Batcher(PendingBatches):
         cdef Batch batch
         cdef Target target = None
         cdef Py_ssize_t at, i, most = 0
+        cdef list _targets = self.targets    # has what the links borrow
         self.ledger.pending = None
         self.ledger.copies += self.n_links
         self.route = None
+        self.targets = None
         for i in range(self.n_open):
             opened = &self.open[i]
             batch = <Batch> opened.batch

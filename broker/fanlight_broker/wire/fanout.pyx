@@ -53,7 +53,8 @@ cdef inline int give_copy(Target target, FanoutState* publication) except -1:
 
 cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message message) except -1:
     """Give one message to all who get it. Returns the number of subscriptions, a queue group counting once."""
-    cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(route.targets)
+    cdef list targets = route.targets    # a nested publish may replace it
+    cdef Py_ssize_t i, routed = 0, passed = 0, n = PyList_GET_SIZE(targets)
     cdef int given
     cdef Target target
     cdef Members group
@@ -65,13 +66,14 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
     count_published(ledger, publisher)
     ledger.payload_in += message.payload_size
     cdef uint64_t turned_away = ledger.turned_away
+    check(route.screens is None, b"a message that its route's selectors were not asked about")
     enter_fan_out()
     begin(&publication, message)
     try:
         if route.tap is not None:
             route.tap.record(ledger, publisher, &publication)
         for i in range(n):
-            target = <Target> PyList_GET_ITEM(route.targets, i)
+            target = <Target> PyList_GET_ITEM(targets, i)
             if target.listens(publisher):
                 given = (<Give> give_copy)(target, &publication)
                 if given < 0:
@@ -90,7 +92,8 @@ cdef Py_ssize_t fan_out(Route route, Ledger ledger, Outbox publisher, Message me
         leave_fan_out()
     ledger.unkept = ledger.turned_away - turned_away == <uint64_t> routed and routed > 0 and route.tap is None
     if routed == 0:
-        ledger.unroutable += 1
+        ledger.unroutable += not route.filtered
+        ledger.filtered += route.filtered
     ledger.count_recipients(routed, 1)
     return routed
 
@@ -108,5 +111,6 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
         ledger.count_recipients(routed, -1)
         ledger.payload_in -= message.payload_size
         if routed == 0:
-            ledger.unroutable -= 1
+            ledger.unroutable -= not route.filtered
+            ledger.filtered -= route.filtered
     return routed

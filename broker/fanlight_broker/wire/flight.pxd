@@ -39,3 +39,4 @@ cdef class Flight:
         readonly FlightState state
         unsigned char qos             # of the delivery, from SENT on
         unsigned char counted         # it takes one of the window's `inflight_max`
+        readonly unsigned char priority     # in a queue with priorities, of those; else 0

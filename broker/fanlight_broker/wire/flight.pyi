@@ -13,4 +13,5 @@ class Flight:
     tag: int
     number: int
     attempt: int
+    priority: int
     state: int

@@ -1,9 +1,13 @@
 from collections.abc import Sequence
 
+from fanlight_broker.wire.screening import FilterScreen
 from fanlight_broker.wire.target import Members, Target
 
 def heard_by_own(targets: list[Target]) -> list[Target]: ...
 def summed_up(targets: list[Target]) -> tuple[int, bool, bytes]: ...
 def gather(
-    by_id: Sequence[Target | None], ids: tuple[int, ...], first: bytes | None, separators: bytes
+    by_id: Sequence[Target | FilterScreen | None], ids: tuple[int, ...], first: bytes | None, separators: bytes
 ) -> tuple[list[Target], list[Members], list[list[Target]]]: ...
+def apart(
+    by_id: Sequence[Target | FilterScreen | None], ids: tuple[int, ...], first: bytes | None, separators: bytes
+) -> tuple[list[FilterScreen], list[int]]: ...

@@ -8,6 +8,7 @@ There may be a million of them, and this is one step of one turn of the loop: so
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp
 
+from fanlight_broker.wire.screening cimport FilterScreen
 from fanlight_broker.wire.target cimport NOT_OWN, Target
 from fanlight_broker.wire.message cimport AS_PUBLISHED
 
@@ -75,3 +76,26 @@ def gather(list by_id not None, tuple ids not None, bytes first, bytes separator
         else:
             targets.append(target)
     return targets, groups, sessions
+
+
+def apart(list by_id not None, tuple ids not None, bytes first, bytes separators not None):
+    """Two lists: screens, and ids of subscriptions. `first` and `separators` as in `gather`."""
+    cdef list screens = [], plain = []
+    cdef FilterScreen screen
+    cdef Target target
+    cdef Py_ssize_t size = 0
+    cdef const char* word = NULL
+    cdef const char* separator = PyBytes_AS_STRING(separators)
+    if first is not None:
+        word, size = PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first)
+    for id in ids:
+        found = by_id[id]
+        if type(found) is FilterScreen:
+            screen = <FilterScreen> found
+            if word is NULL or begins_with(screen.filter, word, size, separator[screen.syntax_number]):
+                screens.append(screen)
+        elif found is not None:
+            target = <Target?> found
+            if word is NULL or begins_with(target.filter, word, size, separator[target.syntax_number]):
+                plain.append(id)
+    return screens, plain

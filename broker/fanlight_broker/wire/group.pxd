@@ -15,5 +15,7 @@ from fanlight_broker.wire.window cimport Window
 cdef class QueueGroup(Members):
     cdef readonly Py_ssize_t turn
 
+    cdef Py_ssize_t place_of(self, Target target) except -1
+    cdef Target heir(self)
     cdef int forget_consumers(self, Window window) except -1
     cdef Target pick(self, Outbox publisher, int qos, bint* waits)

@@ -38,20 +38,49 @@ cdef class QueueGroup(Members):
             self.renew_consumer(target)
 
     def remove(self, Target target not None):
-        """Remove a member. Raises ValueError if it is not a member."""
-        self.members.remove(target)
+        """Remove a member. Raises ValueError if it is not a member.
+
+        Returns the queue if nobody is left who takes from it: it has ended, and is to be drained. Else None.
+        """
+        cdef Queue queue = self.queue
+        cdef Target heir
+        del self.members[self.place_of(target)]
         if target.window is not None:
             self.forget_consumers(target.window)
         target.extras.group = None
-        if self.queue is None or target.window is None:
-            return
-        others = [member for member in self.members if (<Target> member).window is not None]
-        if not others:
-            self.queue.clear()
-            self.queue.group = None
+        if queue is None or target.window is None:
+            return None
+        heir = self.heir()
+        if heir is None:
             self.queue = None
-        elif not [member for member in others if (<Target> member).window.queue.account is self.queue.account]:
-            self.queue.charge_to((<Target> others[0]).window.queue.account)
+            queue.group = None
+            return queue
+        if heir.window.queue.account is not queue.account:
+            queue.charge_to(heir.window.queue.account)
+        return None
+
+    cdef Py_ssize_t place_of(self, Target target) except -1:
+        """A loop of its own: list.remove compares each with the generic `==`, and a group may have 10,000 members."""
+        cdef Py_ssize_t i
+        for i in range(PyList_GET_SIZE(self.members)):
+            if <void*> PyList_GET_ITEM(self.members, i) == <void*> target:
+                return i
+        raise ValueError("not a member of this group")
+
+    cdef Target heir(self):
+        """A member that takes from the queue: if there is one, of the principal that pays for it. None: there is none.
+        """
+        cdef Py_ssize_t i
+        cdef Target member, found = None
+        for i in range(PyList_GET_SIZE(self.members)):
+            member = <Target> PyList_GET_ITEM(self.members, i)
+            if member.window is None:
+                continue
+            if member.window.queue.account is self.queue.account:
+                return member
+            if found is None:
+                found = member
+        return found
 
     cdef int renew_consumer(self, Target member) except -1:
         """A member with a window takes from the queue as its variant says, if it acknowledges."""

@@ -62,4 +62,5 @@ cdef class CountingTags(Inflight):
         object by_tag                 # OrderedDict: the oldest first
         TagCounter counter
 
+    cdef list first(self, Py_ssize_t most)
     cdef list up_to(self, uint64_t tag)

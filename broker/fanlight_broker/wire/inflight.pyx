@@ -6,6 +6,7 @@
 cimport cython
 
 from collections import OrderedDict
+from itertools import islice
 
 from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport uint64_t
@@ -183,6 +184,10 @@ cdef class CountingTags(Inflight):
         self.by_tag.clear()
         self.count = 0
         return self.charge(-self.nbytes)
+
+    cdef list first(self, Py_ssize_t most):
+        """The oldest flights, so many at most."""
+        return list(islice(self.by_tag.values(), most))
 
     cdef list up_to(self, uint64_t tag):
         """The flights with this tag and all before it."""

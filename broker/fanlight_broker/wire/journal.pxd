@@ -33,17 +33,37 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.message cimport Message, Variant
+
+# How durable a change must be before an acknowledgement of it is sent. A listener may ask for more or less than the
+# broker does.
+
+cdef enum:
+    AS_BROKER = 0       # what `durability` of the broker says
+    IN_MEMORY = 1
+    WRITTEN = 2         # the operating system has it
+    ON_DISK = 3
 
 @cython.final
 cdef class JournalPosition:
     cdef:
         public uint64_t appended    # changes reported so far that an acknowledgement may have to wait for
-        public uint64_t synced      # all up to it survive; without a journal both stay 0
+        public uint64_t synced      # all up to it are as durable as the broker promises; without a journal it stays 0
+        public uint64_t written     # the same for WRITTEN
+        public uint64_t on_disk     # and for ON_DISK
         public bint full            # the store takes no more for now: publishers that need it are held back
         public bint refusing        # the disk is full or broken: publishers that need the store are refused
         list windows                # with messages that are sent when their tags are synced (window.pyx)
 
+    cdef inline uint64_t reached(self, int durability) noexcept:
+        if durability == AS_BROKER:
+            return self.synced
+        if durability == IN_MEMORY:
+            return self.appended
+        return self.written if durability == WRITTEN else self.on_disk
+
 cdef class QueueJournal:
+    cdef uint64_t entered(self, Message message, Variant variant) noexcept
     cpdef enqueued(self, Flight flight)
     cpdef returned(self, Flight flight)
     cpdef removed(self, Flight flight)

@@ -6,6 +6,8 @@ from fanlight_broker.wire.flight import Flight
 class JournalPosition:
     appended: int
     synced: int
+    written: int
+    on_disk: int
     full: bool
     refusing: bool
 

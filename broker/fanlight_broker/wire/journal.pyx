@@ -1,7 +1,10 @@
 # cython: language_level=3
 """The journal port of a durable queue: see journal.pxd. core/ports.py has that of sessions and retained messages."""
 
+from libc.stdint cimport uint64_t
+
 from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.message cimport Message, Variant
 
 
 cdef class JournalPosition:
@@ -17,6 +20,10 @@ cdef class JournalPosition:
 
 cdef class QueueJournal:
     """Abstract: a store has one for each durable queue. What a method raises ends the change that it reports."""
+
+    cdef uint64_t entered(self, Message message, Variant variant) noexcept:
+        """`enqueued`, of a message that goes to the backlog and needs no flight. Its number, or 0 if it needs one."""
+        return 0
 
     cpdef enqueued(self, Flight flight):
         """`flight` is in the queue, behind the others: give it a number."""

@@ -19,6 +19,10 @@ cdef class PendingBatches:
     # Has messages that are joined and not in the outboxes yet: see batcher.pxd.
     cdef int flush_batch(self) except -1
 
+cdef class JournalHead:
+    # Has what was reported to a journal in this turn, and can give it to its disk before the turn is over.
+    cdef int begin_writing(self) except -1
+
 cdef class Pot:
     # Bytes that all owners of one kind take together, and how many they may take.
     cdef:
@@ -56,6 +60,7 @@ cdef class PotShare(Pot):
 cdef class Account:
     cdef:
         readonly Py_ssize_t stored
+        public Py_ssize_t retained        # of these, in the retained store, with their places in its index
         readonly uint64_t refused         # messages that found its share full
 
     cdef bint over(self, Ledger ledger) noexcept
@@ -82,8 +87,8 @@ cdef class Ledger:
         readonly Pot subscriptions        # filters, their place in the index, queue groups
         # Messages kept in queues, windows and the retained store, each counted once, however many keep it.
         readonly Py_ssize_t stored, stored_messages
-        public Py_ssize_t logged          # bytes that a log has for messages that are kept
         public Py_ssize_t stored_limit
+        public Py_ssize_t retained        # of these, in the retained store, with their places in its index
         public double stored_share        # of what others leave of that, what one account may take: 0 to 1
         list short                        # accounts that have reached it, each once in its life
         readonly Py_ssize_t pausing       # outboxes that hold their publishers back just now
@@ -96,6 +101,7 @@ cdef class Ledger:
         readonly list graves              # named queues that have discarded messages, for the core to bury
         object absent                     # Outbox, of those without a connection: outbox.pxd, which cimports this file
         PendingBatches pending            # to be flushed before an outbox is looked at; None: nothing is under way
+        public JournalHead journal        # to begin before outboxes are flushed, if its disk has nothing to do; or None
         readonly Meter meter              # of connections without a port, and of messages without a connection
         uint64_t[RECIPIENTS] by_recipients    # messages, by how many got each
         readonly uint64_t recipients      # of all of them
@@ -103,6 +109,7 @@ cdef class Ledger:
         # Counters, monotonic.
         readonly uint64_t messages_in, messages_out, bytes_in, bytes_out
         readonly uint64_t receipts, unroutable
+        readonly uint64_t filtered        # messages with subscriptions of which no selector was true
         readonly uint64_t dropped_newest, dropped_oldest, dropped_credit, dropped_disconnect
         readonly uint64_t dropped_unspellable, dropped_too_large, dropped_fault
         # Of sessions: no room in a queue; QoS 0 while the client is away; lost with the session; too old.

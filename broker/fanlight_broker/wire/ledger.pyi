@@ -31,12 +31,17 @@ class PotShare(Pot):
 @final
 class Account:
     stored: int
+    retained: int
     refused: int
     def keep(self, octets: int) -> None: ...
 
+class JournalHead: ...
+
 class Ledger:
     meter: Meter
+    journal: JournalHead | None
     recipients: int
+    retained: int
     now: float
     standstill: float
     turn_ends: float
@@ -53,7 +58,6 @@ class Ledger:
     def pots(self) -> tuple[Pot, ...]: ...
     stored: int
     stored_messages: int
-    logged: int
     stored_limit: int
     stored_share: float
     turned_away: int
@@ -65,6 +69,7 @@ class Ledger:
     bytes_out: int
     receipts: int
     unroutable: int
+    filtered: int
     dropped_newest: int
     dropped_oldest: int
     dropped_credit: int

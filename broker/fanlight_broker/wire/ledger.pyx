@@ -10,6 +10,11 @@ cdef class PendingBatches:
         raise NotImplementedError("batches that nobody flushes")
 
 
+cdef class JournalHead:
+    cdef int begin_writing(self) except -1:
+        raise NotImplementedError("a journal that begins nothing")
+
+
 cdef class Pot:
     """A bound on memory, shared by all owners of one kind of state.
 

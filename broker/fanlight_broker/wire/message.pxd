@@ -20,11 +20,27 @@ cdef enum:
     SHARED_BODY = 16 * 1024
     # Bytes of each holder of a message: a flight and its place in a table or queue, an entry of the retained store.
     HOLDER = 96
+    OBJECTS = 288             # bytes of a kept message beside its octets: the message, topic and fields as objects
+    PAYLOAD_OBJECT = 40       # of the payload, if it has one of its own
 
 cdef enum RetainRule:
     CLEAR = 0             # the retain flag of a copy: never set
     AS_PUBLISHED = 1
     SET = 2               # always: the copy is a retained message
+
+# Over the headers of one message: `Format.walk_headers` begins, `next_header` goes on as long as it is true. A name may
+# come several times. What it points at is part of the message.
+cdef struct HeaderWalk:
+    const unsigned char* at
+    const unsigned char* end
+    uint32_t left                     # headers to come, in a format that counts them
+    const char* name                  # of the header at hand, UTF-8
+    Py_ssize_t name_size
+    const char* value
+    Py_ssize_t value_size
+    bint encoded                      # the value is one of msgpack's; else it is text, without a type
+    const char* content_type          # of the message: NULL until the walk has passed it
+    Py_ssize_t content_type_size
 
 cdef class Format:
     cdef:
@@ -36,6 +52,9 @@ cdef class Format:
     cdef int sent(self, Variant variant) except -1
     cdef int address(self, Variant variant, uint32_t number, uint64_t tag, uint32_t attempt) except -1
     cdef bint says_more(self, Message message) noexcept
+    cdef int priority(self, Message message) except -1
+    cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept
+    cdef bint next_header(self, HeaderWalk* walk) noexcept
     cdef Variant steady(self, Message message, Variant variant)
 
 # In no cycle, so hidden from the garbage collector, which would otherwise run every 700 publishes.
@@ -59,7 +78,6 @@ cdef class Message:
         # Kept in queues, windows and the retained store.
         Py_ssize_t holders
         public uint64_t number            # that a journal has given it last; 0: none
-        Py_ssize_t logged                 # bytes that a log has for it; entered in the ledger while it is kept
         # By which principals: each pays for it once. Mostly it is one.
         Account account
         Py_ssize_t account_holders
@@ -69,7 +87,6 @@ cdef class Message:
     cdef Py_ssize_t bytes_held(self) noexcept
     cpdef int add_holder(self, Ledger ledger, Account account) except -1
     cpdef int drop_holder(self, Ledger ledger, Account account) except -1
-    cdef int log_more(self, Ledger ledger, Py_ssize_t octets) except -1
     cdef int charge(self, Account account) except -1
     cdef int discharge(self, Account account) except -1
 

@@ -19,8 +19,6 @@ from fanlight_broker.wire.ledger cimport Account, Ledger
 
 cdef enum:
     KEPT_HEAD = 1024          # bytes of a template's buffer that outlive the message
-    OBJECTS = 288             # bytes of a kept message beside its octets: the message, topic and fields as objects
-    PAYLOAD_OBJECT = 40       # of the payload, if it has one of its own
 
 NEVER = INFINITY
 HOLDER_BYTES = HOLDER     # that each of those counts who keep a message
@@ -74,6 +72,18 @@ cdef class Format:
         """Do its fields say anything beside topic and payload?"""
         return message.fields_size > 0
 
+    cdef int priority(self, Message message) except -1:
+        """Of a message of this family, for a queue with priorities: 0 to 9; 0 if it has none."""
+        return 0
+
+    cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept:
+        """Begin to go over the headers of a message of this family. A format written in Python shows none."""
+        walk.content_type = NULL
+
+    cdef bint next_header(self, HeaderWalk* walk) noexcept:
+        """Put the next header at hand. False: there is none, and `content_type` is what it will be."""
+        return False
+
     cdef int sent(self, Variant variant) except -1:
         self.went(variant)
         return 0
@@ -101,6 +111,12 @@ cdef class Format:
 
     def read(self, Message message):
         """A message of this family as what it says (the core's Content); None if it says too much for that."""
+        raise NotImplementedError(f"format {self.name} does not say what its messages mean")
+
+    def described(self, message):
+        """What selectors may ask of a message of this family: its headers by name, the first of each, and its content
+        type or None.
+        """
         raise NotImplementedError(f"format {self.name} does not say what its messages mean")
 
     def write(self, content):
@@ -167,6 +183,18 @@ cdef class Message:
         """This message, if it owns its octets; else a copy that does."""
         return self.kept()
 
+    def postponed(self, double seconds):
+        """A copy that owns its octets, and whose time is over so much later."""
+        cdef Message copy = self.kept()
+        if copy is self:
+            copy = Message(
+                self.format, self.topic_octets, self.syntax, self.payload, fields=self.fields_octets, qos=self.qos,
+                retain=self.retain, expires_at=self.expires_at, expiry_hole=self.expiry_hole,
+                format_data=self.format_data,
+            )
+        copy.expires_at += seconds
+        return copy
+
     def expired(self, double now):
         return self.expires_at <= now
 
@@ -214,17 +242,8 @@ cdef class Message:
         if self.holders == 0:
             ledger.stored -= self.bytes_held()
             ledger.stored_messages -= 1
-            if self.logged:
-                ledger.logged -= self.logged
-                self.logged = 0
         if account is not None:
             self.discharge(account)
-        return 0
-
-    cdef int log_more(self, Ledger ledger, Py_ssize_t octets) except -1:
-        """A log has taken it, in this many bytes, which are needed as long as somebody keeps the message."""
-        self.logged += octets
-        ledger.logged += octets
         return 0
 
     cdef int charge(self, Account account) except -1:

@@ -16,6 +16,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from fanlight_broker.wire.flight cimport Flight
 from fanlight_broker.wire.inflight cimport TagCounter
 from fanlight_broker.wire.ledger cimport Ledger
+from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.queue cimport Discard
 from fanlight_broker.wire.target cimport Members
 from fanlight_broker.wire.window cimport Window
@@ -34,11 +35,21 @@ cdef class NamedQueue(Members):
         readonly uint64_t discards        # of them, gone without being acknowledged
         Ledger ledger
         TagCounter tags
+        public bint holding               # new messages wait in `held` for those that were before them
         Py_ssize_t turn
+        list held
         list delayed                      # a heap
         uint64_t serial                   # of the entries of the heap
-        list graves                       # (Message, Discard, attempt, since)
+        list graves                       # (Flight, Discard): in the journal as long as they are here
+        list readers                      # called when the backlog has been read
 
+    cdef int enter(self, Message message) except -1
+    cdef int call_readers(self) except -1
+    cdef int hold(self, Flight flight) except -1
     cdef Window taker(self)
     cdef bint take_overdue(self, Window window, double now) except -1
     cdef int take_back(self, Window window, Flight flight, double now, double delay) except -1
+    cdef int report_attempts(self, Flight flight) except -1
+    cdef int discard(self, Window window, Flight flight, Discard why) except -1
+    cdef int take_from_consumers(self, Py_ssize_t most) except -1
+    cdef int delay(self, Flight flight) except -1

@@ -14,16 +14,17 @@ Not here: filters, permissions, names and what becomes of discarded messages, wh
 cimport cython
 
 from heapq import heappop, heappush
+from sys import maxsize
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t, uint64_t
 
-from fanlight_broker.wire.flight cimport Flight
+from fanlight_broker.wire.flight cimport ENDED, Flight
 from fanlight_broker.wire.hidden cimport unseen
-from fanlight_broker.wire.inflight cimport TagCounter
+from fanlight_broker.wire.inflight cimport CountingTags, TagCounter
 from fanlight_broker.wire.outbox cimport Outbox, absent
 from fanlight_broker.wire.publication cimport FanoutState, kept
-from fanlight_broker.wire.queue cimport EXHAUSTED, PURGED, REJECTED, Discard, Queue, new_flight
+from fanlight_broker.wire.queue cimport EXHAUSTED, OVERFLOW, PURGED, REJECTED, Discard, Queue, new_flight
 from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.target cimport Members, Target
 from fanlight_broker.wire.window cimport Window
@@ -50,6 +51,8 @@ cdef class NamedQueue(Members):
         self.windows = unseen([])
         self.delayed = unseen([])
         self.graves = unseen([])
+        self.held = unseen([])
+        self.readers = unseen([])
 
     def __len__(self):
         """Messages in it, those that are delivered and not acknowledged included."""
@@ -66,8 +69,12 @@ cdef class NamedQueue(Members):
 
     @property
     def waiting_since(self):
-        """When the message came that waits longest; None if nothing waits in order."""
-        return (<Flight> self.queue.flights[0]).since if len(self.queue.flights) else None
+        """When the message came that waits longest; None if nothing waits in order, or it is on the disk and not known.
+        """
+        cdef Flight oldest = self.queue.oldest()
+        if oldest is not None:
+            return oldest.since
+        return self.queue.backlog.since() if self.queue.backlog is not None and self.queue.backlog.length else None
 
     def bind(self, Target binding not None):
         """Messages of this filter are for it. Its destination is `origin`."""
@@ -83,18 +90,88 @@ cdef class NamedQueue(Members):
 
     cdef bint give(self, Outbox publisher, FanoutState* publication) except -1:
         """Take a message in, and give it to a consumer that has room."""
-        cdef Flight flight = new_flight(kept(publication), None, self.queue)
+        self.enter(kept(publication))
+        return True
+
+    cdef int enter(self, Message message) except -1:
+        cdef Flight flight = new_flight(message, None, self.queue)
         cdef bint waiting = self.queue.length > 0
         cdef Window window
         flight.since = self.ledger.now
         self.published += 1
-        if not self.queue.put(flight):
-            self.discards += 1
+        if self.holding:
+            self.hold(flight)
+        elif not self.queue.put(flight):
+            self.discards += not self.queue.drop_oldest    # else `discarded` has counted it
         elif not waiting:
             window = self.taker()
             if window is not None:
                 window.pump(self.ledger.now)
-        return True
+        return 0
+
+    cdef int hold(self, Flight flight) except -1:
+        """Keep a new message apart until all that were before it are in. If there is no room, the newest is dropped."""
+        if self.queue.fits(flight.message.bytes_held()):
+            self.queue.set_apart(flight)
+            self.held.append(flight)
+            return 0
+        self.queue.dropped += 1
+        self.ledger.dropped_queue += 1
+        self.ledger.turned_away += 1
+        self.discarded(flight, OVERFLOW)
+        flight.message.drop_holder(self.ledger, self.queue.account)
+        flight.state = ENDED
+        return 0
+
+    def fill(self, Message message not None, double now):
+        """Take in a message that was before the live ones, whatever the bounds."""
+        cdef Flight flight = new_flight(message.kept(), None, self.queue)
+        flight.since = self.ledger.now = now
+        self.published += 1
+        self.queue.put_stored(flight)
+        self.feed(now)
+
+    def let_in(self, double now):
+        """All messages are in that were before the live ones: these follow, and no more are held."""
+        cdef Flight flight
+        cdef list held = self.held
+        self.holding = False
+        self.held = unseen([])
+        self.ledger.now = now
+        for flight in held:
+            self.queue.apart -= 1
+            self.queue.nbytes -= flight.message.bytes_held()
+            self.queue.put_stored(flight)
+        self.feed(now)
+
+    def report(self):
+        """The journal has not kept what is in it, and is to keep it from now on: also how often each was delivered, and
+        when it may be delivered again. Nothing is held.
+        """
+        cdef Window window
+        cdef Flight flight
+        for window in self.windows:
+            for flight in window.flights():
+                self.queue.journal.enqueued(flight)    # it is in the queue until it is acknowledged
+                self.report_attempts(flight)
+        for _, _, flight in self.delayed:
+            self.queue.journal.enqueued(flight)
+            self.queue.journal.returned(flight)
+        self.queue.report()
+        for flight in self.queue.flights:
+            self.report_attempts(flight)
+
+    cdef int report_attempts(self, Flight flight) except -1:
+        """It was delivered before the journal knew of it."""
+        if flight.attempt:
+            flight.attempt -= 1    # the journal counts one more with each that is reported
+            self.queue.journal.assigned(flight, self.queue.journal)
+            flight.attempt += 1
+        return 0
+
+    cdef int drained(self) except -1:
+        self.ledger.graves.append(self)
+        return 0
 
     cdef Window taker(self):
         """The next consumer that has room, in turn, or None."""
@@ -117,6 +194,15 @@ cdef class NamedQueue(Members):
                 break
             window = <Window> self.windows[(start + i) % n]
             window.pump(now)
+        if self.readers:
+            self.call_readers()
+
+    cdef int call_readers(self) except -1:
+        cdef list waiting = self.readers
+        self.readers = unseen([])
+        for reader in waiting:
+            reader()
+        return 0
 
     cdef Outbox blocker(self, Outbox publisher):
         return None    # what is too much for the consumers waits in the queue
@@ -153,7 +239,7 @@ cdef class NamedQueue(Members):
         return window
 
     def begin(self, Window window not None, double now):
-        """Its client knows of it: it gets what waits."""
+        """Its client knows of it, or takes more after a pause: it gets what waits."""
         window.open = True
         self.go_on(window, now)
 
@@ -162,6 +248,15 @@ cdef class NamedQueue(Members):
         self.ledger.now = now
         if not self.single or self.windows[0] is window:
             window.pump(now)
+
+    def change(self, Window window not None, Py_ssize_t prefetch, double ack_wait):
+        """Another prefetch and `ack_wait` for a consumer; what it has already keeps its time."""
+        window.inflight_max = prefetch
+        window.ack_wait = ack_wait
+
+    def pause(self, Window window not None):
+        """A consumer gets nothing until `begin`; what it has it may acknowledge."""
+        window.open = False
 
     def remove(self, Window window not None, double now):
         """A consumer has gone: what it has not acknowledged is for the others. ValueError if it is none of it."""
@@ -193,8 +288,7 @@ cdef class NamedQueue(Members):
         cdef Flight flight = window.inflight.find(tag)
         if flight is None:
             return False
-        self.discarded(flight, REJECTED)
-        window.end_flight(flight)
+        self.discard(window, flight, REJECTED)
         window.pump(now)
         return True
 
@@ -210,63 +304,118 @@ cdef class NamedQueue(Members):
         """It is not acknowledged: it waits again, unless it was delivered as often as it may be."""
         cdef Flight returned
         if self.deliveries_max and flight.attempt >= self.deliveries_max:
-            self.discarded(flight, EXHAUSTED)
-            return window.end_flight(flight)
+            return self.discard(window, flight, EXHAUSTED)
         returned = new_flight(flight.message, None, self.queue)
         returned.since, returned.attempt, returned.number = flight.since, flight.attempt, flight.number
         flight.number = 0    # the copy goes on: what ends here is the flight
         window.end_flight(flight)
         if delay <= 0:
             return self.queue.put_in_front(returned)
+        returned.due = now + delay
         self.queue.put_apart(returned)
+        return self.delay(returned)
+
+    cdef int delay(self, Flight flight) except -1:
+        """It is apart: `sweep` brings it in when it is due."""
         self.serial += 1
-        heappush(self.delayed, unseen((now + delay, self.serial, returned)))
+        heappush(self.delayed, unseen((flight.due, self.serial, flight)))
+        return 0
+
+    cdef int discard(self, Window window, Flight flight, Discard why) except -1:
+        """It is in flight, and leaves the queue."""
+        cdef uint64_t number = flight.number
+        self.discarded(flight, why)
+        window.end_flight(flight)
+        if number and flight.number == 0:    # to be buried
+            self.queue.journal.returned(<Flight> (<tuple> self.graves[-1])[0])
         return 0
 
     cdef int discarded(self, Flight flight, Discard why) except -1:
-        """It leaves the queue without being acknowledged."""
+        """It leaves the queue without being acknowledged. What is to be buried is in the journal until it is."""
+        cdef Flight grave
         self.discards += 1
         if self.buries and why != PURGED:
-            flight.message.add_holder(self.ledger, self.queue.account)
-            self.graves.append((flight.message, <int> why, flight.attempt, flight.since))
+            grave = new_flight(flight.message, None, self.queue)
+            grave.number, grave.attempt, grave.since = flight.number, flight.attempt, flight.since
+            flight.number = 0
+            self.graves.append((grave, <int> why))
             if len(self.graves) == 1:
                 self.ledger.graves.append(self)
         return 0
 
+    cdef int discarded_unread(self, Py_ssize_t messages) except -1:
+        self.discards += messages
+        return 0
+
     def exhume(self, Py_ssize_t most):
-        """Up to `most` of the messages discarded since, oldest first: (message, why, deliveries, since)."""
-        cdef list taken = self.graves[:most]
-        cdef Message message
+        """Up to `most` of the messages discarded since, oldest first: (message, why, deliveries, since).
+
+        They are published in the turn of this call: so the journal has them once, whenever it ends.
+        """
+        cdef list taken = self.graves[:most], found = []
+        cdef Flight grave
         del self.graves[:most]
-        for message, _, _, _ in taken:
-            message.drop_holder(self.ledger, self.queue.account)
+        for grave, why in taken:
+            if grave.number:
+                self.queue.journal.removed(grave)
+            found.append((grave.message, why, grave.attempt, grave.since))
+            grave.message.drop_holder(self.ledger, self.queue.account)
         if self.graves:
             self.ledger.graves.append(self)
-        return taken
+        return found
 
     @property
     def buried(self):
         """Messages that `exhume` has still to return."""
         return len(self.graves)
 
+    # -- a restart --------------------------------------------------------------------------------------------------
+
+    def restore(self, Message message not None, uint64_t number, double since, uint32_t attempt, double due,
+                double now):
+        """Take in a message that was there before a restart, under its number; in the order of these.
+
+        since    when it came
+        attempt  how often it was delivered
+        due      when it may be delivered again; 0: at once
+        """
+        cdef Flight flight
+        cdef bint exhausted = self.deliveries_max and attempt >= self.deliveries_max
+        if not exhausted and due <= now:
+            self.queue.restore(message, None, number, since, attempt)
+            return
+        flight = new_flight(message.kept(), None, self.queue)
+        flight.number, flight.since, flight.attempt, flight.due = number, since, attempt, due
+        if exhausted:
+            self.queue.lose(flight, EXHAUSTED)
+        else:
+            self.queue.set_apart(flight)
+            self.delay(flight)
+
     # -- by the clock -----------------------------------------------------------------------------------------------
 
-    def sweep(self, double now):
-        """Bring in what was delayed, take back what is not acknowledged in time, drop what has expired."""
+    def sweep(self, double now, Py_ssize_t most=maxsize):
+        """Bring in what was delayed, take back what is not acknowledged in time, drop what has expired.
+
+        most  messages that are brought in, and that are dropped. Returns whether there may be more
+        """
         cdef Window window
         cdef Flight flight
         cdef bint back = False
+        cdef Py_ssize_t left = most
         self.ledger.now = now
-        while self.delayed and self.delayed[0][0] <= now:
+        while left and self.delayed and self.delayed[0][0] <= now:
             flight = heappop(self.delayed)[2]
             self.queue.bring_in(flight)
             back = True
+            left -= 1
         for window in self.windows:
             if window.next_due <= now:
                 back = self.take_overdue(window, now) or back
-        self.queue.expire(now)
+        left = min(left, most - self.queue.expire(now, most))
         if back:
             self.feed(now)
+        return left == 0 or self.queue.sifted > 0
 
     cdef bint take_overdue(self, Window window, double now) except -1:
         """The deliveries of a consumer that it has not acknowledged in time. Returns whether there were any."""
@@ -284,38 +433,59 @@ cdef class NamedQueue(Members):
 
     # -- by an operator ---------------------------------------------------------------------------------------------
 
-    def peek(self, Py_ssize_t most):
-        """The oldest messages that wait: (message, attempt, since)."""
+    def purge(self, Py_ssize_t most=maxsize):
+        """Drop what waits, so many messages at most; what is in flight stays. Returns how many."""
         cdef Flight flight
-        cdef list found = []
-        for flight in self.queue.flights:
-            if len(found) == most:
-                break
-            found.append((flight.message, flight.attempt, flight.since))
-        return found
-
-    def purge(self):
-        """Drop what waits; what is in flight stays. Returns how many messages."""
-        cdef Flight flight
-        cdef Py_ssize_t count = len(self.delayed)
-        for _, _, flight in self.delayed:
+        cdef uint64_t discards = self.discards
+        cdef Py_ssize_t count = 0
+        while self.delayed and count < most:
+            flight = self.delayed.pop()[2]    # without its last a heap is a heap
             self.queue.drop_apart(flight)
-        self.delayed.clear()
-        return count + self.queue.clear()
+            count += 1
+        while self.held and count < most:
+            self.queue.drop_apart(self.held.pop())
+            count += 1
+        count += self.queue.purge(most - count)
+        self.discards = discards + count    # those of the backlog as well
+        return count
 
-    def end(self, double now):
-        """It is over: drop everything, consumers included. Returns how many messages."""
+    def close(self):
+        """It is over: nobody takes from it any more, and `drop` follows. Returns how many messages are lost."""
         cdef Window window
-        cdef Py_ssize_t count
         self.deliveries_max = 0
         self.buries = False
         self.refuse_publishers(False)
-        for window in list(self.windows):
+        for window in self.windows:
             window.open = False
-        for window in list(self.windows):
-            self.remove(window, now)
-        count = self.purge()
-        self.exhume(len(self.graves))
+            window.ended = True
+            window.box = absent(self.ledger)
+        self.call_readers()
         self.origin.ended = True
+        return len(self)
+
+    def drop(self, Py_ssize_t most):
+        """After `close`: drop so many of its messages. Returns whether any is left."""
+        cdef Py_ssize_t left
+        self.take_from_consumers(most)
+        left = most - self.purge(most)
+        if left > 0 and self.graves:
+            self.exhume(left)
+        if self.windows or self.queue.length or self.queue.apart or self.graves:
+            return True
         self.queue.group = None
-        return count
+        return False
+
+    cdef int take_from_consumers(self, Py_ssize_t most) except -1:
+        """After `close`: what consumers have not acknowledged waits again, so many at most."""
+        cdef Window window
+        cdef Flight flight
+        cdef list flights
+        while most > 0 and self.windows:
+            window = <Window> self.windows[-1]
+            flights = (<CountingTags?> window.inflight).first(most)
+            for flight in flights:
+                self.take_back(window, flight, self.ledger.now, 0)
+            most -= len(flights) + 1
+            if window.inflight.count == 0:
+                self.windows.pop()
+        return 0

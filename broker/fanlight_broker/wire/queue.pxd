@@ -28,6 +28,8 @@ cdef class Consumers:
 
     cpdef feed(self, double now)
     cdef int discarded(self, Flight flight, Discard why) except -1
+    cdef int drained(self) except -1
+    cdef int discarded_unread(self, Py_ssize_t messages) except -1
 
 @cython.final
 @cython.no_gc
@@ -35,34 +37,46 @@ cdef class Queue:
     cdef:
         Ledger ledger
         readonly Account account      # of the principal it is kept for, or None
-        object flights                # deque, oldest first
+        object flights                # deque, oldest first; or Levels
         Py_ssize_t length
         public QueueJournal journal   # of what must survive a restart; None: nothing does
         public Backlog backlog        # None: all of it is in memory
         public bint idle              # no consumer is connected: what comes is not taken soon
         public Consumers group        # the queue group that it is of, as long as that has members; else None
         public Py_ssize_t messages_max, bytes_max
-        public bint drop_oldest       # when it is full; else the newest
+        public bint drop_oldest       # when it is full, of the lowest priority; else the newest
+        public Py_ssize_t wanting     # its group is notified when fewer wait, once; 0: never
+        readonly int priorities       # 0: all messages are alike, and it reads no priority
         public double ttl             # seconds that a message may wait since it came; NEVER ends: infinite
         readonly Py_ssize_t nbytes    # with those kept apart
         readonly Py_ssize_t apart     # messages that wait for their time, and are in no order: they count as well
         readonly Py_ssize_t mortal    # messages in it that expire some day
+        readonly Py_ssize_t sifted    # of those in memory, that `expire` has looked at; 0: it begins anew
         readonly uint64_t dropped, expired
 
+    cdef int enter(self, Message message, Variant variant) except -1
     cdef bint put(self, Flight flight) except -1
     cdef bint over_share(self) except -1
     cdef bint has_room(self, Py_ssize_t size) noexcept
+    cdef bint fits(self, Py_ssize_t size) noexcept
     cdef int put_back(self, Flight flight) except -1
     cdef int put_in_front(self, Flight flight) except -1
     cdef int put_stored(self, Flight flight) except -1
     cdef int put_restored(self, Flight flight) except -1
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1
+    cdef object row(self)
+    cdef Flight oldest(self)
+    cdef bint outranked(self, Flight flight) except -1
     cdef int drop_first(self) except -1
-    cdef int expire_backlog(self, double now) except -1
+    cdef int expire_backlog(self, double now, Py_ssize_t most) except -1
+    cdef int sift(self, double now, Py_ssize_t most) except -1
+    cdef int outlive(self, Flight flight) except -1
     cdef int lose(self, Flight flight, Discard why) except -1
     cdef int put_apart(self, Flight flight) except -1
+    cdef int set_apart(self, Flight flight) except -1
     cdef int bring_in(self, Flight flight) except -1
     cdef int drop_apart(self, Flight flight) except -1
+    cdef Py_ssize_t purge(self, Py_ssize_t most) except -1
     cdef inline bint outlived(self, Flight flight, double now) noexcept:
         return flight.message.expires_at <= now or flight.since + self.ttl <= now
 

@@ -7,18 +7,22 @@ A session has one, with one consumer: its window. A queue group has one as long 
 cimport cython
 
 from collections import deque
+from sys import maxsize
 
 from libc.math cimport INFINITY
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.backlog cimport Backlog
 from fanlight_broker.wire.flight cimport ENDED, Flight, Source
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport Account, Ledger
+from fanlight_broker.wire.levels cimport Levels
 from fanlight_broker.wire.message cimport HOLDER, Message, Variant
 
 cdef enum:
     HEAD_BYTES = 256 * 1024    # of a queue with a backlog, that are kept in memory beside one message
+    HEADS = 16                 # heads of a session whose client is there, while nothing waits in the backlog
+    SIFTED_AT_ONCE = 65_536    # messages that `expire` looks at, some 10 ns each
 
 # In place of a deque, which takes 600 bytes: most sessions never have anything waiting.
 cdef tuple NOTHING = ()
@@ -29,6 +33,8 @@ cdef Flight new_flight(Message message, Variant variant, Queue queue):
     cdef Flight flight = Flight.__new__(Flight)
     flight.message = message
     flight.variant = variant
+    if queue.priorities:
+        flight.priority = min(message.format.priority(message), queue.priorities - 1)
     message.add_holder(queue.ledger, queue.account)
     return flight
 
@@ -40,6 +46,14 @@ cdef class Consumers:
 
     cdef int discarded(self, Flight flight, Discard why) except -1:
         """A message has left the queue, and nobody has acknowledged it."""
+        return 0
+
+    cdef int drained(self) except -1:
+        """Fewer wait in the queue than it was to have."""
+        return 0
+
+    cdef int discarded_unread(self, Py_ssize_t messages) except -1:
+        """So many have left the backlog, and nobody has acknowledged them."""
         return 0
 
 
@@ -60,6 +74,44 @@ cdef class Queue:
     def __len__(self):
         return self.length
 
+    def prioritize(self, int priorities):
+        """Messages with a higher priority are taken first: 0 to `priorities` - 1, what is above counts as the last.
+
+        To be called before anything waits. All that waits is in memory then, and the backlog has it only until it is
+        read after a restart: a number does not say which priority its message has.
+        """
+        if self.length:
+            raise ValueError("messages wait already")
+        Levels(priorities)    # raises ValueError for what is no number of them
+        self.priorities = priorities
+
+    cdef object row(self):
+        """For what waits."""
+        return Levels(self.priorities) if self.priorities else unseen(deque())
+
+    cdef Flight oldest(self):
+        """Of those in memory, or None."""
+        if len(self.flights) == 0:
+            return None
+        return (<Levels> self.flights).oldest() if self.priorities else <Flight> self.flights[0]
+
+    cdef int enter(self, Message message, Variant variant) except -1:
+        """`put` of a message that comes: without a flight, where it goes to the backlog in any case."""
+        cdef Py_ssize_t size
+        cdef uint64_t number
+        if self.backlog is not None and (self.backlog.length or (self.idle and not self.priorities)) \
+                and self.ttl == INFINITY:
+            size = message.bytes_held()
+            if self.fits(size):
+                number = self.journal.entered(message, variant)
+                if number:
+                    self.backlog.take(number, message, variant, size)
+                    self.length += 1
+                    self.nbytes += size
+                    return 0
+        self.put(new_flight(message, variant, self))
+        return 0
+
     cdef bint put(self, Flight flight) except -1:
         """False if it was dropped, by the policy."""
         cdef Ledger ledger = self.ledger
@@ -68,7 +120,9 @@ cdef class Queue:
                 or ledger.stored > ledger.stored_limit or self.over_share():
             self.dropped += 1
             ledger.dropped_queue += 1
-            if not self.drop_oldest or self.length == 0 or size > self.bytes_max:
+            if not self.drop_oldest or self.length == 0 or size > self.bytes_max or self.outranked(flight):
+                if self.drop_oldest and self.group is not None:
+                    self.group.discarded(flight, OVERFLOW)
                 flight.message.drop_holder(ledger, self.account)
                 flight.state = ENDED
                 ledger.turned_away += 1
@@ -79,15 +133,27 @@ cdef class Queue:
             if self.backlog is not None and self.set_aside(flight, size):
                 return True
         if self.flights is NOTHING:
-            self.flights = unseen(deque())
+            self.flights = self.row()
         self.flights.append(flight)
         self.entered(flight, 1)
         return True
 
+    cdef bint outranked(self, Flight flight) except -1:
+        """Is its priority lower than those of all that wait?"""
+        return self.priorities > 0 and len(self.flights) > 0 and (<Levels> self.flights).lowest() > flight.priority
+
     cdef bint set_aside(self, Flight flight, Py_ssize_t size) except -1:
         """Leave a message to the backlog, if it is not sent soon, or others wait there. False if it stays in memory."""
         cdef Backlog backlog = self.backlog
-        if backlog.length == 0 and not self.idle and self.length < backlog.head and self.nbytes < HEAD_BYTES:
+        # A consumer that was behind for a moment catches up, if it need not wait for a disk meanwhile: once something
+        # is in the backlog, all that comes goes there and back. A quarter of the memory for messages is for that.
+        # Not for a group: its queue does not know whether one of its members is there.
+        cdef Py_ssize_t heads = 1
+        if self.group is None and self.ledger.stored < self.ledger.stored_limit // 4:
+            heads = HEADS
+        if backlog.length == 0 and (self.priorities or (
+            not self.idle and self.length < heads * backlog.head and self.nbytes < heads * HEAD_BYTES
+        )):
             return False
         if flight.number == 0:
             return False    # the journal could not take it
@@ -101,28 +167,34 @@ cdef class Queue:
         """Drop the oldest: a new one needs its room."""
         cdef Flight oldest
         if len(self.flights) > 0:
-            oldest = self.flights.popleft()
+            oldest = (<Levels> self.flights).pop_lowest() if self.priorities else self.flights.popleft()
             self.entered(oldest, -1)
             return self.lose(oldest, OVERFLOW)
         self.nbytes -= self.backlog.drop_first()
         self.length -= 1
+        if self.group is not None:
+            self.group.discarded_unread(1)
         return 0
 
     cdef int lose(self, Flight flight, Discard why) except -1:
         """It was in the queue, and will not be delivered."""
-        if self.journal is not None:
-            self.journal.removed(flight)
         if self.group is not None:
             self.group.discarded(flight, why)
+        if self.journal is not None and flight.number:    # else the group has use for it, and reports it later
+            self.journal.removed(flight)
         flight.message.drop_holder(self.ledger, self.account)
         flight.state = ENDED
         return 0
 
     cdef bint has_room(self, Py_ssize_t size) noexcept:
         """Would `put` keep a message of this size?"""
-        cdef Ledger ledger = self.ledger
         if self.drop_oldest and self.length and size <= self.bytes_max:
             return True
+        return self.fits(size)
+
+    cdef bint fits(self, Py_ssize_t size) noexcept:
+        """Is there room without dropping anything, if nobody keeps the message yet?"""
+        cdef Ledger ledger = self.ledger
         # `put` asks when the message is entered already.
         return self.length + self.apart < self.messages_max and self.nbytes + size <= self.bytes_max \
             and ledger.stored + size + HOLDER <= ledger.stored_limit \
@@ -149,7 +221,7 @@ cdef class Queue:
     cdef int put_back(self, Flight flight) except -1:
         """A message that was popped and not sent is the oldest again, whatever the bounds."""
         if self.flights is NOTHING:
-            self.flights = unseen(deque())
+            self.flights = self.row()
         self.flights.appendleft(flight)
         return self.entered(flight, 1)
 
@@ -163,7 +235,7 @@ cdef class Queue:
     cdef int put_stored(self, Flight flight) except -1:
         """The journal has it: it is the newest, whatever the bounds."""
         if self.flights is NOTHING:
-            self.flights = unseen(deque())
+            self.flights = self.row()
         self.flights.append(flight)
         return self.entered(flight, 1)
 
@@ -173,23 +245,35 @@ cdef class Queue:
             self.put_stored(flight)
         return 0
 
-    def restore(self, Message message not None, Variant variant, uint64_t number):
+    def restore(self, Message message not None, Variant variant, uint64_t number, double since=0, uint32_t attempt=0):
         """Take in a message that waited before a restart, under its number; in the order of these.
 
         variant  None in the queue of a group
+        since    of a named queue: when it came
+        attempt  of a named queue: how often it was delivered
         """
         cdef Flight flight = new_flight(message.kept(), variant, self)
-        flight.number = number
+        flight.number, flight.since, flight.attempt = number, since, attempt
         self.put_restored(flight)
+
+    def backlog_restored(self):
+        """The backlog has what waited before a restart."""
+        self.length += self.backlog.length
+        self.nbytes += self.backlog.nbytes
 
     cdef int put_apart(self, Flight flight) except -1:
         """A message that was in flight waits again, out of order, whatever the bounds: until `bring_in`, or
         `drop_apart`.
         """
-        self.apart += 1
-        self.nbytes += flight.message.bytes_held()
+        self.set_apart(flight)
         if self.journal is not None:
             self.journal.returned(flight)
+        return 0
+
+    cdef int set_apart(self, Flight flight) except -1:
+        """`put_apart`, of a message that was apart before a restart."""
+        self.apart += 1
+        self.nbytes += flight.message.bytes_held()
         return 0
 
     cdef int bring_in(self, Flight flight) except -1:
@@ -219,11 +303,14 @@ cdef class Queue:
         cdef Py_ssize_t stored = 0
         if self.backlog is not None:
             stored = self.backlog.length
-            if stored and 4 * (self.length - stored) <= self.backlog.head:
+            if stored and (self.priorities or 4 * (self.length - stored) <= self.backlog.head):
                 self.backlog.fetch()
         while self.length > stored:
             flight = self.flights.popleft()
             self.entered(flight, -1)
+            if self.length < self.wanting:
+                self.wanting = 0
+                self.group.drained()
             if not self.outlived(flight, now):
                 return flight
             self.lose(flight, EXPIRED)
@@ -232,7 +319,7 @@ cdef class Queue:
         return None
 
     def fetched(self, list messages not None, Py_ssize_t removed, Py_ssize_t octets, double now):
-        """The backlog has read its oldest: [(message, variant or None, number), ...].
+        """The backlog has read its oldest: [(message, variant or None, number, deliveries so far, since), ...].
 
         removed, octets  messages that it has removed, with those that could not be read, and bytes that they counted
         """
@@ -240,11 +327,10 @@ cdef class Queue:
         cdef Message message
         self.length -= removed
         self.nbytes -= octets
-        for message, variant, number in messages:
+        for message, variant, number, attempt, since in messages:
             flight = new_flight(message, variant, self)
-            flight.number = number
-            flight.since = now    # the backlog does not say when it came
-            if message.expires_at > now:
+            flight.number, flight.attempt, flight.since = number, attempt, since
+            if not self.outlived(flight, now):
                 self.put_stored(flight)
             else:
                 self.lose(flight, EXPIRED)
@@ -263,33 +349,72 @@ cdef class Queue:
         """The messages in it that are in memory, oldest first (a copy)."""
         return [flight.message for flight in self.flights]
 
-    def expire(self, double now):
-        """Drop expired messages at any place. Returns how many."""
-        cdef Flight flight
+    def expire(self, double now, Py_ssize_t most=maxsize):
+        """Drop expired messages at any place, so many at most. Returns how many.
+
+        While there may be more `sifted` is not 0, or so many were dropped.
+        """
         cdef uint64_t before = self.expired
-        cdef object old = self.flights
         if self.backlog is not None and self.backlog.length:
-            self.expire_backlog(now)
-        if self.mortal == 0 and (self.ttl == INFINITY or not old or not self.outlived(old[0], now)):
-            return self.expired - before
-        self.flights = unseen(deque())
-        for flight in old:
-            if not self.outlived(flight, now):
-                self.flights.append(flight)
-            else:
-                self.entered(flight, -1)
-                self.lose(flight, EXPIRED)
-                self.expired += 1
-                self.ledger.expired += 1
+            self.expire_backlog(now, most)
+        if self.mortal or (self.priorities and self.ttl != INFINITY and len(self.flights) > 0):
+            self.sift(now, most - <Py_ssize_t> (self.expired - before))
+        elif self.ttl != INFINITY:    # they are in the order in which they came
+            while self.expired - before < <uint64_t> most and len(self.flights) > 0 \
+                    and self.outlived(<Flight> self.flights[0], now):
+                self.outlive(self.flights.popleft())
         return self.expired - before
 
-    cdef int expire_backlog(self, double now) except -1:
+    cdef int expire_backlog(self, double now, Py_ssize_t most) except -1:
         cdef Py_ssize_t messages, octets
-        messages, octets = self.backlog.expire(now)
+        messages, octets = self.backlog.expire(now, most)
         self.length -= messages
         self.nbytes -= octets
         self.expired += messages
         self.ledger.expired += messages
+        if self.group is not None and messages:
+            self.group.discarded_unread(messages)
+        return 0
+
+    cdef int sift(self, double now, Py_ssize_t most) except -1:
+        """Look at what is in memory, behind what was looked at last, and drop so many that have expired."""
+        cdef Py_ssize_t at = self.sifted, seen = 0, left = SIFTED_AT_ONCE, rest
+        cdef Flight flight
+        for row in (<Levels> self.flights).rows if self.priorities else [self.flights]:
+            rest = len(row) - at
+            if rest <= 0:
+                at = -rest
+                seen += len(row)
+                continue
+            row.rotate(-at)    # so that the first is the next to be looked at
+            seen += at
+            while rest and left and most:
+                rest -= 1
+                left -= 1
+                flight = row.popleft()
+                if not self.outlived(flight, now):
+                    row.append(flight)
+                    at += 1
+                    seen += 1
+                    continue
+                if self.priorities:
+                    (<Levels> self.flights).length -= 1
+                self.outlive(flight)
+                most -= 1
+            row.rotate(at)
+            if rest:
+                self.sifted = seen
+                return 0
+            at = 0
+        self.sifted = 0
+        return 0
+
+    cdef int outlive(self, Flight flight) except -1:
+        """A message was taken out, and has expired."""
+        self.entered(flight, -1)
+        self.lose(flight, EXPIRED)
+        self.expired += 1
+        self.ledger.expired += 1
         return 0
 
     def report(self):
@@ -299,21 +424,27 @@ cdef class Queue:
             if flight.number == 0:
                 self.journal.enqueued(flight)
 
-    def clear(self):
-        """Drop everything: its subscribers have ended. Returns how many messages."""
+    cdef Py_ssize_t purge(self, Py_ssize_t most) except -1:
+        """Drop the oldest, so many at most: an operator wants it. Returns how many messages."""
         cdef Flight flight
-        cdef Py_ssize_t lost = self.length
-        for flight in self.flights:
-            self.entered(flight, -1)
-            self.lose(flight, PURGED)
-        if self.backlog is not None:
-            self.length -= self.backlog.length
-            self.nbytes -= self.backlog.nbytes
-            self.backlog.clear()
-        self.flights = NOTHING
-        self.dropped += lost
-        self.ledger.dropped_session += lost
-        return lost
+        cdef Py_ssize_t count = 0
+        while count < most and self.length:
+            if len(self.flights) > 0:
+                flight = self.flights.popleft()
+                self.entered(flight, -1)
+                self.lose(flight, PURGED)
+            else:
+                self.nbytes -= self.backlog.drop_first()
+                self.length -= 1
+            count += 1
+        self.dropped += count
+        self.ledger.dropped_session += count
+        return count
+
+    def drop(self, Py_ssize_t most):
+        """Nobody takes from it any more: drop this many of its messages. Returns whether any is left."""
+        self.purge(most)
+        return self.length > 0
 
 
 @cython.no_gc

@@ -43,6 +43,7 @@ cdef class Receipts:
         public bint recording       # acknowledgements wait for the archive, too
         public bint journaling      # there is a store: any acknowledgement may have to wait
         public JournalPosition position
+        readonly int durability     # AS_BROKER ...: what its acknowledgements wait for
         readonly uint64_t recorded  # how far the archive is
         uint64_t last_recorded, last_synced     # of the last entry
         public object begun         # called when there is one to wait for, after there was none; or None
@@ -53,6 +54,9 @@ cdef class Receipts:
             and not self.position.full and not self.position.refusing \
             and (tap is None or not self.recording or tap.bytes < tap.bytes_max)
 
+    cdef inline bint is_full(self) noexcept:
+        return <Py_ssize_t> (self.tail - self.head) >= self.most
+
     cdef inline int put(self, Receiver receiver, ArchiveTap tap, uint64_t before, uint32_t number,
                         uint32_t answer) except -1:
         """Acknowledge what this tap has recorded last, and what the journal got since it was at `before`.
@@ -61,7 +65,8 @@ cdef class Receipts:
         """
         cdef uint64_t recorded = tap.taken if tap is not None and self.recording else 0
         cdef uint64_t synced = self.position.appended if self.position.appended != before else 0
-        if receiver.pending_acks == 0 and recorded <= self.recorded and synced <= self.position.synced:
+        cdef uint64_t reached = self.position.reached(self.durability)
+        if receiver.pending_acks == 0 and recorded <= self.recorded and synced <= reached:
             return receiver.acknowledge(number, answer)
         return self.append(recorded, synced, receiver, NULL, number, answer)
 

@@ -3,6 +3,8 @@ from typing import Any
 
 from fanlight_broker.wire.journal import JournalPosition
 
+DURABILITIES: dict[str | None, int]
+
 class Receiver:
     pending_acks: int
 
@@ -13,10 +15,12 @@ class Receipts:
     recording: bool
     journaling: bool
     position: JournalPosition
+    durability: int
     recorded: int
     begun: Callable[[], Any] | None
     def __init__(
-        self, most: int, begun: Callable[[], Any] | None = None, position: JournalPosition | None = None
+        self, most: int, begun: Callable[[], Any] | None = None, position: JournalPosition | None = None,
+        durability: str | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     @property
@@ -24,5 +28,6 @@ class Receipts:
     def call(
         self, then: Callable[[], Any], recorded: int, receiver: Receiver | None = None, synced: int = 0
     ) -> None: ...
+    def reaches(self, position: int) -> bool: ...
     def release(self, recorded: int = 0) -> None: ...
     def forget(self, receiver: Receiver) -> None: ...

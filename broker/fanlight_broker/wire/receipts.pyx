@@ -5,10 +5,12 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.allocator cimport allocate_zeros, deallocate
-from fanlight_broker.wire.journal cimport JournalPosition
+from fanlight_broker.wire.journal cimport AS_BROKER, IN_MEMORY, ON_DISK, WRITTEN, JournalPosition
 
 cdef enum:
     FIRST_ENTRIES = 64
+
+DURABILITIES = {None: AS_BROKER, "memory": IN_MEMORY, "written": WRITTEN, "synced": ON_DISK}
 
 
 cdef class Receiver:
@@ -20,13 +22,14 @@ cdef class Receiver:
 cdef class Receipts:
     """The acknowledgements that wait for the archive and the store of a broker.
 
-    most      that may wait; past it publishers are held back
-    begun     called without arguments when the first begins to wait
-    position  of the journal; None: there is no store
+    most        that may wait; past it publishers are held back
+    begun       called without arguments when the first begins to wait
+    position    of the journal; None: there is no store
+    durability  what they wait for: "synced", "written", "memory"; None: what the broker promises
     """
 
-    def __cinit__(self, Py_ssize_t most, begun=None, JournalPosition position=None):
-        self.most = most
+    def __cinit__(self, Py_ssize_t most, begun=None, JournalPosition position=None, durability=None):
+        self.most, self.durability = most, DURABILITIES[durability]
         self.begun = begun
         self.position = position if position is not None else JournalPosition()
         self.entries = <PendingReceipt*> allocate_zeros(FIRST_ENTRIES, sizeof(PendingReceipt))
@@ -48,7 +51,11 @@ cdef class Receipts:
 
     @property
     def full(self):
-        return <Py_ssize_t> (self.tail - self.head) >= self.most
+        return self.is_full()
+
+    def reaches(self, uint64_t position):
+        """Has the journal come so far, for what waits here?"""
+        return position <= self.position.reached(self.durability)
 
     def call(self, then not None, uint64_t recorded, Receiver receiver=None, uint64_t synced=0):
         """Call `then` when the archive and the journal have come so far: now or later, in order.
@@ -56,7 +63,7 @@ cdef class Receipts:
         receiver  its connection's other acknowledgements wait behind this one, and it behind those; None: it waits
                   behind all
         """
-        if recorded <= self.recorded and synced <= self.position.synced \
+        if recorded <= self.recorded and synced <= self.position.reached(self.durability) \
                 and (self.count == 0 or (receiver is not None and receiver.pending_acks == 0)):
             then()
         else:
@@ -96,7 +103,7 @@ cdef class Receipts:
         self.recorded = max(recorded, self.recorded)
         while self.head != self.tail:
             entry = self.entries[self.head & self.mask]
-            if entry.recorded > self.recorded or entry.synced > self.position.synced:
+            if entry.recorded > self.recorded or entry.synced > self.position.reached(self.durability):
                 break
             self.head += 1
             if entry.receiver is NULL and entry.then is NULL:

@@ -3,6 +3,7 @@
 #   Route ("stock.nasdaq.AAPL")
 #     targets  [Target, Target, Target, ...]                  one a subscription
 #     groups   [QueueGroup [Target, Target], ...]             one a queue group; one member gets the message
+#     screens  RouteScreens, or None                          those with selectors, to be asked for each message
 
 cimport cython
 from cpython.list cimport PyList_GET_SIZE
@@ -12,19 +13,28 @@ from fanlight_broker.wire.archive_tap cimport ArchiveTap
 from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.retained cimport RetainedEntry
+from fanlight_broker.wire.screening cimport RouteScreens
 
 @cython.final
 @cython.no_gc
 cdef class Route:
     cdef:
-        readonly bytes key
-        readonly list targets, groups     # not changed any more, nor seen by the garbage collector: see `unseen`
+        readonly bytes key                # none octets: it is of a topic that is not kept
+        readonly list targets, groups     # replaced, never changed; not seen by the garbage collector: see `unseen`
         readonly Py_ssize_t nbytes        # what it takes, about; what its merged targets stand for counts
         readonly bint is_text             # the topic is UTF-8; not all protocols ask for that
         public uint64_t hits
-        public Py_ssize_t slot            # the core's number for it; -1: none
+        Py_ssize_t hash, place            # the cache's, and where in it; -1: it is not kept
+        uint64_t generation               # of the subscriptions that it is about: see changes.pxd
+        uint64_t hits_seen                # by the clock's hand that looks for the route to remove
         public ArchiveTap tap             # which keeps what passes here, or None
+        public RetainedEntry retained     # of its topic, which may be over; None: Python has not looked yet
+        readonly RouteScreens screens     # None: nobody asks what a message says. Else `targets` and `groups` are those
+                                          # who do not: see RouteCache.screened
+        readonly bint filtered            # of one message: no selector is true of it
 
+    cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1
     cdef Outbox blocker(self, Outbox publisher)
     cdef bint refused_by_queue(self, Message message) except -1
 

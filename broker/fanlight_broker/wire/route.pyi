@@ -5,6 +5,8 @@ from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
+from fanlight_broker.wire.retained import RetainedEntry
+from fanlight_broker.wire.screening import RouteScreens
 from fanlight_broker.wire.target import Members, Target
 
 @final
@@ -15,9 +17,13 @@ class Route:
     nbytes: int
     is_text: bool
     hits: int
-    slot: int
     tap: ArchiveTap | None
-    def __init__(self, key: bytes, targets: list[Target], groups: Sequence[Members]) -> None: ...
+    retained: RetainedEntry | None
+    screens: RouteScreens | None
+    filtered: bool
+    def __init__(
+        self, key: bytes, targets: list[Target], groups: Sequence[Members], screens: RouteScreens | None = None
+    ) -> None: ...
     def __len__(self) -> int: ...
     def is_refused(self, ledger: Ledger, message: Message) -> bool: ...
     def has_room(self, publisher: Outbox | None, message: Message) -> bool: ...

@@ -9,12 +9,12 @@ from fanlight_broker.wire.ledger cimport Ledger
 from fanlight_broker.wire.message cimport Message
 from fanlight_broker.wire.msgpack cimport is_utf8
 from fanlight_broker.wire.outbox cimport Outbox
+from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Members, Target
 
 cdef enum:
-    ROUTE_BYTES = 512            # of a route without its topic and targets: objects, table entries, the core's index
+    ROUTE_BYTES = 256            # of a route without its topic and targets: two objects, a list, table entries
     MERGED_BYTES = 256           # of a target made for a route: two objects and a list
-    TOPIC_COPIES = 4             # of a topic: the key, the index and its words
 
 
 cdef inline bint stores(Target target) noexcept:
@@ -23,23 +23,33 @@ cdef inline bint stores(Target target) noexcept:
 
 @cython.no_gc
 cdef class Route:
-    """The subscriptions of one topic. Immutable: a change in the subscriptions makes a new one."""
+    """The subscriptions of one topic."""
 
-    def __cinit__(self, bytes key not None, list targets not None, list groups not None):
-        cdef Target target
+    def __cinit__(self, bytes key not None, list targets not None, list groups not None, RouteScreens screens=None):
         self.key = key
-        self.slot = -1
-        self.targets = unseen(targets)
-        self.groups = unseen(groups)
-        self.nbytes = ROUTE_BYTES + TOPIC_COPIES * PyBytes_GET_SIZE(key) + 8 * (len(targets) + len(groups))
+        self.place = -1
+        self.set_targets(unseen(targets), unseen(groups), screens)
+        self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+
+    cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1:
+        """Replace who gets the messages; `nbytes` follows."""
+        cdef Target target
+        self.targets = targets
+        self.groups = groups
+        self.screens = screens
+        self.nbytes = ROUTE_BYTES + PyBytes_GET_SIZE(self.key) + 8 * (len(targets) + len(groups))
+        if screens is not None:
+            self.nbytes += screens.bytes_held()
         for target in targets:
             if target.extras is not None and target.extras.parts is not None:
                 self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts)
                 self.nbytes += PyBytes_GET_SIZE(target.variant.identifiers)
-        self.is_text = is_utf8(<const unsigned char*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        return 0
 
     def __len__(self):
-        return len(self.targets) + len(self.groups)
+        """Subscriptions, and queue groups; those with selectors, too."""
+        cdef Py_ssize_t screened = self.screens.subscriptions() if self.screens is not None else 0
+        return len(self.targets) + len(self.groups) + screened
 
     cdef Outbox blocker(self, Outbox publisher):
         """An outbox on this route that holds publishers back, or None. Called only while there is such an outbox."""

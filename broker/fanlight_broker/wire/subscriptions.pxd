@@ -22,6 +22,8 @@ cdef class Subscriptions:
         Py_ssize_t place            # where `any_left` looks next
         uint64_t version            # changes with every change: who iterates notices
 
+    cdef bint enter(self, Target target) except -1
+    cdef bint take_out(self, Target target) except -1
     cdef Py_ssize_t seek(self, uint32_t hash, uint32_t number, bytes filter, object group) except -2
     cdef Py_ssize_t place_of(self, Target target) except -2
     cdef void put(self, void* target, uint32_t hash) noexcept

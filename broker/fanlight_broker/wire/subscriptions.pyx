@@ -97,24 +97,35 @@ cdef class Subscriptions:
 
     def add(self, Target target not None):
         """Take one in. ValueError if there is one with the same key."""
+        if not self.enter(target):
+            raise ValueError(f"there is a subscription {target.number} to {target.filter!r}")
+
+    cdef bint enter(self, Target target) except -1:
+        """Take one in. False: there is one with the same key."""
         cdef uint32_t hash
         cdef object group = group_name(target)
         hash = hash_of_filter(target.filter, group) if self.by_filter else hash_of_number(target.number)
         if self.seek(hash, target.number, target.filter, group) >= 0:
-            raise ValueError(f"there is a subscription {target.number} to {target.filter!r}")
+            return False
         if 4 * (self.count + 1) > 3 * (self.mask + 1):
             self.resize(2 * (self.mask + 1) if self.mask >= 0 else FIRST_SLOTS)
         self.put(<void*> target, hash)
         Py_INCREF(target)
         self.count += 1
         self.version += 1
+        return True
 
     def remove(self, Target target not None):
         """Let one go, while it is in its group yet. KeyError if it is not here."""
+        if not self.take_out(target):
+            raise KeyError(target.number)
+
+    cdef bint take_out(self, Target target) except -1:
+        """Let one go. False: it is not here."""
         cdef Py_ssize_t at = self.place_of(target)
         cdef Py_ssize_t hole, home
         if at < 0:
-            raise KeyError(target.number)
+            return False
         # Backward shift, as in routes.pyx: no tombstones.
         hole = at
         while True:
@@ -132,6 +143,7 @@ cdef class Subscriptions:
         if self.mask >= 4 * FIRST_SLOTS and 8 * self.count < self.mask:
             self.resize((self.mask + 1) // 4)
         Py_DECREF(target)
+        return True
 
     cdef Py_ssize_t seek(self, uint32_t hash, uint32_t number, bytes filter, object group) except -2:
         """Where the one with a key is, or NOWHERE."""

@@ -23,6 +23,9 @@ cdef class TagSet:
         Py_ssize_t count
 
     cdef bint has(self, int identifier) noexcept
+    cpdef bint reserve(self, int identifier) except -1
+    cpdef bint add(self, int identifier) except -1
+    cpdef bint discard(self, int identifier) except -1
     cdef bint open_page(self, int page) except -1
     cdef void close_page(self, int page) noexcept
     cdef void close(self) noexcept

@@ -22,13 +22,13 @@ cdef class TagSet:
     def __contains__(self, int identifier):
         return 1 <= identifier <= 65_535 and self.has(identifier)
 
-    def reserve(self, int identifier):
+    cpdef bint reserve(self, int identifier) except -1:
         """Room for an identifier. False if the pot has none. Raises ValueError if it is no identifier."""
         if not 1 <= identifier <= 65_535:
             raise ValueError(f"tag {identifier}; it is 1 to 65535")
         return self.open_page(identifier >> 11)
 
-    def add(self, int identifier):
+    cpdef bint add(self, int identifier) except -1:
         """False if there is no room for it."""
         if not self.reserve(identifier):
             return False
@@ -38,9 +38,9 @@ cdef class TagSet:
             self.count += 1
         return True
 
-    def discard(self, int identifier):
+    cpdef bint discard(self, int identifier) except -1:
         """False if it is not in it."""
-        if not self.__contains__(identifier):
+        if not 1 <= identifier <= 65_535 or not self.has(identifier):
             return False
         self.pages[identifier >> 11][(identifier & 2047) >> 3] &= ~(1 << (identifier & 7))
         self.in_page[identifier >> 11] -= 1
@@ -50,6 +50,11 @@ cdef class TagSet:
         elif self.in_page[identifier >> 11] == 0:
             self.close_page(identifier >> 11)
         return True
+
+    def in_use(self):
+        """Those in it, in order."""
+        cdef int identifier
+        return [identifier for identifier in range(1, 65_536) if self.has(identifier)] if self.count else []
 
     def clear(self):
         """Forget them all."""

@@ -10,7 +10,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fanlight_broker.wire.message cimport Variant
+from fanlight_broker.wire.message cimport Message, Variant
 from fanlight_broker.wire.outbox cimport Outbox
 from fanlight_broker.wire.publication cimport FanoutState
 from fanlight_broker.wire.queue cimport Consumer, Consumers, Queue
@@ -51,6 +51,7 @@ cdef class Extras:
         Consumer consumer                 # of its group's queue, if it is a member that acknowledges
         Members group                     # that it is a member of
         list parts                        # of a merged target: those that it replaces
+        object condition                  # its selector (the core's), or None
 
 # A subscription, whole: the core knows it as that. There may be millions, so it is small (112 bytes), and the garbage
 # collector does not see it: what has one (a client's table, the router, a group) drops it when it ends.
@@ -95,6 +96,7 @@ cdef class Target:
     cdef bint stalled(self) noexcept
     cdef Py_ssize_t pending(self)
     cdef int deliver(self, FanoutState* publication, Variant variant) except -1
+    cpdef int send(self, Message message, Variant variant, double now) except -1
     cdef int wait_for_credit(self, Variant variant, Py_ssize_t payload) except -1
     cdef int count(self) except -1
     cdef int failed(self) except -1

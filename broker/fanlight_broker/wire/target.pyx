@@ -68,11 +68,13 @@ cdef class Target:
     credit       messages it may get before more is granted, or UNLIMITED
     after        messages until it ends, or UNLIMITED
     waiting_max  messages that may wait for credit; further ones are dropped and counted
+    condition    on the content of its messages, for those who look; None: it gets all
     """
 
     def __cinit__(self, destination not None, Variant variant not None, uint32_t number, bytes filter=b"",
                   unsigned char syntax=0, bint no_echo=False, *, bint only_echo=False, int64_t credit=UNLIMITED_CREDIT,
-                  int64_t after=UNLIMITED_CREDIT, Py_ssize_t waiting_max=0, list parts=None):
+                  int64_t after=UNLIMITED_CREDIT, Py_ssize_t waiting_max=0, list parts=None,
+                  condition=None):
         if isinstance(destination, Window):
             self.window = <Window> destination
         else:
@@ -86,6 +88,8 @@ cdef class Target:
         self.remaining = after
         if parts is not None:
             self.extra().parts = unseen(parts)
+        if condition is not None:
+            self.extra().condition = condition
         if credit != UNLIMITED_CREDIT:
             self.extra().waiting = unseen(deque())
             self.extras.waiting_max = waiting_max
@@ -109,6 +113,11 @@ cdef class Target:
     def parts(self):
         """Of a merged target: the targets that it replaces; else None."""
         return self.extras.parts if self.extras is not None else None
+
+    @property
+    def condition(self):
+        """On the content of its messages, or None."""
+        return self.extras.condition if self.extras is not None else None
 
     @property
     def group(self):
@@ -301,7 +310,7 @@ cdef class Target:
             self.direct.ledger.dropped_credit += lost
         return 0
 
-    def send(self, Message message not None, Variant variant not None, double now):
+    cpdef int send(self, Message message, Variant variant, double now) except -1:
         """One message for this target alone, written as `variant`: a retained one."""
         cdef FanoutState publication
         begin(&publication, message)
@@ -312,6 +321,7 @@ cdef class Target:
             self.fault(error)
         finally:
             finish(&publication)
+        return 0
 
     def rebind(self, Variant variant not None, bint no_echo):
         """Its client has changed the options of the subscription."""

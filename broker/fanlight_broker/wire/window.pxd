@@ -50,6 +50,7 @@ cdef class Window:
         double next_due               # no delivery is to be acknowledged before
         Ledger ledger
         uint64_t order
+        uint64_t gathered             # of a Finder, that looks for sessions with two subscriptions to one topic
         object again                  # deque, or None if it is empty
         object unsynced               # deque of (Flight, the position that it waits for), or None
         bint listed                   # in `position.windows`

@@ -99,7 +99,7 @@ cdef class Window:
             consumer.queue.put(new_flight(kept(publication), None, consumer.queue))
             return 0
         cdef uint64_t dropped = self.queue.dropped
-        self.queue.put(new_flight(kept(publication), variant, self.queue))
+        self.queue.enter(kept(publication), variant)
         if not self.open:
             return 0
         if self.queue.dropped != dropped:
@@ -481,7 +481,7 @@ cdef class Window:
             flight.variant = variants.like(flight.variant, format)
 
     def end(self):
-        """The session is over. Returns how many messages were not acknowledged, or not even sent."""
+        """The session is over; `Queue.drop` follows. Returns how many messages were not acknowledged, or not sent."""
         cdef Flight flight
         cdef Py_ssize_t lost = 0
         self.ended = True
@@ -492,7 +492,7 @@ cdef class Window:
         self.inflight.clear()
         self.ledger.dropped_session += lost
         self.consumers.clear()
-        return lost + self.queue.clear()
+        return lost + self.queue.length
 
 
 def order_of(Flight flight):

@@ -1,7 +1,7 @@
 """A scripted peer: a real server on a loopback socket that speaks bytes, and nothing of the SDK's.
 
 It reads whole frames and writes what the test tells it to, in the bytes of the protocol's test vectors or of
-make_vectors' little builder. A test is then a conversation.
+frame_bytes' little builder. A test is then a conversation.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 
 import fanlight
 
-from .make_vectors import array, fixint, frame, num, octets, options, text, uint32
+from .frame_bytes import array, fixint, frame, num, octets, options, text, uint32
 
 INBOX = "$inbox.0a"
 
@@ -67,7 +67,7 @@ class Connection:
 
     async def frame(self) -> bytes:
         """The next frame's body. Raises asyncio.IncompleteReadError at the end."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             (size,) = struct.unpack(">I", await self.reader.readexactly(4))
             return await self.reader.readexactly(size)
 
@@ -91,7 +91,7 @@ class Connection:
 
     async def at_end(self) -> None:
         """The client must have closed, without a further frame."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await self.reader.read() == b""
 
     def hang_up(self) -> None:
@@ -107,7 +107,7 @@ class Peer:
         self.connections: asyncio.Queue[Connection] = asyncio.Queue()
 
     async def connection(self) -> Connection:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.connections.get()
 
     async def greeted(self) -> Connection:
@@ -144,7 +144,7 @@ async def conversing(peer: Peer, script: Callable[[Peer], Awaitable[None]]) -> A
     task = asyncio.ensure_future(script(peer))
     try:
         yield
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await task
     finally:
         task.cancel()

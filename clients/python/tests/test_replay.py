@@ -7,7 +7,7 @@ import pytest
 import fanlight
 from fanlight.cli.arguments import parser
 
-from .make_vectors import fixint, frame, num, octets, options, text, uint32, uint64
+from .frame_bytes import fixint, frame, num, octets, options, text, uint32, uint64
 from .peer import Connection, Peer, connect, conversing, error, listening, message
 from .test_client import subscribe
 from .test_reconnect import QUICK

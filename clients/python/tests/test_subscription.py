@@ -6,7 +6,7 @@ import pytest
 
 import fanlight
 
-from .make_vectors import fixint, frame, num, octets, options, text
+from .frame_bytes import fixint, frame, num, octets, options, text
 from .peer import Connection, Peer, connect, conversing, listening, message, ok, pong, receipt
 from .test_client import subscribe
 
@@ -219,7 +219,7 @@ async def test_several_consumers_share_a_subscription() -> None:
     async with listening() as peer, conversing(peer, script), connect(peer.url) as client:
         got = await client.subscribe("t")
         consumers = [asyncio.create_task(take(got)) for _ in range(3)]
-        await asyncio.wait_for(all_taken.wait(), 5)
+        await asyncio.wait_for(all_taken.wait(), 60)
         await got.unsubscribe()
         await asyncio.gather(*consumers)
         assert taken == list(range(30))

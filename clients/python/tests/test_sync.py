@@ -75,13 +75,14 @@ def test_it_has_the_names_of_the_asyncio_client() -> None:
     assert all(hasattr(fanlight.sync, name) for name in fanlight.sync.__all__)
     # What the parts of the asyncio client call in each other is no program's business.
     internal = {
-        "content", "delivery_received", "ended_received", "link_failed", "reconnected", "replay_ended_received",
-        "resume",
+        "consumer_info_received", "content", "delivery_received", "ended_received", "link_failed", "reconnected",
+        "replay_ended_received", "resume",
     }  # fmt: skip
     assert public(fanlight.Client) - internal == public(fanlight.sync.Client) - {"options"}
     internal = {
         "answered", "begin", "leave", "deliver", "finish", "finish_ended", "request_frame", "take_queued",
         "wire_filter", "wire_options", "forget_queued", "message_type", "connection",
+        "informed",
     }  # fmt: skip
     assert public(fanlight.Subscription) - internal <= public(fanlight.sync.Subscription)
     assert public(fanlight.Replay) - internal - {"gone_live"} <= public(fanlight.sync.Replay)

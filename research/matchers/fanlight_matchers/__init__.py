@@ -5,7 +5,7 @@
     static_bitmap.pyx    OpenAMQ's first table: known topics, a bitmap of subscriptions each
     bitmap.pyx           OpenAMQ's and WSO2's optimised bitmap: a table for each position
     trie_flat.pyx        the strongest trie we know how to write ("trie-I")
-    trie_string.pyx      the usual trie: a string-keyed map in each node ("trie-S"); one behind a mutex
+    trie_string.pyx      the usual trie: a string-keyed map in each node ("trie-S")
     sublist.pyx          NATS: the usual trie behind a result cache
     rabbit.pyx           RabbitMQ's trie: one table of edges keyed by node and word
     dfa.pyx              RabbitMQ's automaton made on the fly over a trie
@@ -17,7 +17,7 @@
 
     measure.py           what is measured of a contender in a workload, and how
     literature.py        the published experiments, made again
-    threads.py           several threads at one contender; aside.py: what else the bars ask
+    threads.py           several threads at one contender (lock.pxd); aside.py: what else the bars ask
     collect.py           one run of all of it: a report, as committed in results/
     tables.py plots.py   a report shown; bars.py: judged; against.py: beside an earlier one
     paper.py drawing.pyx the example on paper, from the rows in memory

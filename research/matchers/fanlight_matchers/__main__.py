@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _publish(options, effort)
         if options.against is not None:
             return _against(options, effort)
+        _workloads(options.only)
     except (OSError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return WRONG
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _tables(options: argparse.Namespace, effort: Effort) -> int:
     figures = []
     chosen = [CONTENDERS[name] for name in options.contenders.split(",")]
-    for name in options.only.split(","):
+    for name in _workloads(options.only):
         filters = options.filters if name in ("W2", "W3") else None
         work = make(name, 300 if options.quick else filters)
         _log([f"bench: {work.name}, {len(work.filters):,} filters"])
@@ -67,9 +68,19 @@ def _tables(options: argparse.Namespace, effort: Effort) -> int:
     report: dict[str, Any] = {"machine": machine(), "workloads": [dataclasses.asdict(row) for row in figures]}
     if options.literature:
         report |= collect.collect_literature(effort)
-        for made in ("published", "goal", "conventional", "treat", "threads", "beside"):
+        for made in ("published", "throughput", "goal", "conventional", "treat", "threads", "apart", "beside"):
             _log([f"bench: {made}", *document.TABLES[made](report)])
     return _print(report)
+
+
+def _workloads(names: str) -> list[str]:
+    """The workloads that are asked for; W4 is all of W4a to W4f. Raises ValueError."""
+    found: list[str] = []
+    for name in names.split(","):
+        if name not in (*REALISTIC, *ADVERSARIAL, "W4"):
+            raise ValueError(f"--only: no workload {name!r}; there are {', '.join([*REALISTIC, 'W4', *ADVERSARIAL])}")
+        found += ADVERSARIAL if name == "W4" else [name]
+    return found
 
 
 def _publish(options: argparse.Namespace, effort: Effort) -> int:
@@ -141,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--publish", action="store_true", help="measure all; write results, document and plots")
     what.add_argument("--document", action="store_true", help="write document and plots from the results")
     names = [*REALISTIC, *ADVERSARIAL]
-    add("--only", default=",".join(names), metavar="W1,W2", help="of the tables: these workloads (all)")
+    add("--only", default=",".join(names), metavar="W1,W2", help="of the tables: these workloads (all); W4: W4a to W4f")
     add("--contenders", default=",".join(CONTENDERS), metavar="A,B", help=f"these of {', '.join(CONTENDERS)}")
     add("--filters", type=int, default=10_000, metavar="N", help="of W2 and W3 (%(default)s)")
     add("--no-literature", dest="literature", action="store_false", help="without Treat's experiments and threads")

@@ -12,7 +12,7 @@ from time import thread_time_ns
 from fanlight_bench import workloads
 from fanlight_bench.micro import engine, names
 from fanlight_bench.procfs import resident_bytes
-from fanlight_matchers.measure import Effort
+from fanlight_matchers.measure import Effort, given_bytes
 from fanlight_matchers.ours import Ours
 from matchcore import FilterIndex, freeze
 
@@ -88,7 +88,7 @@ def frozen(work: workloads.EncodedWorkload, effort: Effort) -> dict[str, float]:
 
 
 def process(name: str, filters: int) -> dict[str, float]:
-    """Bytes a filter, by `nbytes` and by the growth of a process that does nothing else."""
+    """Bytes a filter, by `nbytes` and by the growth of a process that does nothing else; `given`: its text and id."""
     command = [sys.executable, "-m", "fanlight_matchers.aside", name, str(filters)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     measured: dict[str, float] = json.loads(done.stdout)
@@ -115,7 +115,10 @@ def _grow(name: str, filters: int) -> dict[str, float]:
     after = resident_bytes(os.getpid())
     if before is None or after is None:
         raise OSError("this system does not say how large a process is")
-    return {"filters": filters, "nbytes": (index.nbytes - empty) / filters, "process": (after - before) / filters}
+    return {
+        "filters": filters, "nbytes": (index.nbytes - empty) / filters, "process": (after - before) / filters,
+        "given": given_bytes(work),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

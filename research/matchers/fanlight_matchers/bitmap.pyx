@@ -9,16 +9,20 @@ subscription; a topic is the AND of one row a position:
     null[p]              those a topic of p words or fewer can still match: they end before p, or in a `#`
     beyond               those that end in `#`: what a topic longer than all tables can match
 
-A filter with a wildcard at p writes into every row of table p, and a new row begins as a copy of other[p]; as
-published, that is what a subscription costs. The AND goes in blocks of 512 bits and leaves a block as soon as
-nothing is left of it. WSO2 forgot to clear a removed subscription's bits in some rows; here they are cleared.
-`#` is held at the end only, as there. Left out: Treat's compressed (roaring) rows, which were slower here.
+In the first form, which is iMatix's and `OptimisedBitmap` here, a filter with a wildcard at p writes into every row
+of table p, and a new row begins as a copy of other[p]: a subscription costs more, the more words there are. In the
+second, `OrBitmap` here, a literal row has nothing but its literals, and is ORed with other[p] when a topic is looked
+up: this is Treat's OptimizedInvertedBitmap, and WSO2's. Of the nulls that follow a topic's last word only the first
+is looked at, the one optimisation that iMatix names: a filter that may end at p may end behind it, so null[p] is part
+of null[p + 1], and one long filter makes no short topic slower. The AND goes in blocks of 512 bits and leaves a block
+as soon as nothing is left of it. WSO2 forgot to clear a removed subscription's bits in some rows; here they are
+cleared. `#` is held at the end only, as there. Left out: Treat's compressed (roaring) rows, which were slower here.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from fanlight_matchers.contender cimport DONE, NO_MEMORY, UNABLE, UNKNOWN, Contender, Found, emit
+from fanlight_matchers.contender cimport DONE, NO_MEMORY, UNABLE, UNKNOWN, Contender, Found, emit, found_room
 from fanlight_matchers.edges cimport (
     Edges, edge_tag, edges_drop, edges_free, edges_home, edges_init, edges_next, edges_put,
 )
@@ -66,7 +70,41 @@ cdef extern from *:
         }
         return found;
     }
+
+    /* The same for rows that are each ORed with another one, which may be the same. */
+    MATCHERS_WIDE
+    static size_t matchers_and_of_ors(
+        const uint64_t *const *rows, const uint64_t *const *others, int count, const uint64_t *without,
+        size_t blocks, uint32_t *columns
+    ) {
+        size_t found = 0;
+        for (size_t block = 0; block < blocks; block++) {
+            uint64_t alive[8], any = 0;
+            for (int i = 0; i < 8; i++)
+                alive[i] = without != NULL ? ~without[8 * block + i] : ~(uint64_t) 0;
+            for (int row = 0; row < count; row++) {
+                const uint64_t *bits = rows[row] + 8 * block, *wild = others[row] + 8 * block;
+                any = 0;
+                for (int i = 0; i < 8; i++) {
+                    alive[i] &= bits[i] | wild[i];
+                    any |= alive[i];
+                }
+                if (any == 0)
+                    break;
+            }
+            if (any == 0)
+                continue;
+            for (int i = 0; i < 8; i++)
+                for (uint64_t rest = alive[i]; rest != 0; rest &= rest - 1)
+                    columns[found++] = (uint32_t) (512 * block + 64 * i + (uint32_t) __builtin_ctzll(rest));
+        }
+        return found;
+    }
     """
+    size_t all_of_ors "matchers_and_of_ors" (
+        const uint64_t* const* rows, const uint64_t* const* others, int count, const uint64_t* without,
+        size_t blocks, uint32_t* columns
+    ) noexcept nogil
     size_t all_of "matchers_and" (
         const uint64_t* const* rows, int count, const uint64_t* without, size_t blocks, uint32_t* columns
     ) noexcept nogil
@@ -111,7 +149,7 @@ cdef class OptimisedBitmap(Contender):
         uint64_t* beyond
         uint64_t* wild_first
         size_t blocks         # of a row
-        uint32_t* columns     # scratch of a match
+        bint pure             # literal rows have no wildcards: OrBitmap
 
     def __cinit__(self, str syntax="amqp"):
         interner_init(&self.interner, &self.taken)
@@ -132,7 +170,6 @@ cdef class OptimisedBitmap(Contender):
             give_back(&self.taken, self.tables[position].rows, self.tables[position].room * sizeof(uint32_t))
         give_back(&self.taken, self.beyond, self.blocks * 64)
         give_back(&self.taken, self.wild_first, self.blocks * 64)
-        give_back(&self.taken, self.columns, self.blocks * 512 * sizeof(uint32_t))
         give_back(&self.taken, self.rows, self.rows_room * sizeof(Row))
         edges_free(&self.numbers)
         slots_free(&self.slots)
@@ -159,10 +196,8 @@ cdef class OptimisedBitmap(Contender):
         for position in range(self.depth):
             fine = fine and self._wider(&self.tables[position].other, blocks)
             fine = fine and self._wider(&self.tables[position].null, blocks)
-        give_back(&self.taken, self.columns, self.blocks * 512 * sizeof(uint32_t))
-        self.columns = <uint32_t*> take_zeros(&self.taken, blocks * 512 * sizeof(uint32_t))
         self.blocks = blocks
-        return fine and self.columns != NULL
+        return fine
 
     cdef uint32_t _find(self, uint32_t position, uint32_t word) noexcept nogil:
         cdef uint32_t tag = edge_tag(position, word)
@@ -173,7 +208,7 @@ cdef class OptimisedBitmap(Contender):
         return row
 
     cdef uint32_t _row(self, uint32_t position, uint32_t word) noexcept nogil:
-        """A new row: a copy of other[position]; 0: no memory."""
+        """A new row: a copy of other[position], or an empty one; 0: no memory."""
         cdef Table* table = &self.tables[position]
         cdef uint32_t row = self.rows_free, room
         cdef void* larger
@@ -195,7 +230,8 @@ cdef class OptimisedBitmap(Contender):
         bits = <uint64_t*> take_zeros(&self.taken, self.blocks * 64)
         if bits == NULL:
             return 0
-        memcpy(bits, table.other, self.blocks * 64)
+        if not self.pure:
+            memcpy(bits, table.other, self.blocks * 64)
         if row != 0:
             self.rows_free = self.rows[row].position
         else:
@@ -234,6 +270,8 @@ cdef class OptimisedBitmap(Contender):
                 if not many:
                     continue
             set_bit(table.other, column, on)
+            if self.pure:
+                continue
             for i in range(table.count):
                 set_bit(self.rows[table.rows[i]].bits, column, on)
         if many:
@@ -315,28 +353,43 @@ cdef class OptimisedBitmap(Contender):
     cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
         cdef Word words[MOST_WORDS]
         cdef const uint64_t* rows[MOST_WORDS + 1]
+        cdef const uint64_t* others[MOST_WORDS + 1]
         cdef int count = self.cut_topic(topic, size, words), used = 0, position
         cdef uint32_t word, row
         cdef size_t columns, i
+        cdef uint32_t* here
         cdef bint dollar = self.mqtt and size > 0 and topic[0] == b"$"
         if count < 0:
             return
-        for position in range(self.depth):
-            if position < count:
-                word = interner_find(&self.interner, &words[position])
-                row = self._find(position, word) if word != 0 else 0
-                rows[used] = self.rows[row].bits if row != 0 else self.tables[position].other
-            else:
-                rows[used] = self.tables[position].null
+        for position in range(min(count, self.depth)):
+            word = interner_find(&self.interner, &words[position])
+            row = self._find(position, word) if word != 0 else 0
+            others[used] = self.tables[position].other
+            rows[used] = self.rows[row].bits if row != 0 else others[used]
             used += 1
-        if count > self.depth:
-            rows[used] = self.beyond
+        if count != self.depth:
+            # The first null says it all: those that follow have the same bits, and more.
+            rows[used] = others[used] = self.beyond if count > self.depth else self.tables[count].null
             used += 1
         if used == 0:  # no tables: there is nothing, or the empty filter alone
             for i in range(1, self.slots.top):
                 if self.slots.slots[i].text != NULL:
                     emit(found, self.slots.slots[i].id)
             return
-        columns = all_of(rows, used, self.wild_first if dollar else NULL, self.blocks, self.columns)
+        if not found_room(found, self.blocks * 512):
+            return
+        here = found.ids + found.count  # columns first, then their ids
+        if self.pure:
+            columns = all_of_ors(rows, others, used, self.wild_first if dollar else NULL, self.blocks, here)
+        else:
+            columns = all_of(rows, used, self.wild_first if dollar else NULL, self.blocks, here)
         for i in range(columns):
-            emit(found, self.slots.slots[self.columns[i]].id)
+            here[i] = self.slots.slots[here[i]].id
+        found.count += columns
+
+
+cdef class OrBitmap(OptimisedBitmap):
+    """The same with pure literal rows: a subscription writes a row for each of its words and wildcards, and no more."""
+
+    def __cinit__(self, str syntax="amqp"):
+        self.pure = True

@@ -34,15 +34,28 @@ cdef inline void emit(Found* found, uint32_t id) noexcept nogil:
 cdef bint found_grow(Found* found) noexcept nogil
 
 
+# Room for this many more; False: no memory.
+cdef inline bint found_room(Found* found, size_t more) noexcept nogil:
+    while found.room - found.count < more:
+        if not found_grow(found):
+            return False
+    return True
+
+
 cdef class Contender:
     cdef:
         readonly str syntax
         unsigned char separator
         bint mqtt
         size_t taken   # bytes
+        void* lock     # NULL: one thread at a time, or none is needed
 
         int add(self, const Word* words, int count, uint32_t id) noexcept nogil
         int drop(self, const Word* words, int count, uint32_t id) noexcept nogil
         void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil
+        bint find_among_readers(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil
+        void find_locked(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil
+        int add_locked(self, const Word* words, int count, uint32_t id) noexcept nogil
+        int drop_locked(self, const Word* words, int count, uint32_t id) noexcept nogil
         int cut_topic(self, const unsigned char* topic, size_t size, Word* words) noexcept nogil
         int cut_filter(self, const unsigned char* text, size_t size, Word* words) noexcept nogil

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from posix.time cimport clock_gettime, timespec
 
+from fanlight_matchers.lock cimport lock_alone, lock_free, lock_new, lock_release, lock_shared
 from fanlight_matchers.text cimport LITERAL, MANY, MOST_WORDS, ONE, Word, hash_pair, split
 
 
@@ -73,13 +74,16 @@ cdef Text* texts_of(list given) except NULL:
 cdef class Contender:
     """A set of (filter, id); subclasses say how it is kept.
 
-    One syntax each, "amqp" or "mqtt". Not for several threads, unless the subclass says so.
+    One syntax each, "amqp" or "mqtt". For one thread at a time; `share` says what several may do.
     """
 
     def __cinit__(self, str syntax="amqp"):
         self.syntax = syntax
         self.separator = SEPARATORS[syntax][0]
         self.mqtt = syntax == "mqtt"
+
+    def __dealloc__(self):
+        lock_free(self.lock)
 
     cdef int add(self, const Word* words, int count, uint32_t id) noexcept nogil:
         return UNABLE
@@ -89,6 +93,42 @@ cdef class Contender:
 
     cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
         pass
+
+    cdef bint find_among_readers(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
+        """`find`, while other readers do the same. False: it has to be alone, because it would change something."""
+        self.find(topic, size, found)
+        return True
+
+    cdef void find_locked(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
+        cdef bint done
+        if self.lock == NULL:
+            self.find(topic, size, found)
+            return
+        lock_shared(self.lock)
+        done = self.find_among_readers(topic, size, found)
+        lock_release(self.lock)
+        if not done:
+            lock_alone(self.lock)
+            self.find(topic, size, found)
+            lock_release(self.lock)
+
+    cdef int add_locked(self, const Word* words, int count, uint32_t id) noexcept nogil:
+        cdef int outcome
+        if self.lock == NULL:
+            return self.add(words, count, id)
+        lock_alone(self.lock)
+        outcome = self.add(words, count, id)
+        lock_release(self.lock)
+        return outcome
+
+    cdef int drop_locked(self, const Word* words, int count, uint32_t id) noexcept nogil:
+        cdef int outcome
+        if self.lock == NULL:
+            return self.drop(words, count, id)
+        lock_alone(self.lock)
+        outcome = self.drop(words, count, id)
+        lock_release(self.lock)
+        return outcome
 
     cdef int cut_topic(self, const unsigned char* topic, size_t size, Word* words) noexcept nogil:
         """The words; -1: too many. An empty AMQP key has none."""
@@ -153,6 +193,13 @@ cdef class Contender:
             return tuple([found.ids[i] for i in range(found.count)])
         finally:
             free(found.ids)
+
+    def share(self):
+        """From now on several threads may call `mix`: each match and each change takes a lock."""
+        if self.lock == NULL:
+            self.lock = lock_new()
+            if self.lock == NULL:
+                raise MemoryError
 
     def forget(self):
         """Results of earlier topics are forgotten, where they are kept: before a pass over `cold` topics."""
@@ -263,19 +310,19 @@ cdef class Contender:
                 if <int> ((dice >> 32) % 1000) < reads:
                     chosen = <Py_ssize_t> (<uint32_t> dice % <size_t> count)
                     found.count = 0
-                    self.find(texts[chosen].text, texts[chosen].size, &found)
+                    self.find_locked(texts[chosen].text, texts[chosen].size, &found)
                     continue
                 if removed - back < OUT // 2 or (removed - back < OUT and (removed + back) % 2 == 0):
                     chosen = first + <Py_ssize_t> (<uint32_t> dice % <size_t> mine)
                     n = self.cut_filter(held[chosen].text, held[chosen].size, words)
-                    outcome = self.drop(words, n, held_ids[chosen])
+                    outcome = self.drop_locked(words, n, held_ids[chosen])
                     if outcome == DONE:  # else it is out already
                         out[removed % OUT] = chosen
                         removed += 1
                 else:
                     chosen = out[back % OUT]
                     n = self.cut_filter(held[chosen].text, held[chosen].size, words)
-                    outcome = self.add(words, n, held_ids[chosen])
+                    outcome = self.add_locked(words, n, held_ids[chosen])
                     back += 1
                 if outcome < 0:
                     break
@@ -283,7 +330,7 @@ cdef class Contender:
             while back < removed and outcome >= 0:
                 chosen = out[back % OUT]
                 n = self.cut_filter(held[chosen].text, held[chosen].size, words)
-                outcome = self.add(words, n, held_ids[chosen])
+                outcome = self.add_locked(words, n, held_ids[chosen])
                 back += 1
         free(texts)
         free(held)

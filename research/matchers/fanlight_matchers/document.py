@@ -13,18 +13,21 @@ from fanlight_bench.reporting import markdown, paragraph
 from fanlight_matchers import paper
 from fanlight_matchers.bars import Figured, bars
 from fanlight_matchers.collect import Report
-from fanlight_matchers.literature import PUBLISHED
+from fanlight_matchers.literature import OPERATIONS, PUBLISHED
 from fanlight_matchers.tables import Table, number, threads, times
 from fanlight_matchers.tables import bars as bar_table
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "matching.md"
 
 WORKLOADS = (
-    "W1 1k", "W1v 1k", "W3 1k", "W2 10k", "W2 100k", "W3 10k", "W3 100k", "W3 1M", "W4a", "W4b", "W4c",
-    "W4d", "W4e", "W4f",
+    "W1 1k", "W1v 1k", "W3 1k", "W6 1k", "W6L 1k", "W2 10k", "W2 100k", "W3 10k", "W3 100k", "W3 1M",
+    "W4a", "W4b", "W4c", "W4d", "W4e", "W4f",
 )  # fmt: skip
-DESIGNS = ("naive", "static", "bitmap", "rabbit", "matchbox", "trie-S", "nats", "dfa", "trie-I", "fanlight")
+DESIGNS = (
+    "naive", "static", "bitmap", "bitmap-or", "rabbit", "matchbox", "trie-S", "nats", "dfa", "trie-I", "fanlight",
+)  # fmt: skip
 REMEMBERING = ("static", "bitmap", "trie-S", "nats", "dfa", "trie-I", "fanlight")
+OPERATION_NAMES = {"subscribe": "subscribe", "unsubscribe": "unsubscribe", "lookup": "look-up"}
 LIBRARIES = ("re", "pyroaring", "paho", "hyperscan", "fanlight")
 
 
@@ -46,7 +49,8 @@ def rewrite(report: Report | None, path: Path = DOCUMENT) -> bool:
 
 
 def _machine(report: Report) -> list[str]:
-    return paragraph(f"These figures: {reporting.machine(report['machine'])}.")
+    commit = f" Commit `{report['commit']}`." if report.get("commit") else ""
+    return paragraph(f"These figures: {reporting.machine(report['machine'])}.{commit}")
 
 
 def _cold(report: Report) -> list[str]:
@@ -65,6 +69,8 @@ def _calls(report: Report) -> list[str]:
 def _by_workload(report: Report, contenders: Sequence[str], name: str) -> Table:
     """The least in bold; in brackets where a contender could hold only some of the filters."""
     figured = Figured(report)
+    measured = {contender for _, contender in figured.rows}
+    contenders = [contender for contender in contenders if contender in measured]  # a run need not have all
     cells: Table = [("", *contenders)]
     for workload in WORKLOADS:
         values = [figured(workload, contender, name) for contender in contenders]
@@ -146,17 +152,33 @@ def _treat(report: Report) -> list[str]:
 
 
 def _published(report: Report) -> list[str]:
-    """What was published of a design, what our port of it takes, and what ours does in its place."""
-    hot = {row["contender"]: row for row in report["treat"] if row.get("hot")}
-    figured = Figured(report)
-    cells: Table = [("published", "where", "ns", "our port of it", "fanlight")]
+    """What Treat published of each operation, what our port takes, and what ours takes in its place."""
+    rows = {(row["contender"], row.get("hot", False)): row for row in report["treat"]}
+    cells: Table = [("Treat's program, its port", "", *(OPERATION_NAMES[name] for name in OPERATIONS))]
     for known in PUBLISHED:
-        goal = known.contender == "static"
-        here = [
-            figured("W3 10k", name, "cold") if goal else hot.get(name, {}).get("lookup")
-            for name in (known.contender, "fanlight")
-        ]
-        cells.append((known.design, known.source, number(known.ns), *map(number, here)))
+        for hot, figures in ((False, known.cold), (True, known.hot)):
+            both = [rows.get((name, hot), {}) for name in (known.contender, "fanlight")]
+            shown = [
+                " / ".join(number(value) or "–" for value in (published, *(one.get(operation) for one in both)))
+                for operation, published in zip(OPERATIONS, figures, strict=True)
+            ]
+            cells.append((f"{known.design}, `{known.contender}`", "hot" if hot else "cold", *shown))
+    return markdown(cells, left=2)
+
+
+def _throughput(report: Report) -> list[str]:
+    """Messages a second of Treat's stream, and what the filters take in memory."""
+    streams = {row["contender"]: row for row in report["stream"]}
+    ours = streams["fanlight"]
+    cells: Table = [
+        ("Treat's program, its port", "messages/s, published", "port", "fanlight", "B/filter, port", "fanlight",
+         "subscribe, port", "fanlight")
+    ]  # fmt: skip
+    for known in PUBLISHED:
+        port = streams.get(known.contender, {})
+        shown = [number(one[name]) if one.get(name) else "" for name in ("bytes", "insert") for one in (port, ours)]
+        speeds = [f"{1e9 / one['cold']:,.0f}" if one.get("cold") else "" for one in (port, ours)]
+        cells.append((f"{known.design}, `{known.contender}`", f"{known.messages:,.0f}", *speeds, *shown))
     return markdown(cells)
 
 
@@ -165,7 +187,8 @@ def _conventional(report: Report) -> list[str]:
     cells: Table = [("1,000 subscriptions", "ns a match", "× the scan of interned filters")]
     for contender, what in (
         ("re", "a regular expression a filter, from Python"), ("naive", "conventional: a scan of interned filters"),
-        ("static", "static bitmap, topics known"), ("bitmap", "optimised bitmap"), ("fanlight", "fanlight"),
+        ("static", "static bitmap, topics known"), ("bitmap", "optimised bitmap"),
+        ("bitmap-or", "the same with pure rows, as Treat and WSO2 have it"), ("fanlight", "fanlight"),
     ):  # fmt: skip
         mine = figured("W1v 1k", contender, "call" if contender == "re" else "cold")
         scan = figured("W1v 1k", "naive", "cold")
@@ -185,7 +208,12 @@ def _goal(report: Report) -> list[str]:
 
 
 def _threads(report: Report) -> list[str]:
-    return markdown(threads(report["threads"]))
+    return markdown(threads(report["threads"]), left=2)
+
+
+def _apart(report: Report) -> list[str]:
+    rows = report.get("apart")
+    return markdown(threads(rows), left=2) if rows else ["The committed run has no such figures."]
 
 
 def _beside(report: Report) -> list[str]:
@@ -203,5 +231,5 @@ def _bars(report: Report) -> list[str]:
 TABLES: dict[str, Callable[[Report], list[str]]] = {
     "machine": _machine, "cold": _cold, "hot": _hot, "calls": _calls, "ratios": _ratios, "changes": _changes,
     "treat": _treat, "published": _published, "conventional": _conventional, "goal": _goal, "threads": _threads,
-    "beside": _beside, "bars": _bars,
+    "throughput": _throughput, "apart": _apart, "beside": _beside, "bars": _bars,
 }  # fmt: skip

@@ -72,7 +72,10 @@ def prefixed(topic: bytes, syntax: str) -> bytes:
 
 
 class Hyperscan:
-    """All filters as one database of Intel's regular expression scanner; any change compiles all of it anew."""
+    """All filters as one database of Intel's regular expression scanner; any change compiles all of it anew.
+
+    It misses matches (0.9.1): with the filters `#.a` and `#.b` it finds neither in a topic of 18 bytes or more.
+    """
 
     def __init__(self, syntax: str) -> None:
         self.library: Any = importlib.import_module("hyperscan")

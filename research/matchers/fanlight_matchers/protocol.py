@@ -54,3 +54,6 @@ class Mixing(Protocol):
         parts: int = 1,
     ) -> float:
         """ns an operation, `reads` of 1,000 being matches; the filters are all in, before and after."""
+
+    def share(self) -> None:
+        """From now on several threads may call `mix`: with a lock, where one is needed."""

@@ -113,6 +113,9 @@ cdef class SnapshotTrie(Contender):
             epochs_turn(&self.epochs, 0)
         epochs_close(&self.epochs)
 
+    def share(self):
+        """Several threads may call `mix`, and no one waits."""
+
     cdef void _free(self, INode* inode) noexcept nogil:
         cdef CNode* main = inode.main
         cdef uint32_t i

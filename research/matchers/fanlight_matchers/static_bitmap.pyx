@@ -153,18 +153,28 @@ cdef class StaticBitmap(Naive):
                 return False
         return True
 
-    cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
-        cdef Word words[MOST_WORDS]
-        cdef uint32_t tag = <uint32_t> hash_bytes(topic, <uint32_t> size, 1)
+    cdef uint32_t _number(self, uint32_t tag, const unsigned char* topic, size_t size) noexcept nogil:
+        """Of a known topic; 0: it is not known."""
         cdef uint32_t at = edges_home(&self.by_topic, tag)
-        cdef uint32_t number = edges_next(&self.by_topic, tag, &at), i
-        cdef uint64_t rest
-        cdef const Known* known
-        cdef int count
+        cdef uint32_t number = edges_next(&self.by_topic, tag, &at)
         while number != 0 and (
             self.known[number].size != size or memcmp(self.known[number].topic, topic, size) != 0
         ):
             number = edges_next(&self.by_topic, tag, &at)
+        return number
+
+    cdef bint find_among_readers(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
+        cdef uint32_t number = self._number(<uint32_t> hash_bytes(topic, <uint32_t> size, 1), topic, size)
+        if number == 0:
+            return False
+        self._read(&self.known[number], found)
+        return True
+
+    cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
+        cdef Word words[MOST_WORDS]
+        cdef uint32_t tag = <uint32_t> hash_bytes(topic, <uint32_t> size, 1)
+        cdef uint32_t number = self._number(tag, topic, size)
+        cdef int count
         if number == 0:
             count = self.cut_topic(topic, size, words)
             if count < 0:
@@ -173,7 +183,11 @@ cdef class StaticBitmap(Naive):
                 Naive.find(self, topic, size, found)
                 return
             number = self.known_top - 1
-        known = &self.known[number]
+        self._read(&self.known[number], found)
+
+    cdef void _read(self, const Known* known, Found* found) noexcept nogil:
+        cdef uint64_t rest
+        cdef uint32_t i
         for i in range(known.width):
             rest = known.bits[i]
             while rest != 0:

@@ -4,7 +4,8 @@ The trie is trie_string.pyx; the cache holds what a topic found. Here it is 16,3
 one place, and a change makes all of them stale at once by a generation number, as gnatsd's first versions
 did; today's server has 1,024 entries, looks through all of them on every insert of a wildcard filter (which
 is dearer) and throws a part out when it is full. Results of more than 1,024 ids and topics of more than 256
-bytes are not kept, which bounds it to some 80 MB. Queue groups and locks are left out. NATS has `>` at the
+bytes are not kept, which bounds it to some 80 MB. Queue groups are left out. Behind its lock (`share`) a cached
+result is read beside other readers; another one is looked up and cached alone. NATS has `>` at the
 end only; ours has `#` as the trie has.
 """
 
@@ -70,22 +71,37 @@ cdef class Sublist(StringTrie):
         self.generation += 1
         return StringTrie.drop(self, words, count, id)
 
+    cdef bint _remembered(
+        self, const CacheEntry* entry, uint64_t hash, const unsigned char* topic, size_t size, Found* found
+    ) noexcept nogil:
+        cdef uint32_t i
+        if (
+            entry.generation != self.generation or entry.hash != hash or entry.size != size
+            or memcmp(entry.topic, topic, size) != 0
+        ):
+            return False
+        for i in range(entry.count):
+            emit(found, entry.ids[i])
+        return True
+
+    cdef bint find_among_readers(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
+        cdef uint64_t hash
+        if size > MOST_BYTES or size == 0:
+            StringTrie.find(self, topic, size, found)
+            return True
+        hash = hash_bytes(topic, <uint32_t> size, 1)
+        return self._remembered(&self.entries[hash % ENTRIES], hash, topic, size, found)
+
     cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
         cdef uint64_t hash
         cdef CacheEntry* entry
         cdef size_t start = found.count
-        cdef uint32_t i
         if size > MOST_BYTES or size == 0:
             StringTrie.find(self, topic, size, found)
             return
         hash = hash_bytes(topic, <uint32_t> size, 1)
         entry = &self.entries[hash % ENTRIES]
-        if (
-            entry.generation == self.generation and entry.hash == hash and entry.size == size
-            and memcmp(entry.topic, topic, size) == 0
-        ):
-            for i in range(entry.count):
-                emit(found, entry.ids[i])
+        if self._remembered(entry, hash, topic, size, found):
             return
         StringTrie.find(self, topic, size, found)
         if found.count - start <= MOST_IDS and not found.lost:

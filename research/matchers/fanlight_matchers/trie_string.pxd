@@ -38,7 +38,3 @@ cdef class StringTrie(Contender):
         void _visit(
             self, const StringBranch* branch, const Word* words, int level, int count, bint dollar, Found* found
         ) noexcept nogil
-
-
-cdef class MutexTrie(StringTrie):
-    cdef void* lock

@@ -7,25 +7,14 @@ buckets and double. Subscriber data, locks and statistics are left out.
 
 With several `#` in one filter a node can be reached in several ways, and gives its ids as often; as in the
 systems it stands for, who asks drops the doubles, and a filter of many `#` can take exponential time.
-
-`MutexTrie` is the same behind one lock: what matchbox's author compared his concurrent trie with.
 """
 
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from fanlight_matchers.contender cimport DONE, NO_MEMORY, UNKNOWN, Contender, Found, emit
 from fanlight_matchers.memory cimport enlarge, give_back, take, take_zeros
 from fanlight_matchers.text cimport LITERAL, MANY, MOST_WORDS, ONE, Word, same_text
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t* lock, const void* attributes)
-    int pthread_mutex_destroy(pthread_mutex_t* lock)
-    int pthread_mutex_lock(pthread_mutex_t* lock)
-    int pthread_mutex_unlock(pthread_mutex_t* lock)
 
 
 cdef inline StringBranch* child_of(const StringBranch* branch, const Word* word) noexcept nogil:
@@ -229,37 +218,3 @@ cdef class StringTrie(Contender):
         cdef int count = self.cut_topic(topic, size, words)
         if count >= 0:
             self._visit(self.root, words, 0, count, self.mqtt and size > 0 and topic[0] == b"$", found)
-
-
-cdef class MutexTrie(StringTrie):
-    """trie-S behind one mutex; for several threads."""
-
-    def __cinit__(self, str syntax="amqp"):
-        self.lock = malloc(sizeof(pthread_mutex_t))
-        if self.lock == NULL:
-            raise MemoryError
-        pthread_mutex_init(<pthread_mutex_t*> self.lock, NULL)
-
-    def __dealloc__(self):
-        if self.lock != NULL:
-            pthread_mutex_destroy(<pthread_mutex_t*> self.lock)
-            free(self.lock)
-
-    cdef int add(self, const Word* words, int count, uint32_t id) noexcept nogil:
-        cdef int outcome
-        pthread_mutex_lock(<pthread_mutex_t*> self.lock)
-        outcome = StringTrie.add(self, words, count, id)
-        pthread_mutex_unlock(<pthread_mutex_t*> self.lock)
-        return outcome
-
-    cdef int drop(self, const Word* words, int count, uint32_t id) noexcept nogil:
-        cdef int outcome
-        pthread_mutex_lock(<pthread_mutex_t*> self.lock)
-        outcome = StringTrie.drop(self, words, count, id)
-        pthread_mutex_unlock(<pthread_mutex_t*> self.lock)
-        return outcome
-
-    cdef void find(self, const unsigned char* topic, size_t size, Found* found) noexcept nogil:
-        pthread_mutex_lock(<pthread_mutex_t*> self.lock)
-        StringTrie.find(self, topic, size, found)
-        pthread_mutex_unlock(<pthread_mutex_t*> self.lock)

@@ -19,8 +19,8 @@ def report(*runs: dict[str, Any], missing: dict[str, str] | None = None) -> Repo
         "storage": {"device": "vda", "file_system": "ext4 (rw)", "write_cache": "write back"},
         "effort": {
             "rounds": 3, "pairs": 10, "duration": 2.0, "warmup": 0.5, "patience": 1.0, "fan_out_sessions": 10,
-            "fan_out_messages": 20, "backlog": 30, "backlog_sessions": 40, "shared_sessions": 7,
-            "drain": 1.0, "sessions": 50, "subscriptions": 3, "retained": 60,
+            "fan_out_messages": 20, "backlog": 30, "backlog_sessions": 40, "shared": 30, "shared_sessions": 7,
+            "drain": 1.0, "sessions": 50, "subscriptions": 3, "retained": 60, "restart_backlog": 30,
         },
         "complete": True,
         "contenders": {name: {"title": name.title(), **about} for name in names},

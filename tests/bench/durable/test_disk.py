@@ -7,7 +7,17 @@ import pytest
 
 pytest.importorskip("fanlight_bench.load.generator", reason="needs epoll")
 from fanlight_bench.durable import disk
-from fanlight_bench.durable.disk import RECORD_BYTES, RECYCLED_BYTES, BareSync, Device, Written, bytes_in, drop_cache
+from fanlight_bench.durable.disk import (
+    PLACE_BYTES,
+    RECORD_BYTES,
+    RECYCLED_BYTES,
+    BareSync,
+    Device,
+    Written,
+    bare_reads,
+    bytes_in,
+    drop_cache,
+)
 
 PLACE = Path(__file__).parent
 
@@ -82,3 +92,21 @@ def test_dropping_the_cache_keeps_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 10_000)
     drop_cache(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"x" * 10_000
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_bare_reads_are_spread_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    paths = [tmp_path / name for name in ("first", "second")]
+    for path in paths:
+        path.write_bytes(bytes(10 * PLACE_BYTES))
+    read: list[tuple[int, int]] = []
+    pread = os.pread
+
+    def noted(file: int, size: int, offset: int) -> bytes:
+        read.append((file, offset))
+        return pread(file, size, offset)
+
+    monkeypatch.setattr(os, "pread", noted)
+    assert bare_reads(paths, count) > 0
+    assert len(set(read)) == count
+    assert len({file for file, _ in read}) == min(count, len(paths))

@@ -77,6 +77,16 @@ def test_a_window_is_filled_and_no_more(pairs: list[socket.socket]) -> None:
     assert load.published == 4
 
 
+def test_it_says_how_many_messages_a_topic_has(pairs: list[socket.socket]) -> None:
+    load = made(MqttCourier(), publishers=2, topics=3, window=5)
+    for number in range(2):
+        load.attach_publisher(number, pair(pairs)[0].fileno())
+    load.start()
+    assert [load.published_to(topic) for topic in range(3)] == [0, 0, 0]
+    load.run(0.0)
+    assert [load.published_to(topic) for topic in range(3)] == [3, 4, 3], "of 0 1 2 0 1 and of 1 2 0 1 2"
+
+
 def test_acknowledgements_out_of_order_are_each_booked_once(pairs: list[socket.socket]) -> None:
     ours, theirs = pair(pairs)
     load = made(MqttCourier(), window=3)

@@ -16,6 +16,7 @@ from fanlight_bench.load import scenario as scenarios
 from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import retained
 from fanlight_bench.load.kinds.churner import Churner
+from fanlight_bench.load.kinds.resubscriber import Resubscriber
 from fanlight_bench.load.kinds.watch import Watch
 from fanlight_bench.load.requests import requests
 from fanlight_bench.load.result import Result
@@ -32,6 +33,9 @@ SMALL = {
     "connect-storm": {"stay": 20, "at_once": 10},
     "idle-connections": {"connections": 30, "at_once": 10},
     "churn": {"changes": 2_000, "standing": 100, "connections": 2, "turns": 1},
+    "resubscribe": {"turns": 1},
+    "reconnect": {"connects": 200, "stay": 5, "turns": 1},
+    "pauses": {"times": 2},
     "requests": {"requesters": 3},
     "replay": {"speed": 0, "messages": 2_000},
     "retained": {"stored": 600, "per_filter": 100, "connections": 2},
@@ -79,6 +83,45 @@ def test_churn_changes_subscriptions_while_the_stream_loses_nothing(broker: Brok
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ["resubscribe", "reconnect"])
+def test_a_stream_loses_nothing_while_its_audience_changes_or_clients_come_and_go(
+    broker: Broker, name: str, protocol: str
+) -> None:
+    result = measured(broker, protocol, name)
+    assert result.ok, result
+    assert result.metrics["changes_per_second"] > 0
+    assert result.metrics["with_delivered_per_second"] > 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_client_waits_while_another_subscribes_to_all_topics(broker: Broker, protocol: str) -> None:
+    port = broker.port if protocol == "fanlight" else broker.mqtt_port
+    scenario = scenarios.load("pauses").with_changes(topics=2_000, options=SMALL["pauses"])
+    result = run(scenario, f"{protocol}://127.0.0.1:{port}", duration=0.2, warmup=0.0, drain=5.0)
+    assert result.ok, result
+    assert result.metrics["topics_seen"] == 2_000
+    assert 0 < result.metrics["pause_ms"] <= result.metrics["pause_ms_max"]
+    assert result.metrics["pause_ms_without"] > 0
+    assert result.latency_us["max"] >= 999 * result.metrics["pause_ms_max"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS[1:])
+def test_a_stream_of_retained_messages_leaves_none_behind(broker: Broker, protocol: str) -> None:
+    before = kept(broker)
+    scenario = scenarios.load("retained-stream").with_changes(topics=20)
+    found: list[int] = []
+
+    def look(progress: Progress) -> None:
+        if progress.phase == "measuring" and not found:
+            found.append(kept(broker))
+
+    url = f"{protocol}://127.0.0.1:{broker.mqtt_port}"
+    assert run(scenario, url, duration=0.3, warmup=0.1, drain=5.0, progress=look).ok
+    assert found == [before + 20]
+    assert kept(broker) == before
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_requests_are_answered(broker: Broker, protocol: str) -> None:
     result = measured(broker, protocol, "requests")
     assert result.ok, result
@@ -94,23 +137,30 @@ def test_what_is_retained_is_found_and_forgotten_afterwards(broker: Broker, prot
         assert result.delivered == result.checked == result.subscriptions * 100 > 0
 
 
-def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> None:
-    def kept() -> int:
-        with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=10) as answer:
-            return int(json.load(answer)["retained_messages"])
+def kept(broker: Broker) -> int:
+    """How many retained messages the broker has."""
+    with urllib.request.urlopen(f"{broker.http_url}/stats", timeout=60) as answer:
+        return int(json.load(answer)["retained_messages"])
 
-    before, found = kept(), list[int]()
+
+def test_who_interrupts_it_finds_no_retained_messages_left(broker: Broker) -> None:
+    before, found = kept(broker), list[int]()
 
     def interrupt(progress: Progress) -> None:
         if progress.phase == "looking up":
-            found.append(kept())
+            found.append(kept(broker))
             raise KeyboardInterrupt
 
     scenario = scenarios.load("retained").with_changes(options=SMALL["retained"])
     with pytest.raises(KeyboardInterrupt):
         run(scenario, f"mqtt://127.0.0.1:{broker.mqtt_port}", duration=60.0, progress=interrupt)
     assert found[0] >= before + 600
-    assert kept() == before
+    assert kept(broker) == before
+
+
+def test_native_clients_cannot_run_a_stream_of_retained_messages(broker: Broker) -> None:
+    with pytest.raises(Refused, match="no retained messages"):
+        run("retained-stream", broker.url, duration=0.1)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -157,6 +207,29 @@ def test_progress_is_told_in_every_phase(broker: Broker) -> None:
 def test_a_kind_and_its_options_are_checked(text: str, complaint: str) -> None:
     with pytest.raises(BadScenario, match=complaint):
         scenarios.parse("own", f'title = "t"\ntopic = "a/b"\n{text}')
+
+
+def test_a_resubscriber_sees_an_answer_that_does_not_come_and_a_connection_that_ends() -> None:
+    scenario = scenarios.load("resubscribe")
+    watch = Watch(scenario, MQTT, Plan(1.0, 0.0))
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with Resubscriber(watch, scenario.choices) as resubscriber:
+        resubscriber._connection._socket = ours
+        resubscriber._change()
+        resubscriber._listen(0.0)
+        assert theirs.recv(1_000).endswith(string("site/#") + b"\0")
+        theirs.sendall(delivery("site/1", b"x") * 3)
+        resubscriber._listen(1.0)
+        assert resubscriber.found() == ({"unacknowledged": 1, "refused": 0}, "")
+        theirs.sendall(b"\x90\x03\0\1\0")
+        resubscriber._listen(1.0)
+        assert resubscriber.found() == ({"unacknowledged": 0, "refused": 0}, "")
+        theirs.close()
+        resubscriber._listen(1.0)
+        counts, complaint = resubscriber.found()
+    assert counts["refused"] == 1
+    assert "closed the connection" in complaint
 
 
 def test_options_that_are_left_out_have_their_defaults_in_the_result(broker: Broker) -> None:

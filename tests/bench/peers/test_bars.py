@@ -3,8 +3,10 @@
 import pytest
 
 from fanlight_bench.peers import tables
-from fanlight_bench.peers.bars import Bar, bars
+from fanlight_bench.peers.bar import Bar
+from fanlight_bench.peers.bars import bars
 from fanlight_bench.peers.contenders import CONTENDERS
+from fanlight_bench.peers.plan import POLICIES
 from tests.bench.peers.reports import report, run
 
 
@@ -29,9 +31,10 @@ def test_both_protocols_are_asked_for_the_same() -> None:
     rows = bars(report())
     native = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-native"}
     mqtt = {(one.scenario, one.what, one.limit) for one in rows if one.whose == "fanlight-mqtt"}
-    assert native < mqtt
+    assert {scenario for scenario, _, _ in native - mqtt} == set(POLICIES)  # of which one protocol is enough
     assert {what for _, what, _ in mqtt - native} == {
-        "less than Mosquitto", "an idle connection, of 10,000", "connects a second, of clients that stay",
+        "less than Mosquitto", "to QoS 1", "to the same not retained", "from the start to listening", "memory at rest",
+        "an idle connection, of 10,000", "connects a second, of clients that stay",
         "connects a second, of clients that go again", "a subscription, of a million",
         "a million loaded, processor time",
     }  # fmt: skip
@@ -77,6 +80,32 @@ def test_throughput_under_churn_is_that_of_turns_with_and_without_it_in_one_run(
     assert one.met is True
 
 
+@pytest.mark.parametrize(
+    ("letter", "warm", "what", "cost", "reached"),
+    [
+        ("T70k", ("T1k", 0.5), "to twice the warm figure plus 1 µs", 1.0, 0.5),
+        ("T1M", ("T1k", 0.5), "to twice the warm figure plus 1 µs", 4.0, 2.0),
+        ("CX100k", ("CX", 0.1), "to twice the warm figure plus 1 µs", 0.6, 0.5),
+        ("AM", ("A", 0.05), "to one topic", 0.1, 2.0),
+        ("P", ("P0", 0.5), "to the same not retained", 1.0, 2.0),
+        ("Q2", ("D", 0.5), "to QoS 1", 2.0, 4.0),
+    ],
+)
+def test_a_hard_row_is_compared_with_the_one_that_flatters(
+    letter: str, warm: tuple[str, float], what: str, cost: float, reached: float
+) -> None:
+    runs = [
+        run(letter, "fanlight-mqtt", us_per_delivery=cost), run(warm[0], "fanlight-mqtt", us_per_delivery=warm[1]),
+    ]  # fmt: skip
+    assert bar(bars(report(runs)), letter, "fanlight-mqtt", what).reached == pytest.approx(reached)
+
+
+def test_memory_of_those_who_do_not_read_is_what_came_to_the_memory_at_rest() -> None:
+    mib = 1 << 20
+    rows = bars(report([run("Wo", "fanlight-native", resident_bytes=612 * mib, resting_bytes=100 * mib)]))
+    assert bar(rows, "Wo", "fanlight-native", "memory, to the limit of all outboxes").reached == pytest.approx(0.5)
+
+
 def test_keys_under_which_explanations_are_kept_are_all_different() -> None:
     keys = [one.key for one in bars(report())]
     assert len(set(keys)) == len(keys)
@@ -84,3 +113,20 @@ def test_keys_under_which_explanations_are_kept_are_all_different() -> None:
 
 def test_a_bar_asks_only_contenders_that_there_are() -> None:
     assert {one.whose for one in bars(report())} <= set(CONTENDERS)
+
+
+def test_one_message_a_write_is_asked_to_be_below_nats_and_mosquitto() -> None:
+    runs = [
+        run("E", "fanlight-mqtt", p50_us=90.0), run("E", "nats-1cpu", p50_us=100.0), run("E", "mosquitto", p50_us=80.0),
+        run("E", "nats", p50_us=1.0),
+    ]  # fmt: skip
+    one = bar(bars(report(runs)), "E", "fanlight-mqtt", "p50, to NATS and Mosquitto")
+    assert one.reached == pytest.approx(90 / 80)
+    assert one.met is False
+
+
+def test_large_payloads_and_the_longest_pause_have_bars() -> None:
+    runs = [run("H", "fanlight-mqtt", us_per_delivery=12.5), run("H", "null-mqtt", us_per_delivery=10.0)]
+    rows = bars(report([*runs, run("LT", "fanlight-mqtt", pause_ms=0.3)]))
+    assert bar(rows, "H", "fanlight-mqtt", "to the null broker").reached == pytest.approx(1.25)
+    assert bar(rows, "LT", "fanlight-mqtt", "the pause of another client").met is True

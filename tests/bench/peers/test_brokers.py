@@ -7,7 +7,9 @@ import pytest
 
 from fanlight_bench import procfs
 from fanlight_bench.launch import LaunchError
-from fanlight_bench.peers.contenders import peers
+from fanlight_bench.load import carry
+from fanlight_bench.load.target import parse
+from fanlight_bench.peers.contenders import CONTENDERS, peers
 from fanlight_bench.peers.peer import Peer, free_ports, served
 from tests.require import command
 
@@ -24,6 +26,22 @@ def test_a_broker_starts_answers_and_leaves_nothing_running(peer: Peer, tmp_path
             socket.create_connection(("127.0.0.1", port), 5.0).close()
     for pid in running:
         assert not _runs(pid), f"{pid} of {peer.name} still runs"
+
+
+CARRIED = [
+    (contender.name, contender.peer, scheme)
+    for contender in CONTENDERS.values() if contender.peer.program() is not None
+    for scheme in contender.schemes if "+" in scheme
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "peer", "scheme"), CARRIED, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_broker_can_be_reached_by_tls_and_websocket(name: str, peer: Peer, scheme: str, tmp_path: Path) -> None:
+    command("openssl", package="openssl")
+    with peer.listening(scheme).start(tmp_path, None) as up:
+        target = parse(up.url(scheme))
+        connection, _ = carry.opened(target, (target.host, target.port))
+        connection.close()
 
 
 @pytest.mark.parametrize("peer", [peer for peer in THERE if peer.name != "null"], ids=lambda peer: peer.name)

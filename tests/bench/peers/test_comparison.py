@@ -53,7 +53,7 @@ def test_mosquitto_and_fanlight_are_compared_in_turns_and_the_documents_made(
 
     page = (docs / "benchmarks.md").read_text(encoding="utf-8")
     assert f"| mosquitto | Mosquitto | {report['contenders']['mosquitto']['version']} | one, pinned |" in page
-    assert "docs/benchmarks-cpu.svg" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "docs/benchmarks-chart.svg" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
     assert main(["--bars", *where]) == OK
     printed = capsys.readouterr().out

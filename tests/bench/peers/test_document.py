@@ -74,7 +74,7 @@ def test_a_configuration_that_two_contenders_share_is_printed_once() -> None:
 
 def test_the_readme_shows_the_chart_and_where_all_figures_are() -> None:
     made = document.rewritten(README, report())
-    assert re.search(r"!\[[^]]+\]\(docs/benchmarks-cpu\.svg\)", made)
+    assert re.search(r"!\[[^]]+\]\(docs/benchmarks-chart\.svg\)", made)
     assert "(docs/benchmarks.md)" in made
     assert document.rewritten(made, report()) == made
 
@@ -93,9 +93,20 @@ def test_the_plots_are_the_same_each_time_have_no_date_and_show_everybody() -> N
     assert drawn == plots.plots(report())
     assert b"<dc:date>" not in b"".join(drawn.values())
     for name in CONTENDERS:
-        assert f">{name}<".encode() in drawn[plots.CHART]
-    shown = re.findall(r"!\[[^]]+\]\(([\w-]+\.svg)\)", document.rewritten(PAGE, report()))
+        assert f">{name}<".encode() in drawn["benchmarks-cpu.svg"]
+    shown = re.findall(r"!\[[^]]+\]\((?:docs/)?([\w-]+\.svg)\)", document.rewritten(PAGE + README, report()))
     assert sorted(shown) == sorted(drawn)
+
+
+def test_the_readmes_chart_has_a_row_where_we_do_not_shine_and_few_brokers() -> None:
+    pytest.importorskip("matplotlib", reason="the plots need it")
+    from fanlight_bench.peers import plots
+
+    assert set(plots.CHART) < set(ASKED)
+    chart = plots.plots(report())["benchmarks-chart.svg"]
+    assert f"{ASKED['T1M'].title}  T1M".encode() in chart
+    assert b">mosquitto<" in chart
+    assert b">null-native<" not in chart
 
 
 def test_plots_of_a_report_of_one_run_are_drawn_too() -> None:
@@ -111,7 +122,7 @@ def test_a_contender_of_an_older_file_is_drawn_and_listed() -> None:
 
     older = report([run("A", "nats") | {"contender": "aedes"}])
     older["contenders"]["aedes"] = older["contenders"]["nats"] | {"title": "aedes"}
-    assert b">aedes<" in plots.plots(older)[plots.CHART]
+    assert b">aedes<" in plots.plots(older)["benchmarks-cpu.svg"]
     assert "| aedes | " in document.rewritten(PAGE, older)
 
 

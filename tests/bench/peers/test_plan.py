@@ -1,6 +1,7 @@
 """What is run and in which order: in turns, without those who are left out, and timed beforehand."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from fanlight_bench.launch import LaunchError
 from fanlight_bench.load import scenario
 from fanlight_bench.peers import compare, plan
+from fanlight_bench.peers.__main__ import parser as main_parser
 from fanlight_bench.peers.contenders import CONTENDERS, Contender
 from fanlight_bench.peers.peer import Peer, Up
 from fanlight_bench.peers.plan import ASKED, PlannedScenario
@@ -84,6 +86,26 @@ def test_the_time_that_is_told_grows_with_rounds_and_duration() -> None:
     assert short > 1.5
     assert plan.seconds(list(plan.steps([A], one, 3)), 1.0, 0.5) == pytest.approx(3 * short)
     assert plan.seconds(list(plan.steps([A], one, 1)), 3.0, 0.5) == pytest.approx(short + 2)
+
+
+def test_all_of_it_takes_no_more_than_25_minutes() -> None:
+    command = main_parser().parse_args([])
+    planned = list(plan.steps(list(ASKED.values()), plan.contenders(), command.rounds))
+    assert plan.seconds(planned, command.duration, command.warmup) <= 25 * 60
+
+
+def test_a_long_scenario_has_fewer_rounds_and_some_contenders_take_part_in_some() -> None:
+    seldom = Contender("seldom", "Seldom", Pretended(), ("mqtt", "mqtt5"), every=3)
+    asked = [
+        A, PlannedScenario("G", "million", "long", rounds_max=1),
+        PlannedScenario("P5", "properties", "MQTT 5", schemes=("mqtt5",)),
+    ]  # fmt: skip
+    both = [contender("often", Pretended(), "mqtt", "mqtt5"), seldom]
+    made = [(step.asked.letter, step.contender.name) for step in plan.steps(asked, both, 3)]
+    assert Counter(made) == {
+        ("A", "often"): 3, ("A", "seldom"): 1, ("G", "often"): 1, ("G", "seldom"): 1, ("P5", "often"): 3,
+        ("P5", "seldom"): 3,
+    }  # fmt: skip
 
 
 def test_contenders_are_chosen_by_their_own_name_or_their_brokers() -> None:

@@ -92,12 +92,23 @@ def test_what_is_measured_again_replaces_the_runs_of_its_scenarios_and_says_so()
     assert "again" not in first
 
 
+def test_a_scenario_that_the_file_does_not_have_is_put_behind_the_others() -> None:
+    first, later = report([run("B", "nats")]), report([run("A", "nats")])
+    for letter, one in (("B", first), ("A", later)):
+        one["scenarios"] = {letter: one["scenarios"][letter]}
+    later["left_out"] = [{"scenario": "A", "contender": "amqtt", "reason": "it is slow"}]
+    whole = results.replaced(first, later)
+    assert list(whole["scenarios"]) == ["B", "A"]
+    assert [row["scenario"] for row in whole["medians"]] == ["B", "A"]
+    assert whole["left_out"] == first["left_out"] + later["left_out"]
+    assert list(whole["again"]) == ["A"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"complete": False}, "broken off"),
         ({"contenders": {}}, "the contenders of the file"),
-        ({"scenarios": {"Z": {}}}, "no scenario Z"),
     ],
 )
 def test_what_cannot_stand_beside_the_rest_does_not_replace_it(change: dict[str, object], said: str) -> None:

@@ -24,7 +24,7 @@ class Inspected:
 
     def gauges(self) -> Mapping[str, float]:
         lists = {"connections": len(self.clients), "subscriptions": len(self.rows), "sessions": 2, "marks": 2,
-                 "queues": 1}
+                 "queues": 1, "delayed_messages": 1}
         return {**lists, "uptime_seconds": 1.5}
 
     def reasons(self) -> Mapping[str, Mapping[str, int]]:
@@ -45,6 +45,9 @@ class Inspected:
 
     def queues(self, *, offset: int, limit: int) -> Sequence[View]:
         return [{"queue": "billing", "waiting": 3}][offset : offset + limit]
+
+    def delayed(self, *, offset: int, limit: int) -> Sequence[View]:
+        return [{"topic": "later", "due_seconds": 60.0}][offset : offset + limit]
 
     def marks(self, *, offset: int, limit: int) -> Sequence[View]:
         rows = [{"user": "anna", "producer": f"q.{number}", "batch": 1, "sequence": 2**64 - 1} for number in range(2)]
@@ -67,8 +70,10 @@ class Inspected:
     def slow_consumers(self, *, limit: int) -> Sequence[View]:
         return self.slow[:limit]
 
-    def explain(self, topic: str, *, syntax: str, client: str | None, limit: int) -> View:
+    def explain(
+        self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
+    ) -> View:
         if syntax not in ("amqp", "mqtt"):
             raise ValueError(f"syntax {syntax!r} is neither amqp nor mqtt")
-        self.asked = (topic, syntax, client, limit)
+        self.asked = (topic, syntax, client, limit, fields)
         return {"topic": topic, "matches": []}

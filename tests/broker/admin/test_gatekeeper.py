@@ -3,10 +3,10 @@
 import logging
 
 import pytest
-from structlog.testing import capture_logs
 
 from fanlight_broker.admin.gatekeeper import MetricsAccess
 from fanlight_broker.auth import Credentials
+from tests.captured_logs import capture_logs
 
 from .conftest import Serve
 from .test_http import basic

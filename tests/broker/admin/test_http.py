@@ -69,6 +69,8 @@ async def test_connections_and_subscriptions_come_in_pages(served: Served) -> No
     assert (page["offset"], page["limit"], page["total"]) == (0, 100, 5)
     _, page = await served.get("/sessions?limit=1")
     assert (page["sessions"], page["total"]) == ([{"client": "away", "queued": 3}], 2)
+    _, page = await served.get("/delayed")
+    assert (page["delayed"], page["total"]) == ([{"topic": "later", "due_seconds": 60.0}], 1)
     _, page = await served.get("/marks?offset=1")
     mark = {"user": "anna", "producer": "q.1", "batch": 1, "sequence": 2**64 - 1}
     assert (page["marks"], page["total"]) == ([mark], 2)
@@ -112,12 +114,14 @@ async def test_hot_topics_and_slow_consumers_are_lists_under_their_name(served: 
 async def test_explain_hands_over_topic_syntax_and_client(served: Served) -> None:
     status, explained = await served.get("/explain?topic=a%2Fb%23&syntax=mqtt&client=feed&limit=7")
     assert (status, explained) == (200, {"topic": "a/b#", "matches": []})
-    assert served.inspected.asked == ("a/b#", "mqtt", "feed", 7)
+    assert served.inspected.asked == ("a/b#", "mqtt", "feed", 7, None)
+    await served.get("/explain?topic=a&fields=%7B%22price%22%3A%2080%7D")
+    assert served.inspected.asked == ("a", "amqp", None, 100, {"price": 80})
 
 
 async def test_explain_takes_the_empty_topic_and_amqp_as_the_default(served: Served) -> None:
     await served.get("/explain?topic=")
-    assert served.inspected.asked == ("", "amqp", None, 100)
+    assert served.inspected.asked == ("", "amqp", None, 100, None)
 
 
 async def test_explain_tells_what_it_wants(served: Served) -> None:
@@ -125,9 +129,14 @@ async def test_explain_tells_what_it_wants(served: Served) -> None:
     assert (status, answer["error"][:15]) == (400, "say which topic")
     status, answer = await served.get("/explain?topic=a&syntax=stomp")
     assert (status, answer) == (400, {"error": "syntax 'stomp' is neither amqp nor mqtt"})
+    refused = {"%7B": "fields is no JSON", "%5B1%5D": "fields must be a JSON object", "%5B" * 500: "no JSON"}
+    for wrong, said in refused.items():
+        status, answer = await served.get(f"/explain?topic=a&fields={wrong}")
+        assert status == 400
+        assert said in answer["error"]
     status, answer = await served.get("/explain?topc=a")
     assert status == 400
-    assert "unknown parameter 'topc'; /explain takes: topic, syntax, client, limit" in answer["error"]
+    assert "unknown parameter 'topc'; /explain takes: topic, syntax, fields, client, limit" in answer["error"]
 
 
 async def test_the_root_and_an_unknown_path_list_the_paths(served: Served) -> None:

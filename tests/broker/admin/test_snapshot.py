@@ -11,6 +11,7 @@ from fanlight_broker.admin.snapshot import CONTENT_TYPE, PLACES
 from fanlight_broker.auth import Credentials
 
 from .conftest import Serve, Served
+from .test_entrance import until
 
 ALL = "/subscriptions?format=jsonl"
 
@@ -105,12 +106,16 @@ async def test_a_reader_that_does_not_read_is_cut_off_in_time(serve: Serve, monk
     monkeypatch.setattr("fanlight_broker.admin.listener.FORCE_SECONDS", 0.1)
     served = await serve(connection_seconds_max=0.2)
     served.inspected.rows = [{"filter": "x" * 10_000} for _ in range(5_000)]  # 50 MB: more than sockets hold
+    await served.get("/healthz", headers={"Connection": "close"})  # the server is there with the first request
+    assert served.server._http is not None
+    server = served.server._http.server
+    assert server is not None
+    await until(lambda: not server.transports)
     _, writer = await asyncio.open_connection("127.0.0.1", served.server.port, limit=1_000)
     writer.write(f"GET {ALL} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-    assert served.server._http is not None
     cut_off = asyncio.Event()
-    monkeypatch.setattr(served.server._http, "transports", Places(cut_off))
-    await asyncio.wait_for(cut_off.wait(), 10)
+    monkeypatch.setattr(server, "transports", Places(cut_off))
+    await asyncio.wait_for(cut_off.wait(), 60)
     writer.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fanlight_broker.auth import COUNTERS, Credentials, PasswordAuthenticator, PasswordFileError
 from fanlight_broker.auth.authenticator import GAUGES
-from fanlight_broker.auth.hashing import HASHER
+from fanlight_broker.auth.hashing import hasher
 from fanlight_broker.auth.password_file import set_hash
 from fanlight_broker.core.errors import AuthenticationFailed
 from fanlight_broker.core.identity import Identity
@@ -184,7 +184,7 @@ async def test_too_many_logins_are_refused_at_once_and_one_address_leaves_room_f
     make: Make, tmp_path: Path
 ) -> None:
     path = tmp_path / "users"
-    set_hash(path, "alice", HASHER.hash("wonder"))
+    set_hash(path, "alice", hasher().hash("wonder"))
     authenticator = make(Credentials(password_file=path), threads=1, queue_max=7)
     attempts = [authenticator.authenticate("alice", f"guess {each}", HERE) for each in range(20)]
     flood = asyncio.gather(*attempts, return_exceptions=True)
@@ -228,7 +228,7 @@ async def test_one_who_gives_up_does_not_take_the_answer_from_another(make: Make
 
 async def test_closing_ends_what_waits_and_refuses_what_comes(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "users"
-    set_hash(path, "alice", HASHER.hash("wonder"))
+    set_hash(path, "alice", hasher().hash("wonder"))
     authenticator = make(Credentials(password_file=path), threads=1)
     tasks = [asyncio.create_task(authenticator.authenticate("alice", f"{each}", HERE)) for each in range(10)]
     await asyncio.sleep(0)
@@ -317,3 +317,24 @@ async def test_every_counter_has_its_meaning(make: Make) -> None:
     authenticator = make(Credentials())
     assert set(authenticator.counters()) == set(COUNTERS)
     assert set(authenticator.gauges()) == set(GAUGES)
+
+
+@pytest.mark.parametrize("user", [None, "", "alice", "mallory"])
+@pytest.mark.parametrize("password", [None, "", "wonder", "wrong"])
+@pytest.mark.parametrize("certified", ["", "alice"])
+@pytest.mark.parametrize("configured", [False, True])
+@pytest.mark.parametrize("allow_anonymous", [False, True])
+async def test_who_is_identified_at_once_is_who_would_be_authenticated_and_nobody_with_something_to_check(
+    make: Make, users: Path, user: str | None, password: str | None, certified: str, configured: bool,
+    allow_anonymous: bool,
+) -> None:
+    credentials = Credentials(password_file=users if configured else None, allow_anonymous=allow_anonymous)
+    authenticator, other = make(credentials), make(credentials)
+    identity = authenticator.identify(user, password, certified=certified)
+    if identity is not None:
+        assert identity == await other.authenticate(user, password, HERE, certified=certified)
+        assert authenticator.counters() == other.counters()
+        assert identity.anonymous
+        return
+    assert sum(authenticator.counters().values()) == 0
+    assert certified or (configured and (user or password or not allow_anonymous))

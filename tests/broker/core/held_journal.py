@@ -78,19 +78,45 @@ class HeldJournal(Journal):
         super().released(session, identifier)
         self._report(session)
 
-    def group_begun(self, name: str, filter: bytes, syntax: str) -> QueueJournal:
+    def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal:
         self.groups[name, filter] = journal = HeldQueue(self.position, None)
         return journal
 
     def marked(self, mark: Mark) -> None:
         self.position.appended += 1
 
+    @property
+    def reads_delayed(self) -> bool:
+        return False
+
+    def read_delayed(self, ids: object, then: object) -> None:
+        raise AssertionError("delayed messages stay in memory here")
+
+    def delayed(self, due: float, delayed: object, nbytes: int) -> int:
+        self.position.appended += 1
+        return 0
+
+    def delayed_done(self, id: int) -> None:
+        self.position.appended += 1
+
     def queue_begun(self, queue: WorkQueue) -> QueueJournal:
         self.position.appended += 1
         return HeldQueue(self.position, None)
 
+    def settle(self) -> None:
+        self.position.appended += 1
+
+    def queue_changed(self, queue: WorkQueue) -> None:
+        self.position.appended += queue.options.unused_seconds is not None
+
+    def queue_purged(self, queue: WorkQueue) -> None:
+        self.position.appended += 1
+
     def queue_ended(self, queue: WorkQueue) -> None:
         self.position.appended += 1
+
+    def queue_drained(self, queue: WorkQueue) -> None:
+        pass
 
     def subscribed(self, subscription: Subscription) -> None:
         super().subscribed(subscription)

@@ -80,9 +80,13 @@ class World:
     def __init__(self, **limits: Any) -> None:
         # As in parts.py.
         limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
-        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once)
+        self.broker = Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once, wall=lambda: self.wall)
         self.format: Format = LineFormat("lines")
         self.now = 1_000.0
+
+    @property
+    def wall(self) -> float:
+        return self.now
 
     def settle(self) -> None:
         """Finish what takes another turn: nothing does here."""
@@ -111,7 +115,8 @@ class World:
         """Fan out and retain a message of somebody who has no connection here."""
         broker = self.broker
         broker.ledger.now = self.now
-        routed = publish(broker.router.route(message.topic, SYNTAXES[message.syntax]), broker.ledger, None, message)
+        route = broker.router.route(message.topic, SYNTAXES[message.syntax])
+        routed = publish(broker.router.for_message(route, message, None), broker.ledger, None, message)
         if message.retain:
             broker.retained.put(message, self.now)
         return routed

@@ -345,3 +345,54 @@ def test_very_many_publishers_of_one_consumer_go_on_some_in_each_turn(how: str) 
 def told_of(client: Client) -> list[tuple[Any, ...]]:
     assert isinstance(client.connection, Listener)
     return client.connection.told
+
+
+def test_many_that_overflow_together_take_nothing_more_and_are_disconnected_some_in_each_turn() -> None:
+    soon: list[Callable[[], None]] = []
+    times = iter(n / 4_000 for n in range(1_000_000))  # a clock that a look moves on by 0.25 ms: 8 looks are a turn
+    limits = Limits(outbox_bytes_max=64 * 1024, burst_seconds_max=0, share_percent=100)
+    broker = Broker(limits, lambda: None, soon.append, clock=times.__next__)
+    slow = [connect(broker, "disconnect")[0] for _ in range(100)]
+    told = [told_of(client) for client in slow]
+    publisher = Publisher(broker.ledger)
+    publisher.route(b"fill", [subscribe(broker, client, 1, b"fill") for client in slow])
+    while not all(client.outbox.overflows for client in slow):
+        publisher.publish(b"fill", bytes(10_000))
+    soon.clear()  # of the set-up
+    broker.turns.begin()
+    broker.finish()
+    assert all(client.outbox.closed for client in slow)
+    broker.clients.disconnect(slow[-1], "gone", 0.0)
+    cut_off = [sum(map(len, told))]
+    while soon:
+        now, soon[:] = list(soon), []
+        for work in now:
+            work()
+        cut_off.append(sum(map(len, told)))
+    assert max(after - before for before, after in itertools.pairwise([0, *cut_off])) <= 10
+    assert told == [[("cut off", "slow_consumer")]] * 99 + [[]]
+    assert broker.flow.slow_consumers_disconnected == 99
+
+
+def test_one_that_was_full_before_it_is_disconnected_is_disconnected_once() -> None:
+    soon: list[Callable[[], None]] = []
+    times = iter(range(1_000_000))  # each look ends the turn
+    limits = Limits(outbox_bytes_max=64 * 1024, burst_seconds_max=5, share_percent=100)
+    broker = Broker(limits, lambda: None, soon.append, clock=lambda: float(next(times)))
+    slow = [connect(broker, "disconnect")[0] for _ in range(3)]
+    told = [told_of(client) for client in slow]
+    publisher = Publisher(broker.ledger)
+    publisher.route(b"fill", [subscribe(broker, client, 1, b"fill") for client in slow])
+    broker.turns.begin()
+    while not all(client.outbox.noticed for client in slow):
+        publisher.publish(b"fill", bytes(10_000))
+    broker.finish()  # full, and patient for a while: the first is reported, the others wait for a turn
+    for client in slow:
+        client.outbox.lose_patience()
+    while not all(client.outbox.doomed for client in slow):
+        publisher.publish(b"fill", bytes(10_000))
+    broker.finish()
+    while soon:
+        soon.pop(0)()
+    assert told == [[("cut off", "slow_consumer")]] * 3
+    assert broker.flow.slow_consumers == 3

@@ -3,12 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.core.delayed import DelayedMessage
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.queue import Queue
 from tests.broker.core.sessions import World
 from tests.broker.wire.test_journal import Records
 
@@ -24,6 +26,8 @@ class Journal:
         self.unreleased: dict[str, set[int]] = {}
         self.subscriptions: dict[tuple[str, bytes, str | None], int] = {}  # -> QoS
         self.kept: dict[bytes, Message] = {}
+        self.ended: dict[Session, Records] = {}
+        self.ended_groups: list[Records] = []
 
     def session_begun(self, session: Session) -> QueueJournal | None:
         assert session.name not in self.sessions
@@ -36,8 +40,11 @@ class Journal:
 
     def session_ended(self, session: Session) -> None:
         del self.sessions[session.name], self.unreleased[session.name]
-        ended = self.queues.pop(session.name)
-        assert (ended.waiting, ended.flights) == ({}, {})
+        self.ended[session] = self.queues.pop(session.name)
+        assert self.ended[session].flights == {}
+
+    def session_drained(self, session: Session) -> None:
+        assert self.ended.pop(session).waiting == {}
 
     def received(self, session: Session, identifier: int) -> None:
         self.unreleased[session.name].add(identifier)
@@ -45,11 +52,16 @@ class Journal:
     def released(self, session: Session, identifier: int) -> None:
         self.unreleased[session.name].remove(identifier)
 
-    def group_begun(self, name: str, filter: bytes, syntax: str) -> QueueJournal | None:
+    def group_begun(self, name: str, filter: bytes, syntax: str, where: str | None) -> QueueJournal | None:
         return self.groups.setdefault((name, filter), Records())
 
-    def group_ended(self, name: str, filter: bytes, syntax: str) -> None:
-        assert not self.groups.pop((name, filter)).waiting
+    def group_ended(self, name: str, filter: bytes, syntax: str, where: str | None) -> None:
+        self.ended_groups.append(self.groups.pop((name, filter)))
+
+    def group_drained(self, queue: Queue) -> None:
+        (ended,) = [records for records in self.ended_groups if records is queue.journal]
+        self.ended_groups.remove(ended)
+        assert not ended.waiting
 
     def subscribed(self, subscription: Subscription) -> None:
         key = subscription.owner.name, subscription.filter, group_name_of(subscription)
@@ -69,6 +81,12 @@ class Journal:
 
     def marked(self, mark: Mark) -> None:
         raise AssertionError("nobody has published with a mark")
+
+    def delayed(self, id: int, due: float, delayed: DelayedMessage) -> None:
+        raise AssertionError("nobody has published with a delay")
+
+    def delayed_done(self, id: int) -> None:
+        raise AssertionError("nobody has published with a delay")
 
 
 def agree(world: World, journal: Journal) -> None:

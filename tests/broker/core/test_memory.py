@@ -8,7 +8,7 @@ import pytest
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.requests import SESSION_BYTES, ConnectRequest
-from fanlight_broker.core.subscription import nbytes_of
+from fanlight_broker.core.subscription import SUBSCRIPTION_BYTES
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Message
 from tests.broker.core import parts
@@ -167,7 +167,7 @@ def test_the_subscription_that_would_be_above_the_bound_is_refused(over: int) ->
     broker = parts.broker_with(share_percent=100)
     filled(broker, 1_000)
     pot = broker.ledger.subscriptions
-    pot.limit = pot.used + nbytes_of(b"f" * 1_000) - over
+    pot.limit = pot.used + SUBSCRIPTION_BYTES + 1_000 - over
     before = pot.used
     if over:
         with pytest.raises(LimitExceeded, match="subscriptions_bytes_max"):

@@ -149,7 +149,7 @@ def test_filters_that_match_nothing_share_the_slice_of_a_turn() -> None:
         retain(world, f"{n}/none")  # the same words: it must be looked up
     peer = world.connect("c")
     for n in range(SLICE):
-        peer.subscribe(f"none/{n}")
+        peer.subscribe(f"none/{n}/#")
     for subscription in list(peer.session.subscriptions):
         world.broker.sessions.send_retained(peer.session, subscription)
     turns = 1
@@ -326,3 +326,33 @@ def test_wildcards_do_not_see_the_brokers_own_topics() -> None:
         peer = world.connect("c")
         peer.subscribe(filter, retained=True)
         assert peer.got() == expected
+
+
+def test_a_filter_without_wildcards_finds_its_topic_in_either_spelling() -> None:
+    world = World()
+    retain(world, "a/b", "1")
+    retain(world, "a/c", "2")
+    peer = world.connect("c")
+    for filter, got in (("a/b", ["a/b 1 0 retain"]), ("a", []), ("a/c", ["a/c 2 0 retain"]), ("a/b/", [])):
+        peer.subscribe(filter, retained=True)
+        assert drain(world, peer) == got
+        assert not peer.session.cursors
+
+
+def test_parts_that_have_not_all_words_of_a_filter_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr(retained, "PART", 3)
+    for n in range(30):
+        retain(world, f"shelf/{n}/value")
+    looked_up: list[int] = []
+    ids = world.broker.retained.ids
+
+    def counted(filter: bytes, syntax: str, part: int) -> Any:
+        looked_up.append(part)
+        return ids(filter, syntax, part)
+
+    monkeypatch.setattr(world.broker.retained, "ids", counted)
+    peer = world.connect("c")
+    peer.subscribe("shelf/20/#", retained=True)
+    assert drain(world, peer) == ["shelf/20/value x 0 retain"]
+    assert looked_up == [6]

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-import structlog
 
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.room import ENDED_AT_ONCE
 from fanlight_broker.core.shares import SharedPot
 from fanlight_broker.wire.window import Window
 from tests.broker.core.sessions import World
+from tests.captured_logs import capture_logs
 
 A, B = {"address": "192.0.2.66"}, {"address": "192.0.2.1"}
 KIB, MIB = 1024, 1024 * 1024
@@ -48,7 +48,7 @@ def test_a_will_that_can_never_fit_ends_no_session() -> None:
 def test_no_more_sessions_end_than_a_new_one_needs() -> None:
     world = World(sessions_bytes_max=MIB)
     away(world, *(f"a{number}" for number in range(10)), **large(world, 60 * KIB))
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         world.connect("new", **A, **large(world, 200 * KIB))
     ended = [f"a{number}" for number in range(10) if f"a{number}" not in names(world)]
     assert ended == ["a0", "a1"]

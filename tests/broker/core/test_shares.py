@@ -6,17 +6,18 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.retained import Entry, nbytes_of, place_bytes
+from fanlight_broker.core.retained import nbytes_of
 from fanlight_broker.core.shares import SharedPot, principal_of
 from fanlight_broker.core.subscription import group_name_of, share_bytes
 from fanlight_broker.wire.message import HOLDER_BYTES, Message
+from fanlight_broker.wire.retained import RetainedEntry, place_bytes
 from tests.broker.core.parts import broker_with, connect, subscribe
 from tests.broker.core.sessions import Peer, World
+from tests.captured_logs import capture_logs
 
 ATTACKER, VICTIM = {"address": "192.0.2.66"}, {"address": "192.0.2.1"}
 KIB, MIB = 1024, 1024 * 1024
@@ -310,7 +311,7 @@ def test_retained_messages_of_one_principal_leave_room_for_those_of_another() ->
 
 def test_that_a_share_is_used_up_is_logged_once_for_each_principal_and_pot() -> None:
     world = World(sessions_max=4, stored_bytes_max=MIB, queue_bytes_max=MIB)
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         for name in "abc":
             world.connect(name, expiry=FOR_EVER, **ATTACKER).subscribe("#", 1)
         for _ in range(3):
@@ -335,7 +336,7 @@ OPERATION = st.tuples(
 )  # fmt: skip
 
 
-def retained(world: World) -> list[Entry]:
+def retained(world: World) -> list[RetainedEntry]:
     store = world.broker.retained
     ids = [id for part in range(store.parts) for id in store.ids(b"#", "mqtt", part)]
     return [entry for entry in map(store.entry, ids) if entry is not None]
@@ -377,7 +378,7 @@ def stored(world: World) -> dict[str, int]:
     for entry in retained(world):
         if entry.share is not None:
             kept.setdefault(entry.share.principal, []).append(entry.message)
-            places[entry.share.principal] += place_bytes(entry.message.topic)
+            places[entry.share.principal] += place_bytes(entry.message)
     return {
         principal: sum(message.nbytes for message in set(mine)) + len(mine) * HOLDER_BYTES + places[principal]
         for principal, mine in kept.items() if mine
@@ -444,3 +445,16 @@ def test_what_is_counted_in_the_shares_is_what_is_there_and_in_the_end_nothing(
     for number in range(4):
         world.publish(f"t/{number}", "", retain=True)
     assert (list(world.broker.shares), world.broker.ledger.stored) == ([], 0)
+
+
+@given(
+    st.integers(0, 50), st.integers(0, 50), st.integers(0, 200), st.integers(1, 100), st.integers(-60, 120),
+    st.integers(0, 50),
+)  # fmt: skip
+def test_a_share_fits_what_its_most_is(mine: int, others: int, limit: int, percent: int, more: int, back: int) -> None:
+    shares = World(queues_max=limit, queues_share_percent=percent).broker.shares
+    share = shares.of("user a")
+    for owner, count in ((share, mine), (shares.of("user b"), others)):
+        shares.charge(owner, SharedPot.QUEUES, count)
+    fits = shares.fits(share, SharedPot.QUEUES, more, back)
+    assert fits == (share.used(SharedPot.QUEUES) + more <= shares.most(share, SharedPot.QUEUES, back))

@@ -50,7 +50,7 @@ def test_a_slice_in_each_turn_until_all_have_ended() -> None:
     assert len(route) == 2
     broker.clients.disconnect(client, "gone", 0.0)
     left = []
-    while turns:
+    while len(broker.teardown):
         left.append((len(broker.router), len(broker.teardown)))
         assert [target for target in broker.router.route(b"a.7.b", "amqp").targets if not target.ended] == [kept]
         turns.run()

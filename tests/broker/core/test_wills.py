@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.broker.core.held_journal import HeldJournal
 from tests.broker.core.sessions import Peer, World
 
 
@@ -132,3 +133,16 @@ def test_a_will_to_a_topic_of_the_brokers_own_is_refused_and_harms_nobody() -> N
     world.connect("c", will=world.will("$SYS/x")).leave()
     assert world.broker.sessions.wills_published == 0
     assert len(world.broker.sessions) == 0
+
+
+def test_a_will_is_published_however_full_the_store_is() -> None:
+    """Nobody could wait for room in its place."""
+    world = Watched()
+    journal = HeldJournal(world.broker)
+    kept = world.connect("kept", expiry=60.0, clean_start=False)
+    kept.subscribe("w", 1)
+    mortal = world.mortal()
+    journal.position.full = True
+    mortal.leave()
+    assert world.watcher.got() == kept.got() == ["w will 1"]
+    assert world.broker.sessions.wills_published == 1

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from fanlight_broker.net.flush import Flusher, SocketSink
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.outbox import Outbox
@@ -76,3 +78,44 @@ def test_a_fault_while_a_message_asks_for_room_is_not_its_publishers() -> None:
     assert [transport.aborted for transport in transports] == [True, False]
     assert faults == [(outboxes[0], "out of order")]
     assert outboxes[0].closed
+
+
+def test_what_a_call_puts_into_outboxes_is_flushed_when_it_is_over() -> None:
+    """An acknowledgement does not wait for the loop's next turn."""
+    ledger = Ledger(1 << 20, lambda: None)
+    flusher = Flusher(ledger, lambda outbox, error: None)
+    transport: Any = Transport(broken=False)
+    outbox = Outbox(ledger, 1 << 16, "pause")
+    outbox.sink = SocketSink(outbox, transport, lambda outbox: None)
+    assert flusher.at_end(lambda: outbox.write(b"lost")) is False
+
+    def then() -> None:
+        assert flusher.at_end(lambda: outbox.write(b" last")) is True
+        flusher.call(lambda: outbox.write(b"first"))  # within it: the flush is that of the whole
+        assert transport.written == b""
+
+    flusher.call(then)
+    assert transport.written == b"first last"
+    flusher.call(lambda: outbox.write(b", again"))
+    assert transport.written == b"first last, again"
+
+
+def test_what_raises_in_a_call_does_not_hold_up_the_flush() -> None:
+    ledger = Ledger(1 << 20, lambda: None)
+    flusher = Flusher(ledger, lambda outbox, error: None)
+    transport: Any = Transport(broken=False)
+    outbox = Outbox(ledger, 1 << 16, "pause")
+    outbox.sink = SocketSink(outbox, transport, lambda outbox: None)
+
+    def fail() -> None:
+        outbox.write(b"sent")
+        flusher.at_end(fail_again)
+        raise RuntimeError("in the call")
+
+    def fail_again() -> None:
+        raise RuntimeError("at its end")
+
+    with pytest.raises(RuntimeError, match="at its end"):
+        flusher.call(fail)
+    assert transport.written == b"sent"
+    assert flusher.at_end(fail) is False

@@ -4,7 +4,6 @@ What fails is the format of one subscriber, put in its place before it subscribe
 """
 
 import pytest
-from structlog.testing import capture_logs
 
 from fanlight_broker.core.content import Content
 from fanlight_broker.protocols.mqtt.packets import Disconnect, PubAck, Publish, Subscribe, Subscription, WillFields
@@ -14,6 +13,7 @@ from fanlight_broker.wire.message import Message
 from tests.broker.protocols.mqtt import world as mqtt
 from tests.broker.protocols.native import world as native
 from tests.broker.wire.formats import LineFormat
+from tests.captured_logs import capture_logs
 
 POISON = b"poison"
 

@@ -1,4 +1,4 @@
-"""Brokers with an archive, stopped at the end of their test."""
+"""Brokers with an archive or a store, stopped at the end of their test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,15 @@ from typing import Any
 import pytest
 
 from tests.broker.storage.archived import Archived
+from tests.broker.storage.stored_world import OPENED
+
+
+@pytest.fixture(autouse=True)
+def _logs_closed() -> Iterator[None]:
+    """A world is part of circles: its files would stay open until the garbage collector runs."""
+    yield
+    while OPENED:
+        OPENED.pop().log.close()
 
 
 @pytest.fixture

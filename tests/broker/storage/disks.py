@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fanlight_broker.storage.disk import PythonDisk
 
@@ -68,3 +69,24 @@ def numbers() -> Iterator[bytes]:
     while True:
         yield b"%d" % number + bytes(number * 37 % 700)
         number += 1
+
+
+class SmallDisk(FaultyDisk):
+    """Has room for so many bytes in the files below a folder."""
+
+    def __init__(self, folder: Path, room: int) -> None:
+        super().__init__(self._fails)
+        self.folder, self.room = folder, room
+
+    @property
+    def used(self) -> int:
+        return sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
+
+    def _fails(self, operation: Operation) -> int:
+        self.operations.clear()  # there are many
+        if operation.name != "write":
+            return 0
+        assert isinstance(operation.path, int)
+        assert isinstance(operation.data, bytes)
+        more = operation.offset + len(operation.data) - os.fstat(operation.path).st_size
+        return errno.ENOSPC if more > 0 and self.used + more > self.room else 0

@@ -4,7 +4,7 @@ import queue
 from collections.abc import Callable
 from typing import Any
 
-SECONDS = 10.0  # that anything may take before a test fails
+SECONDS = 60.0  # that anything may take before a test fails
 
 
 class Handle:

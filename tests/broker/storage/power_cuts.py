@@ -127,7 +127,7 @@ def cuts(
 
 
 def stored(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("log-*")}
+    return {path.name: path.read_bytes() for path in folder.glob("*-*")}
 
 
 def restored(folder: Path, files: dict[str, bytes]) -> Path:

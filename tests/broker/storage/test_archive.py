@@ -269,7 +269,7 @@ def test_retention_goes_on_while_nothing_can_be_written_for_it_may_make_room(
     archived = build()
     writer, retained = archived.archive.writer_thread.writer, []
 
-    def full(batch: Any) -> int:
+    def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:

@@ -72,10 +72,10 @@ def test_the_bytes_of_an_entry(tmp_path: Path) -> None:
     octets = file.read_bytes()
     header = octets[:4096]
     assert header[:8] == b"fanlight"
-    assert header[8:12] == (1).to_bytes(4, "little")
-    assert header[12:16] == crc32c(header[:12] + header[16:32]).to_bytes(4, "little")
+    assert header[8:12] == (2).to_bytes(4, "little")
+    assert header[12:16] == crc32c(header[:12] + header[16:64]).to_bytes(4, "little")
     assert header[16:32] == (1).to_bytes(8, "little") * 2  # generation and salt
-    assert header[32:2048] == bytes(2016)
+    assert header[32:2048] == bytes(2016)  # the floor, among others
     assert header[2048:4096] == header[:2048]
     entry = octets[4096 : 4096 + 40]
     length, sequence, number = (7).to_bytes(4, "little"), (1).to_bytes(8, "little"), (7).to_bytes(8, "little")
@@ -96,8 +96,8 @@ def test_a_log_is_replayed_before_it_is_appended_to(tmp_path: Path) -> None:
     calls: list[Callable[[], object]] = [
         lambda: log.append(1, b"a"),
         lambda: log.live(1, 1),
-        lambda: log.live_at(1, 1),
-        lambda: log.release_before(1),
+        lambda: log.raise_floor(1),
+        lambda: log.reclaim(),
         lambda: log.number_from(1),
     ]
     for call in calls:
@@ -200,18 +200,27 @@ def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:
     opened(tmp_path).log.close()
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    opened(tmp_path).log.close()
-    one = opened(tmp_path)
-    one.write(b"a")
-    one.log.close()
-    (file,) = tmp_path.glob("log-*")
+def as_version(folder: Path, version: int) -> None:
+    """Make a log of one file that is closed one of another version."""
+    (file,) = folder.glob("log-*")
     with file.open("r+b") as written:
-        header = bytearray(written.read(32))
-        header[8:12] = (2).to_bytes(4, "little")
+        header = bytearray(written.read(64))
+        header[8:12] = version.to_bytes(4, "little")
         header[12:16] = crc32c(header[:12] + header[16:]).to_bytes(4, "little")
         for at in (0, 2048):
             written.seek(at)
             written.write(header)
-    with pytest.raises(LogError, match=r"log-00000001: format 2 is of a newer Fanlight; this one reads up to 1: start"):
+
+
+def test_a_newer_format_is_refused_and_an_older_one_is_read(tmp_path: Path) -> None:
+    opened(tmp_path).log.close()
+    one = opened(tmp_path)
+    one.write(b"a")
+    one.log.close()
+    as_version(tmp_path, 3)
+    with pytest.raises(LogError, match=r"log-00000001: format 3 is of a newer Fanlight; this one reads up to 2: start"):
         opened(tmp_path)
+    as_version(tmp_path, 1)
+    again = opened(tmp_path)
+    assert again.log.damage == []
+    again.log.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fanlight_broker.storage.disk import Disk
-from tests.broker.storage.logs import OpenLog, opened, reopened
+from tests.broker.storage.logs import OpenLog, bitmap, opened, read, reopened
 from tests.broker.storage.power_cuts import RecordingDisk, Step, cuts, restored, stored
 
 SMALL = 8192
@@ -29,7 +29,8 @@ class Reported:
 
     synced: int = 0
     appended: int = 0
-    checkpoint: int = 0  # entries up to it are not needed any more
+    floors: frozenset[int] = frozenset({0})  # all that were raised
+    live: frozenset[int] = frozenset()  # messages, one in each entry, with its sequence as their number
 
 
 class Life:
@@ -42,16 +43,21 @@ class Life:
         self.before = stored(folder)
         self.known = dict(known)
         self.mark = mark
-        self.checkpoint = before.checkpoint
+        self.floors = before.floors
+        self.live = before.live
         self.one: OpenLog | None = None
         self.first = before
         self.disk = RecordingDisk(self.report, self.fails)
-        self.one = opened(folder, disk=self.disk, segment_bytes=SMALL, spares=1, after=before.checkpoint)
+        self.one = one = opened(folder, disk=self.disk, segment_bytes=SMALL, spares=1)
+        one.log.number_from(one.log.appended + 1)
+        for number in self.live:
+            one.log.live(number, 1)
+        one.log.reclaim()
 
     def report(self) -> Reported:
         if self.one is None:
             return self.first
-        return Reported(self.one.log.synced, self.one.log.appended, self.checkpoint)
+        return Reported(self.one.log.synced, self.one.log.appended, self.floors, self.live)
 
     def fails(self) -> bool:
         return self.one is not None and self.chance.random() < FAILING
@@ -60,15 +66,20 @@ class Life:
         assert self.one is not None
         one, chance = self.one, self.chance
         for _ in range(steps):
-            match chance.randrange(8):
+            match chance.randrange(9):
                 case 0:
                     one.log.retry()
+                    if (found := one.log.sparse()) is not None:
+                        one.log.compact(*found, bitmap(*found, self.live))
                     with contextlib.suppress(OSError):
                         one.log.prepare()
                 case 1:
-                    self.checkpoint = chance.randint(self.checkpoint, one.log.synced)
-                    one.log.release_before(self.checkpoint + 1)
-                case 2 | 3 | 4:
+                    floor = chance.randint(max(one.log.floor, one.log.synced - 8), one.log.synced)
+                    one.log.raise_floor(floor)
+                    self.floors |= {floor}
+                case 2:
+                    self.end(chance.sample(sorted(self.live), len(self.live) // 2))
+                case 3 | 4 | 5:
                     one.work()
                 case _:
                     for _ in range(chance.randint(1, 6)):
@@ -76,30 +87,49 @@ class Life:
 
     def append(self, size: int) -> None:
         assert self.one is not None
-        body = self.mark + b" %d " % (self.one.log.appended + 1)
+        number = self.one.log.appended + 1
+        body = number.to_bytes(8, "little") + self.mark + b" %d " % number
         # The lengths are the same in each life, so that entries of the last one may fit behind those of this one.
         body = body.ljust(size, b"\0")
-        self.known[self.one.entry(body)] = body
+        self.one.log.append(1, body)
+        self.one.log.number += 1
+        assert self.one.log.appended == number
+        self.known[number] = body
+        if self.chance.random() < 0.3:
+            self.one.log.live(number, 1)
+            self.live |= {number}
+        self.one.log.seal()
+
+    def end(self, numbers: list[int]) -> None:
+        assert self.one is not None
+        self.live -= set(numbers)
+        for number in numbers:
+            self.one.log.live(number, -1)
 
 
 def check(folder: Path, reported: Reported, known: dict[int, bytes], disk: Disk | None = None) -> OpenLog:
     """Open what a power cut has left."""
-    one = opened(folder, after=reported.checkpoint, segment_bytes=SMALL, spares=1, disk=disk)
+    one = opened(folder, segment_bytes=SMALL, spares=1, disk=disk)
     assert one.log.damage == []
+    assert one.log.floor in reported.floors
     sequences = [sequence for sequence, _, _ in one.found]
-    assert sequences == list(range(reported.checkpoint + 1, one.log.appended + 1))
+    assert sequences == list(range(max(one.log.floor, 1), one.log.appended + 1))
     assert reported.synced <= one.log.appended <= reported.appended
     for sequence, _, body in one.found:
         assert body == known[sequence]
+    for number in reported.live:
+        if number <= reported.synced:
+            assert read(one, number) == known[number]
+    assert one.log.index_faults == []  # an index is there as a whole, or not at all
     return one
 
 
-def check_again(one: OpenLog, reported: Reported) -> None:
+def check_again(one: OpenLog) -> None:
     """What is appended to it now follows what was found, and nothing of the last life does."""
     found = one.found
     one.write(b"new")
     for _ in range(2):
-        one = reopened(one, after=reported.checkpoint, segment_bytes=SMALL, spares=1)
+        one = reopened(one, segment_bytes=SMALL, spares=1)
         assert one.found[: len(found)] == found
         assert [body for _, _, body in one.found[len(found) :]] == [b"new"]
         assert one.log.damage == []
@@ -119,7 +149,7 @@ def quick_folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_what_was_synced_survives_each_power_cut(quick_folder: Path) -> None:
     states = set[bytes]()
-    torn = 0
+    torn = compactions = given_up = 0
     for seed in range(SEEDS):
         chance = random.Random(seed)
         known: dict[int, bytes] = {}
@@ -129,6 +159,9 @@ def test_what_was_synced_survives_each_power_cut(quick_folder: Path) -> None:
             lived = Life(folder, known, reported, b"life %d" % life, chance)
             lived.run(25)
             steps = list(lived.disk.steps)
+            assert lived.one is not None
+            compactions += lived.one.log.compactions
+            given_up += lived.one.log.compactions_given_up
             all_cuts = list(cuts(lived.before, steps, chance, 2))
             for number, (done, files) in enumerate(all_cuts):
                 state = digest(files)
@@ -138,20 +171,22 @@ def test_what_was_synced_survives_each_power_cut(quick_folder: Path) -> None:
                 now = promised(steps, done)
                 one = check(restored(quick_folder / f"{seed}-{life}-{number}", files), now, lived.known)
                 torn += one.log.appended < now.appended
-                check_again(one, now)
+                check_again(one)
                 shutil.rmtree(one.log.folder)
             done, files = chance.choice(all_cuts)
             reported = promised(steps, done)
             folder = restored(quick_folder / f"{seed} {life}", files)
             one = check(folder, reported, lived.known)
             # This opening is a life, too: what it has found counts from now on.
-            reported = Reported(one.log.appended, one.log.appended, reported.checkpoint)
-            known = {sequence: body for sequence, _, body in one.found}
+            live = frozenset(number for number in reported.live if number <= one.log.appended)
+            reported = Reported(one.log.appended, one.log.appended, reported.floors, live)
+            known = {number: body for number, body in lived.known.items() if number <= one.log.appended}
             one.log.close()
-            assert lived.one is not None
             lived.one.log.close()
     assert len(states) >= STATES
     assert torn > STATES // 10
+    assert compactions >= 10
+    assert given_up >= 1
 
 
 def promised(steps: list[Step], done: int) -> Reported:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-import structlog
 
 from fanlight_broker.storage.stored_backlog import StoredBacklog
 from tests.broker.core.sessions import Peer
 from tests.broker.storage.stored_world import StoredWorld
+from tests.captured_logs import capture_logs
 
 
 def absent(world: StoredWorld, name: str, *, group: str | None = None) -> Peer:
@@ -101,7 +101,7 @@ def test_a_damaged_message_is_named_and_the_others_are_delivered(tmp_path: Path)
     (path,) = [each for each in (tmp_path / "0").iterdir() if b"payload1" in each.read_bytes()]
     octets = path.read_bytes()
     path.write_bytes(octets.replace(b"payload1", b"payloadX"))
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         again = world.connect("c", expiry=60.0, clean_start=False)
         got = received(world, again, 3)
     assert got == ["payload0", "payload2"]
@@ -134,3 +134,45 @@ def test_no_more_is_read_for_a_queue_than_its_share(tmp_path: Path, size: int) -
     world.connect("c", expiry=60.0, clean_start=False, receive_max=1)
     world.settle()
     assert 0 < world.broker.ledger.stored < 700_000
+
+
+def test_what_waits_on_the_disk_can_be_looked_at_and_stays_there(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    absent(world, "c")
+    for n in range(5):
+        world.publish("t", f"x{n}", 1)
+    world.turn()
+    session = world.broker.sessions.get("c")
+    assert session is not None
+    found: list[list[bytes]] = []
+    world.store.read_waiting(session.window.queue, 3, lambda some: found.append([each.payload for each in some]))
+    assert found == []
+    world.settle()
+    assert found == [[b"x0", b"x1", b"x2"]]
+    assert (len(session.window.queue), world.broker.ledger.stored_messages) == (5, 0)
+    again = world.connect("c", expiry=60.0, clean_start=False)
+    assert len(received(world, again, 5)) == 5
+    world.store.read_waiting(session.window.queue, 3, lambda some: found.append([each.payload for each in some]))
+    assert found[1:] == [[]], "at once, when nothing is on the disk"
+
+
+def test_one_that_is_not_synced_does_not_hold_up_those_that_ask_later(tmp_path: Path) -> None:
+    """While the disk fails, for example: what is there is served."""
+    world = StoredWorld(tmp_path)
+    absent(world, "c")
+    world.publish("t", "x", 1)
+    world.turn()
+    world.publish("t", "y", 1)
+    session, pager = world.broker.sessions.get("c"), world.store.pager
+    assert session is not None
+    assert pager is not None
+    found: list[int] = []
+    unsynced = world.store.records.last_number
+    pager.read([unsynced], lambda messages: found.append(unsynced))
+    world.settle()
+    again = world.connect("c", expiry=60.0, clean_start=False)
+    world.settle()
+    assert again.got() == ["t x 1"]
+    assert found == []
+    world.turn()
+    assert found == [unsynced]

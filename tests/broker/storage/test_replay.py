@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from fanlight_archive import Archive, Writer
 from fanlight_broker.core import replay as replays
@@ -18,6 +17,7 @@ from fanlight_broker.storage import replays as reading
 from tests.archive.messages import batch
 from tests.broker.protocols.native.world import Fields, Peer, World, frame, publish
 from tests.broker.storage.archived import Archived
+from tests.captured_logs import capture_logs
 
 REPLAY, REPLAY_END, MESSAGE, OK, ERROR, ENDED = 48, 49, 4, 7, 13, 9
 Build = Callable[..., Archived]
@@ -62,7 +62,7 @@ def payloads(frames: list[Fields]) -> list[int]:
 def test_all_that_is_archived_comes_with_offset_and_time_and_then_what_is_live(archived: Archived) -> None:
     fill(archived, 0, 5)
     peer, other = archived.world.connect(), archived.world.connect()
-    assert peer.info["features"] == ["replay", "marks", "queues"]
+    assert peer.info["features"] == ["replay", "marks", "queues", "delay", "cancel", "where"]
     peer.say(REPLAY, 1, 7, "stock.*", {})
     frames = until(archived, peer, REPLAY_END)
     assert frames[0] == [OK, 1, {"epoch": 1, "archive": identity(archived), "start": 0, "end": 5, "offset": 0}]
@@ -375,7 +375,7 @@ def test_there_are_only_so_many_replays_at_once(build: Build) -> None:
 
 def test_a_broker_without_an_archive_does_not_know_replay() -> None:
     peer = World().connect()
-    assert peer.info["features"] == ["marks", "queues"]
+    assert peer.info["features"] == ["marks", "queues", "delay", "cancel", "where"]
     peer.say(REPLAY, 1, 7, "#", {})
     assert peer.next()[:3] == [ERROR, None, "unsupported"]
 
@@ -399,3 +399,21 @@ def test_what_damage_took_ends_a_replay_by_position_and_is_passed_over_by_others
     assert [(entry["first"], entry["end"]) for entry in logs if entry["event"] == "replay_passed_over"] == [(2, 4)]
     peer.say(REPLAY, 3, 9, "stock.#", {"offset": 4, "epoch": 1})
     assert payloads(until(archived, peer, REPLAY_END)) == [4, 5]
+
+
+def test_a_selector_holds_for_what_is_archived_and_for_what_is_live(archived: Archived) -> None:
+    publisher = archived.world.connect()
+    for number in range(6):
+        publisher.send(publish("stock.A", b"%d" % number, {"price": number, "region": "eu" if number % 2 else "us"}))
+    archived.settled()
+    peer = archived.world.connect()
+    where = "price > 1 AND region = 'eu' AND $client IS NOT NULL AND $qos = 0 AND $word[2] = 'A'"
+    peer.say(REPLAY, 1, 7, "stock.*", {"where": where})
+    frames = until(archived, peer, REPLAY_END)
+    assert payloads(frames) == [3, 5]
+    assert frames[-1] == [REPLAY_END, 7, 6, 1]
+    for number, region in ((7, "us"), (8, "eu"), (0, "eu")):
+        publisher.send(publish("stock.A", b"%d" % number, {"price": number, "region": region}))
+    assert payloads(peer.frames()) == [8]
+    peer.say(REPLAY, 2, 8, "stock.*", {"where": "price >"})
+    assert peer.next()[:3] == [ERROR, 2, "invalid_selector"]

@@ -8,18 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.subscription import group_name_of
+from fanlight_broker.core.work_queue import QueueOptions
 from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.protocols.native.format import DELIVERY_FORMAT
 from fanlight_broker.wire.flight import STATES
 from fanlight_broker.wire.window import Window
 from tests.broker.core.sessions import Peer
 from tests.broker.storage.stored_world import StoredWorld
 
-ACTIONS = st.sampled_from([
+ACTIONS = [
     "connect", "connect", "clean", "brief", "leave", "leave", "subscribe", "group", "group", "unsubscribe", "publish",
     "publish", "publish", "shared", "shared", "retain", "fetch", "clear", "receive", "release", "acknowledge", "arrive",
-    "refuse", "wait",
-])  # fmt: skip
-STEPS = st.lists(st.tuples(ACTIONS, st.integers(0, 3), st.integers(0, 8), st.integers(0, 6)), max_size=60)
+    "refuse", "wait", "round", "slice", "slice", "put", "put", "take", "done", "again", "reject",
+]  # fmt: skip
+STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 3), st.integers(0, 8), st.integers(0, 6))
+STEPS = st.lists(STEP, max_size=60)
+
+QUEUE = "work"  # a durable one, for what is published on `jobs`
 
 Picture = dict[str, Any]
 
@@ -56,6 +61,11 @@ def picture(world: StoredWorld) -> Picture:
                 if group in found["groups"]:
                     found["groups"][group].append(message)
     found["groups"] = {filter: sorted(waiting) for filter, waiting in found["groups"].items()}
+    if world.broker.queues.get(QUEUE) is not None:
+        inside = world.broker.queues.find(QUEUE).inside
+        taken = [flight.message for window in inside.windows for flight in window.flights()]
+        payloads = [message.payload for message in taken if message is not None]
+        found["queue"] = sorted([*world.waiting(inside.queue), *payloads])
     for topic in (b"t/0", b"t/1", b"t/2"):
         message = world.broker.retained.get(topic, "mqtt", world.now)
         if message is not None:
@@ -106,8 +116,43 @@ def act(world: StoredWorld, peers: dict[int, Peer], what: str, who: int, nth: in
             session.release(1 + nth)
         case "acknowledge" | "arrive" | "refuse" if connected and flights:
             qos2_step(what, session.window, flights[nth % len(flights)].tag, now)
+        case "round" if not world.checkpoint.running:
+            world.checkpoint.begin()
+        case "slice":
+            world.checkpoint.step(nth + 1)
         case "wait":
             world.later(10.0 * nth)
+        case "put":
+            world.publish("jobs", f"j{count}", 1)
+        case "take" | "done" | "again" | "reject":
+            consume(world, what, nth)
+
+
+def consume(world: StoredWorld, what: str, nth: int) -> None:
+    """A consumer of the named queue comes or leaves, or answers a delivery."""
+    broker = world.broker
+    queue = broker.queues.find(QUEUE)
+    consumer = next(iter(queue.consumers.values()), None)
+    if what == "take":
+        if consumer is not None:
+            broker.queues.leave(consumer, world.now)
+        else:
+            client, variant = world.connect("worker").client, broker.variants.of(DELIVERY_FORMAT)
+            broker.queues.start(
+                broker.queues.consume(client, 1, queue, variant, 1 + nth, 60.0, lambda reason: None), world.now
+            )
+        return
+    flights = consumer.window.flights() if consumer is not None else []
+    if consumer is None or not flights:
+        return
+    tag = flights[nth % len(flights)].tag
+    match what:
+        case "done":
+            assert consumer.window.acknowledge(tag, world.now)
+        case "again":
+            assert queue.inside.refuse(consumer.window, tag, 0.0, world.now)
+        case "reject":
+            assert queue.inside.reject(consumer.window, tag, world.now)
 
 
 def qos2_step(what: str, window: Window, tag: int, now: float) -> None:
@@ -130,8 +175,17 @@ def test_after_a_crash_the_broker_is_what_it_was_when_it_was_synced(steps: list[
 
 def connected(world: StoredWorld) -> dict[int, Peer]:
     peers = {n: world.connect(f"c{n}", expiry=500.0 if n < 3 else 0.0, clean_start=False) for n in range(4)}
-    world.turn()
+    if world.broker.queues.get(QUEUE) is None:
+        world.broker.queues.declare(peers[0].client, QUEUE, ((b"jobs", "mqtt"),), QueueOptions(), world.now)
+    consume(world, "take", 2)
+    synced_turn(world)
     return peers
+
+
+def synced_turn(world: StoredWorld) -> None:
+    """All is synced, with what was read from the disk and delivered at the end of the turn."""
+    world.turn()
+    world.turn()
 
 
 def run(world: StoredWorld, steps: list[tuple[str, int, int, int]]) -> None:
@@ -139,9 +193,10 @@ def run(world: StoredWorld, steps: list[tuple[str, int, int, int]]) -> None:
     synced = picture(world)
     for count, (what, who, nth, turn) in enumerate(steps):
         act(world, peers, what, who, nth, count)
-        if turn:
-            world.turn(synced=turn > 1)
+        if turn == 1:
+            world.turn(synced=False)
         if turn > 1:
+            synced_turn(world)
             synced = picture(world)
         if turn > 5:
             world.crash()
@@ -149,5 +204,8 @@ def run(world: StoredWorld, steps: list[tuple[str, int, int, int]]) -> None:
             peers = connected(world)
             synced = picture(world)
     world.crash()
+    assert picture(world) == synced
+    world.round()
+    world.crash()  # and read what the round has written, nothing else
     assert picture(world) == synced
     world.log.close()

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,9 @@ from fanlight_broker.wire.target import Target
 from fanlight_broker.wire.window import Window
 from tests.broker.wire.formats import LineFormat
 from tests.broker.wire.test_journal import Records
+
+STORED_LIMIT = 4 << 20
+HEADS = 16  # of a client that is there, while there is memory
 
 
 class Kept(Backlog):
@@ -43,11 +47,7 @@ class Kept(Backlog):
     def fetch(self) -> None:
         self.asked = True
 
-    def clear(self) -> None:
-        while self.messages:
-            self.drop_first()
-
-    def expire(self, now: float) -> tuple[int, int]:
+    def expire(self, now: float, most: int) -> tuple[int, int]:
         """The oldest, as long as they have expired."""
         messages, octets = 0, 0
         while self.messages and self.messages[0][1].expires_at <= now:
@@ -60,12 +60,18 @@ class Kept(Backlog):
         taken = [self.messages.popleft() for _ in range(min(most, len(self.messages)))]
         octets = sum(each[3] for each in taken)
         self.count(-len(taken), -octets)
-        queue.fetched([(message, variant, number) for number, message, variant, _ in taken], len(taken), octets, now)
+        found = [(message, variant, number, 0, now) for number, message, variant, _ in taken]
+        queue.fetched(found, len(taken), octets, now)
 
 
 class World:
-    def __init__(self, messages_max: int, *, drop_oldest: bool) -> None:
-        self.ledger = Ledger(1 << 30, lambda: None)
+    """short: a quarter of the memory for messages is taken, by something else."""
+
+    def __init__(self, messages_max: int, *, drop_oldest: bool, short: bool = False) -> None:
+        self.ledger = Ledger(1 << 30, lambda: None, STORED_LIMIT)
+        self.taken = STORED_LIMIT // 4 if short else 0
+        self.ledger.keep(self.taken)
+        self.heads = 1 if short else HEADS
         self.format, self.variants = LineFormat("lines"), Variants()
         self.queue = Queue(self.ledger, messages_max, 1 << 20, drop_oldest)
         self.queue.journal = self.journal = Records()
@@ -106,7 +112,7 @@ class World:
         assert self.journal.messages() == [*in_memory, *(each[1] for each in backlog.messages)]
         assert len(queue) == len(in_memory) + backlog.length <= queue.messages_max
         assert queue.nbytes == sum(message.nbytes for message in in_memory) + backlog.nbytes
-        assert len(in_memory) <= backlog.head + 3  # a fetch may bring more than are missing
+        assert len(in_memory) <= self.heads * backlog.head + 3  # a fetch may bring more than are missing
         flights = self.window.flights()
         assert self.ledger.stored_messages == len(in_memory) + len(flights)
         numbers = [int(message.payload) for message in self.journal.messages()]
@@ -126,11 +132,11 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40)), max_si
 
 
 @settings(max_examples=300, deadline=None)
-@given(STEPS, st.integers(1, 12), st.booleans())
+@given(STEPS, st.integers(1, 12), st.booleans(), st.booleans())
 def test_a_queue_with_a_backlog_keeps_order_bounds_and_counts(
-    steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool
+    steps: list[tuple[str, int]], messages_max: int, drop_oldest: bool, short: bool
 ) -> None:
-    world = World(messages_max, drop_oldest=drop_oldest)
+    world = World(messages_max, drop_oldest=drop_oldest, short=short)
     for step in steps:
         world.act(*step)
         world.check()
@@ -149,7 +155,7 @@ def test_a_queue_with_a_backlog_keeps_order_bounds_and_counts(
         world.act("fetched", 3)
         world.check()
     assert delivered == waiting
-    assert world.ledger.stored == world.ledger.stored_messages == 0
+    assert (world.ledger.stored, world.ledger.stored_messages) == (world.taken, 0)
 
 
 def test_an_absent_client_s_messages_are_not_in_memory() -> None:
@@ -157,8 +163,19 @@ def test_an_absent_client_s_messages_are_not_in_memory() -> None:
     for _ in range(100):
         world.act("publish", 4)
     assert (len(world.queue), world.ledger.stored_messages) == (500, 0)
-    world.queue.clear()
+    assert not world.queue.drop(500)
     assert (len(world.queue), world.queue.nbytes, world.journal.waiting) == (0, 0, {})
+
+
+@pytest.mark.parametrize(("short", "in_memory"), [(False, HEADS * 4), (True, 4)])
+def test_what_a_client_that_is_there_has_not_taken_yet_stays_in_memory_if_there_is_enough(
+    short: bool, in_memory: int
+) -> None:
+    world = World(1_000, drop_oldest=False, short=short)
+    world.act("connect", 0)  # it acknowledges nothing
+    for _ in range(100):
+        world.act("publish", 4)
+    assert (len(world.queue.waiting()), len(world.queue)) == (in_memory, 499)
 
 
 def test_a_full_queue_drops_its_oldest_from_the_backlog() -> None:

@@ -180,7 +180,8 @@ def test_a_journal_has_what_queue_and_inflight_have(
     assert image(world.rebuilt()) == image(world.windows[0])
     for window in world.windows:
         window.end()
-    world.queues[2].clear()
+        assert not window.queue.drop(1_000)
+    assert not world.queues[2].drop(1_000)
     assert [(each.waiting, each.flights, each.held) for each in world.journals] == [({}, {}, set()), ({}, {}, set())]
 
 

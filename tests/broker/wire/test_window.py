@@ -230,6 +230,7 @@ def test_a_message_kept_for_many_sessions_is_stored_once() -> None:
     assert (world.ledger.stored_messages, world.ledger.stored) == (1, message.nbytes + 5 * HOLDER_BYTES)
     for window in worlds:
         assert window.end() == 1
+        assert not window.queue.drop(1)
     assert (world.ledger.stored_messages, world.ledger.stored, world.ledger.dropped_session) == (0, 0, 5)
 
 
@@ -238,7 +239,10 @@ def test_a_session_that_ends_gives_everything_back() -> None:
     world.publish(2, times=5)
     qos2.receive(world.window, 1)
     assert world.window.end() == 4
-    assert (world.ledger.stored, world.window.in_flight, len(world.queue)) == (0, 0, 0)
+    assert (world.window.in_flight, len(world.queue)) == (0, 3)
+    assert world.queue.drop(2)
+    assert not world.queue.drop(2)
+    assert (world.ledger.stored, len(world.queue)) == (0, 0)
     assert world.ledger.dropped_session == 4
 
 
@@ -342,7 +346,9 @@ def test_a_groups_queue_ends_with_its_last_member_that_has_a_session() -> None:
     group, route = shared(world, target)
     for _ in range(3):
         publish(route, world.ledger, None, world.message(1))
-    group.remove(target)
+    ended = group.remove(target)
+    assert ended is not None
+    assert not ended.drop(100)
     assert group.queue is None
     assert window.consumers == []
     assert world.ledger.dropped_session == 2

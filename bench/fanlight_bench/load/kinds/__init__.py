@@ -40,6 +40,34 @@ class Churn:
 
 
 @dataclass(frozen=True)
+class Resubscribe:
+    """The stream, in turns without and with one filter that matches it and is subscribed to and given up again."""
+
+    changes: int = 100          # subscriptions a second, each given up before the next
+    filter: str = "site/#"
+    turns: int = 4              # of each sort
+
+
+@dataclass(frozen=True)
+class Reconnect:
+    """The stream, in turns without and with clients that connect and go."""
+
+    connects: int = 2_000       # a second
+    at_once: int = 100          # handshakes under way, at most
+    stay: int = 100             # connected at a time: when one more comes, the oldest goes
+    turns: int = 4              # of each sort
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """One client waits for answers while another subscribes to all topics that the stream has passed over."""
+
+    times: int = 10             # that the filter is subscribed to and given up, in the measured time
+    filter: str = "#"
+    passes: int = 2             # of the stream over its topics, before
+
+
+@dataclass(frozen=True)
 class Retained:
     """Messages are stored, one a topic; then subscriptions ask for some of them."""
 
@@ -69,10 +97,11 @@ class Replay:
 
 
 KINDS: dict[str, type[Any]] = {
-    "connects": Connects, "idle": Idle, "churn": Churn, "retained": Retained, "requests": Requests, "replay": Replay,
+    "connects": Connects, "idle": Idle, "churn": Churn, "resubscribe": Resubscribe, "reconnect": Reconnect,
+    "pauses": Pauses, "retained": Retained, "requests": Requests, "replay": Replay,
 }  # fmt: skip
 
-# What else of a scenario a kind looks at. Of a stream, and of churn beside one, that is everything.
+# What else of a scenario a kind looks at. Of a stream, and of those that disturb one, that is everything.
 LOOKED_AT: dict[str, set[str]] = {
     "connects": set(), "idle": set(), "retained": {"payload_bytes"}, "requests": {"payload_bytes"},
     "replay": {"publishers", "subscribers", "window"},

@@ -8,15 +8,13 @@ Each has as many as ever: for one that it begins it ends its oldest.
 """
 
 import select
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from fanlight_bench.load import connect, spelling
 from fanlight_bench.load.connect import Connection
 from fanlight_bench.load.kinds import Churn
+from fanlight_bench.load.kinds.beside import Disturbance
 from fanlight_bench.load.kinds.watch import Watch
 from fanlight_bench.load.protocol import DELIVERY, PING, Damaged
 from fanlight_bench.load.requests import ClientRequests, Entry, requests
@@ -41,12 +39,12 @@ class Member:
         self.probes: set[bytes] = set()
 
 
-class Churner:
-    """A context manager. Call connect, subscribe, start; set `changing`; finish."""
+class Churner(Disturbance):
+    """Call connect, subscribe, start; set `changing`; finish. changed: subscriptions begun or ended."""
 
     def __init__(self, watch: Watch, options: Churn) -> None:
-        self.changing = False
-        self.changed = self.misrouted = self.lost = self.unanswered = 0
+        super().__init__("churn")
+        self._changed = self.misrouted = self.lost = self.unanswered = 0
         self.complaints: list[str] = []
         self._watch = watch
         self._options = options
@@ -60,8 +58,10 @@ class Churner:
         ]
         self._epoll = select.epoll()
         self._by_number: dict[int, Member] = {}
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="churn", daemon=True)
+
+    @property
+    def changed(self) -> int:
+        return self._changed
 
     def connect(self) -> int:
         """Open the connections; how many."""
@@ -77,16 +77,14 @@ class Churner:
         return self._standing * len(self._members)
 
     def start(self) -> None:
-        """Begin to listen, and to change things while `changing`."""
         for member in self._members:
             self._by_number[member.connection.socket.fileno()] = member
             self._epoll.register(member.connection.socket, select.EPOLLIN)
-        self._thread.start()
+        super().start()
 
     def finish(self, until: float) -> None:
         """Wait for all answers, then look whether the right subscriptions are in force. `changing` must be False."""
-        self._end.set()
-        self._thread.join()
+        self._stop()
         self._wait(until, lambda: any(member.answers for member in self._members))
         self.unanswered = sum(member.answers for member in self._members)
         if self.unanswered or self.complaints:
@@ -95,6 +93,14 @@ class Churner:
             self._probe(member)
         self._wait(until, lambda: any(member.answers or member.unsent for member in self._members))
         self.lost = sum(len(member.probes) for member in self._members)
+
+    def found(self) -> tuple[dict[str, int], str]:
+        """Its faults, and the first complaint."""
+        counts = {
+            "misrouted": self.misrouted, "lost": self.lost, "unacknowledged": self.unanswered,
+            "refused": len(self.complaints),
+        }  # fmt: skip
+        return counts, next(iter(self.complaints), "")
 
     def _probe(self, member: Member) -> None:
         """Publish for some ended subscriptions and some in force; the answer to a ping says that all has arrived."""
@@ -139,7 +145,7 @@ class Churner:
         member.oldest += count
         member.answers += answers + more
         member.unsent += begun + ended
-        self.changed += 2 * count
+        self._changed += 2 * count
         self._flush(member)
 
     def _entries(self, member: Member, first: int, end: int) -> list[Entry]:
@@ -190,15 +196,7 @@ class Churner:
             member.unsent = b""
             self.complaints.append(str(error))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._end.set()
-        if self._thread.is_alive():
-            self._thread.join()
+    def close(self) -> None:
         for member in self._members:
             member.connection.close(self._speaker.goodbye())
         self._epoll.close()

@@ -188,6 +188,10 @@ class Storm:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Say goodbye on all connections, and close them."""
         for client in (*self._under_way.values(), *self.standing):
             self._leave(client)
         self._epoll.close()

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
+from fanlight_broker import event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
@@ -20,10 +19,11 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.protocols.mqtt import lane, on_connect, on_publish, on_subscribe
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
 from fanlight_broker.protocols.mqtt.codec import decode, encode_within, without_problem_information
+from fanlight_broker.protocols.mqtt.connect_body import plain_connect
 from fanlight_broker.protocols.mqtt.decoding import maximum_packet_size_of
 from fanlight_broker.protocols.mqtt.error_codes import GOODBYES, REASON_STRING_MAX, carried, reason_of
 from fanlight_broker.protocols.mqtt.errors import PacketError, PacketTooLarge, ProtocolError, UnsupportedProtocol
-from fanlight_broker.protocols.mqtt.fixed_header import PacketType
+from fanlight_broker.protocols.mqtt.fixed_header import FIRST_BYTES, PacketType
 from fanlight_broker.protocols.mqtt.format import FORMATS
 from fanlight_broker.protocols.mqtt.from_client import check_from_client
 from fanlight_broker.protocols.mqtt.on_auth import AuthenticationExchange
@@ -53,13 +53,16 @@ from fanlight_broker.wire.lane import TOO_LARGE
 from fanlight_broker.wire.message import Message
 
 FIXED_HEADER: Final = 5  # bytes at most
+CONNECT: Final = bytes((FIRST_BYTES[PacketType.CONNECT],))
+PROTOCOL_NAME: Final = b"\0\4MQTT"
+DISCONNECT: Final = FIRST_BYTES[PacketType.DISCONNECT]
 
 
 class MqttConnection(ProtocolConnection):
     """The protocol side of one connection."""
 
     protocol: Final = "mqtt"
-    log = structlog.stdlib.get_logger("mqtt")
+    log = event_log.get("mqtt")
     lane: lane.MqttLane
 
     def __init__(
@@ -99,6 +102,9 @@ class MqttConnection(ProtocolConnection):
 
     # -- input -----------------------------------------------------------------------------------------------------
 
+    def recognises(self, first: bytes) -> bool:
+        return first.startswith(CONNECT) and first.startswith(PROTOCOL_NAME, 2)  # with a Remaining Length of one byte
+
     def handle(self, now: float) -> None:
         self._handle(self.lane.first_byte, self.lane.frame(), now)
 
@@ -123,7 +129,8 @@ class MqttConnection(ProtocolConnection):
 
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
         limit = self.broker.limits.unkept_seconds_max
-        if self.broker.publishing.route(self.subscriber, message.topic, "mqtt").has_room(self.outbox, message):
+        route = self.broker.publishing.route(self.subscriber, message.topic, "mqtt")
+        if self.broker.router.for_message(route, message, self.subscriber).has_room(self.outbox, message):
             self._unkept = None
             self.unblock(now)
         elif now - since >= limit:
@@ -146,7 +153,8 @@ class MqttConnection(ProtocolConnection):
         if self.client is not None:
             self.broker.sessions.leave(self.client, self.transport.now(), will=True)  # no effect if it has left already
         self._accepted = None
-        self._keep_connect(0)
+        if self._accepted_bytes:
+            self._keep_connect(0)
 
     def lost(self, reason: str) -> list[Client]:
         self.lane.forget_aliases()
@@ -205,6 +213,10 @@ class MqttConnection(ProtocolConnection):
 
     def _handle(self, first: int, body: bytes, now: float) -> None:
         if self.version is None and first >> 4 == PacketType.CONNECT:
+            if first == CONNECT[0] and (plain := plain_connect(body)) is not None:
+                self._keep_connect(len(body))
+                self._on_connect(on_connect.packet_of(*plain), now)
+                return
             self.version = version_of(body)  # a refused CONNECT is answered in its own version
             try:
                 packet = decode(first, body, None, self.options.user_properties_max)
@@ -212,6 +224,9 @@ class MqttConnection(ProtocolConnection):
                 self._packet_max = maximum_packet_size_of(body)  # the refusal must fit, too [MQTT-3.1.2-24]
                 raise
             self._keep_connect(len(body))
+        elif first == DISCONNECT and not body and self.state is ConnectionState.CONNECTED:
+            self._on_disconnect(on_connect.GOODBYE, now)
+            return
         else:
             if self.state is ConnectionState.CONNECTED:
                 self._at_work = on_subscribe.begin(self, first, body)
@@ -256,7 +271,7 @@ class MqttConnection(ProtocolConnection):
         method = packet.properties.authentication_method
         if method is None:
             user, password = on_connect.credentials(packet)
-            self.verify(user, password)
+            self.verify(user, password, now)
             return
         self.auth = AuthenticationExchange.begin(method, packet, self.options.methods, self.transport.address)
         self.state = ConnectionState.AUTHENTICATING
@@ -298,13 +313,12 @@ class MqttConnection(ProtocolConnection):
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client
         self.keep_alive = accepted.keep_alive
-        inbox = on_connect.inbox_of(client.subscriber.inbox)
-        connack = accepted.connack(present, session.expiry, limits, self.options, inbox)
+        connack = accepted.connack(present, session.expiry, limits, self.options, client.subscriber.inbox)
         if self.auth is not None:
             connack = self.auth.completed(connack)
         self._accepted = None  # a password is kept no longer than needed
         self._keep_connect(0)
-        if broker.acknowledgements.stored(since) or (present and broker.position.refusing):
+        if broker.acknowledgements.stored(since, self.lane) or (present and broker.position.refusing):
             # While nothing can be stored a session that is there goes on: its messages are wanted.
             self._greet(connack, session, now)
             return
@@ -324,7 +338,9 @@ class MqttConnection(ProtocolConnection):
         assert self.version is not None
         self.state = ConnectionState.CONNECTED
         self.lane.note_activity(now)
-        if not self._put(connack):
+        if self.version is V3:
+            self.outbox.write(on_connect.ACCEPTED[connack.session_present])
+        elif not self._put(connack):
             self.fail(too_large_for_client(connack, self._packet_max), silently=True)  # [MQTT-3.14.0-1]
             return
         self.lane.frame_max = self.broker.limits.frame_bytes_max
@@ -332,7 +348,8 @@ class MqttConnection(ProtocolConnection):
         self.lane.user_properties_max = self.options.user_properties_max
         self.lane.begin(FORMATS[self.version], session.window, alias_max=self.options.topic_alias_max,
                         alias_bytes_max=self.options.topic_alias_bytes_max,
-                        maximum_qos=self.options.maximum_qos)
+                        maximum_qos=self.options.maximum_qos, session=session, retained=self.broker.retained,
+                        unreleased_max=self.broker.limits.unreleased_messages_max)
         self.admit()
         self.broker.sessions.resume(session, now)
 
@@ -348,7 +365,7 @@ class MqttConnection(ProtocolConnection):
             will=packet.reason_code is not ReasonCode.NORMAL_DISCONNECTION,  # that one deletes it [MQTT-3.14.4-3]
             expiry=None if expiry is None else on_connect.seconds_of(expiry),
         )
-        self.leave(f"the client said goodbye: {packet.reason_code.name.lower()}")
+        self.leave(on_connect.goodbye_of(packet.reason_code))
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -356,6 +373,16 @@ class MqttConnection(ProtocolConnection):
         """Put a packet into the outbox. Close if it is too large for the client, which would wait for it endlessly."""
         if not self._put(packet) and self.state is not ConnectionState.CLOSED:
             self.fail(too_large_for_client(packet, self._packet_max))
+
+    def answer(self, octets: bytes) -> None:
+        """Put a packet into the outbox whose size the client does not limit (see `limits_packets`)."""
+        if self.state is not ConnectionState.CLOSED:
+            self.outbox.write(octets)
+
+    @property
+    def limits_packets(self) -> bool:
+        """Has the client a Maximum Packet Size?"""
+        return self._packet_max is not None
 
     def _put(self, packet: Packet) -> bool:
         """False if the packet is larger than the client accepts, and so must not be sent [MQTT-3.1.2-24]."""

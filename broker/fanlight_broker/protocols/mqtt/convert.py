@@ -10,6 +10,8 @@ What MQTT has no way to say is left out and counted: a header that is neither te
 topic without a spelling. A topic without one makes the whole message unsayable.
 """
 
+from collections.abc import Mapping
+
 from fanlight_broker.core.content import Content, Header
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
 from fanlight_broker.protocols.mqtt.data_types import TWO_BYTES_MAX, Reader, encode_variable
@@ -22,16 +24,29 @@ from fanlight_broker.protocols.mqtt.properties import (
     encode_properties,
 )
 from fanlight_broker.wire.message import Format, Message
+from matchcore.kleene import Untyped
 
 SYNTAX = 1  # of topics on the wire, by its number in the core
 
 
-def read(message: Message) -> Content:
-    """What a message says. Its fields have been found sound by the lane."""
+def properties_of(message: Message) -> Properties:
+    """Those of its fields, which have been found sound by the lane."""
     fields = message.fields
-    properties = NONE
-    if fields:
-        properties = decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), PropertyPlace.PUBLISH)
+    if not fields:
+        return NONE
+    return decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), PropertyPlace.PUBLISH)
+
+
+def described(message: Message) -> tuple[Mapping[str, Untyped], str | None]:
+    """User properties, the first of each name, which have no types; and the content type."""
+    properties = properties_of(message)
+    headers = {name: Untyped(value) for name, value in reversed(properties.user_properties)}
+    return headers, properties.content_type
+
+
+def read(message: Message) -> Content:
+    """What a message says."""
+    properties = properties_of(message)
     indicator = properties.payload_format_indicator
     reply = properties.response_topic
     return Content(

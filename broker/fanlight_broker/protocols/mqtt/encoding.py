@@ -14,7 +14,13 @@ from fanlight_broker.protocols.mqtt.data_types import (
     encode_two_byte_integer,
 )
 from fanlight_broker.protocols.mqtt.errors import Unencodable
-from fanlight_broker.protocols.mqtt.fixed_header import DUP, FIRST_BYTES, RETAIN
+from fanlight_broker.protocols.mqtt.fixed_header import (
+    DUP,
+    FIRST_BYTES,
+    RETAIN,
+    PacketType,
+    encode_variable_byte_integer,
+)
 from fanlight_broker.protocols.mqtt.packets import (
     Acknowledgement,
     Auth,
@@ -136,6 +142,21 @@ def encode_suback(packet: SubAck, version: Version) -> bytes:
     if version == V3:
         codes = codes.translate(_V3_CODES)
     return _packet_id(packet.packet_id) + _properties(packet.properties, version, PropertyPlace.SUBACK) + codes
+
+
+def plain_suback(packet_id: int, codes: list[ReasonCode], version: Version) -> bytes:
+    """All bytes of a SUBACK without properties. The codes are ones that it may carry."""
+    octets = bytes(codes)
+    octets = b"\0" + octets if version == V5 else octets.translate(_V3_CODES)
+    first = bytes((FIRST_BYTES[PacketType.SUBACK],))
+    return first + encode_variable_byte_integer(2 + len(octets)) + packet_id.to_bytes(2) + octets
+
+
+def plain_unsuback(packet_id: int, codes: list[ReasonCode], version: Version) -> bytes:
+    """All bytes of an UNSUBACK without properties. The codes are ones that it may carry."""
+    octets = b"\0" + bytes(codes) if version == V5 else b""
+    first = bytes((FIRST_BYTES[PacketType.UNSUBACK],))
+    return first + encode_variable_byte_integer(2 + len(octets)) + packet_id.to_bytes(2) + octets
 
 
 def encode_unsubscribe(packet: Unsubscribe, version: Version) -> bytes:

@@ -15,6 +15,7 @@ REASON_CODES: Final[dict[type[errors.FanlightError], ReasonCode]] = {
     errors.NotPermitted: ReasonCode.NOT_AUTHORIZED,
     errors.InvalidTopic: ReasonCode.TOPIC_NAME_INVALID,
     errors.InvalidFilter: ReasonCode.TOPIC_FILTER_INVALID,
+    errors.InvalidSelector: ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR,  # 3.9.3
     errors.LimitExceeded: ReasonCode.QUOTA_EXCEEDED,
     errors.StoreUnavailable: ReasonCode.QUOTA_EXCEEDED,
     errors.QueueFull: ReasonCode.QUOTA_EXCEEDED,

@@ -7,12 +7,12 @@ properties mean to other protocols is in convert.py; Topic Aliases towards clien
 
 from libc.math cimport INFINITY, ceil
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from fanlight_broker.wire.message cimport (
-    AS_PUBLISHED, SET, Format, Message, Variant, uint16_into, uint32_into,
+    AS_PUBLISHED, SET, Format, HeaderWalk, Message, Variant, uint16_into, uint32_into,
 )
 
 from fanlight_broker.protocols.mqtt import convert
@@ -96,6 +96,69 @@ cdef bint write_publish(Variant variant, Message message, bint has_properties, b
     return True
 
 
+cdef inline Py_ssize_t string_size(const unsigned char* at, const unsigned char* end) noexcept nogil:
+    """Of a string or binary data (1.5.4, 1.5.6) with its two octets of length; more than there is if cut short."""
+    return 2 + (at[0] << 8 | at[1]) if end - at >= 2 else end - at + 1
+
+
+cdef bint take_property(HeaderWalk* walk) noexcept nogil:
+    """Put the next User Property at hand; False: there is none.
+
+    These properties of a PUBLISH are forwarded, and so kept: Payload Format Indicator, Message Expiry Interval, Content
+    Type, Response Topic, Correlation Data, User Property (3.3.2.3). Another ends the walk.
+    """
+    cdef const unsigned char* at = walk.at
+    cdef const unsigned char* end = walk.end
+    cdef Py_ssize_t size, more
+    cdef int kind
+    while at < end:
+        kind = at[0]
+        at += 1
+        if kind == 0x01:
+            at += 1
+        elif kind == 0x02:
+            at += 4
+        elif kind == 0x03 or kind == 0x08 or kind == 0x09:
+            size = string_size(at, end)
+            if size > end - at:
+                break
+            if kind == 0x03:
+                walk.content_type, walk.content_type_size = <const char*> at + 2, size - 2
+            at += size
+        elif kind == 0x26:
+            size = string_size(at, end)
+            if size >= end - at:
+                break
+            more = string_size(at + size, end)
+            if more > end - at - size:
+                break
+            walk.name, walk.name_size = <const char*> at + 2, size - 2
+            walk.value, walk.value_size = <const char*> at + size + 2, more - 2
+            walk.encoded = False
+            walk.at = at + size + more
+            return True
+        else:
+            break
+    walk.at = end
+    return False
+
+
+cdef inline void begin_properties(Message message, HeaderWalk* walk) noexcept nogil:
+    walk.at = <const unsigned char*> message.fields_at
+    walk.end = walk.at + message.fields_size
+    walk.content_type = NULL
+
+
+cdef int property_priority(Message message) noexcept:
+    """The first User Property `priority`, if it is one digit; 0 if there is none."""
+    cdef HeaderWalk walk
+    begin_properties(message, &walk)
+    while take_property(&walk):
+        if walk.name_size == 8 and memcmp(walk.name, b"priority", 8) == 0:
+            return walk.value[0] - 0x30 if walk.value_size == 1 and 0x30 <= walk.value[0] <= 0x39 else 0
+    return 0
+
+
 cdef class PublishFormat(Format):
     """PUBLISH packets in one version: MQTT_3_1_1 and MQTT_5_0, or FORMATS by it."""
 
@@ -107,12 +170,24 @@ cdef class PublishFormat(Format):
     cdef bint encode(self, Message message, Variant variant, bint again, double now) except -1:
         return write_publish(variant, message, self.has_properties, again, now, 0, True)
 
+    cdef int priority(self, Message message) except -1:
+        return property_priority(message)
+
+    cdef void walk_headers(self, Message message, HeaderWalk* walk) noexcept:
+        begin_properties(message, walk)
+
+    cdef bint next_header(self, HeaderWalk* walk) noexcept:
+        return take_property(walk)
+
     def tag_frame(self, int tag):
         """PUBREL (3.6)."""
         return b"\x62\x02" + tag.to_bytes(2, "big")
 
     def read(self, Message message):
         return convert.read(message)
+
+    def described(self, message):
+        return convert.described(message)
 
     def write(self, content):
         found, left_out = convert.write(self, content)

@@ -1,7 +1,9 @@
 from typing import final
 
+from fanlight_broker.core.subscriber import Session
 from fanlight_broker.protocols.mqtt.format import PublishFormat
 from fanlight_broker.wire.lane import Lane
+from fanlight_broker.wire.retained import RetainedTable
 from fanlight_broker.wire.window import Window
 
 @final
@@ -13,7 +15,9 @@ class MqttLane(Lane):
     aliases_bytes: int
     first_byte: int
     def begin(
-        self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ..., maximum_qos: int = 2
+        self, format: PublishFormat, window: Window, *, alias_max: int, alias_bytes_max: int = ...,
+        maximum_qos: int = 2, session: Session | None = None, retained: RetainedTable | None = None,
+        unreleased_max: int = 0,
     ) -> None: ...
     def forget_aliases(self) -> None: ...
     @property
@@ -22,3 +26,5 @@ class MqttLane(Lane):
     def dup(self) -> bool: ...
     @property
     def is_text(self) -> bool: ...
+    @property
+    def has_delay(self) -> bool: ...

@@ -1,7 +1,8 @@
 # cython: language_level=3
 """MQTT's compiled lane: packets out of the inbox, publishes into the outboxes.
 
-A PUBLISH of QoS 0 or 1 on a known route, with any properties, and acknowledgements of success never leave this file.
+A PUBLISH on a known route, with any properties, and acknowledgements of success never leave this file. What is retained
+and the identifiers of QoS 2 are kept by the core (`wire.RetainedTable`, `core.Session`).
 Fixed headers are section 2.1 (3.1.1: 2.2); framing.py has the same rules in plain Python, and the tests compare.
 """
 
@@ -9,7 +10,7 @@ cimport cython
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fanlight_broker.wire.allocator cimport deallocate, reallocate
@@ -19,9 +20,10 @@ from fanlight_broker.wire.lane cimport (
 )
 from fanlight_broker.wire.message cimport Format, Message, borrowed
 from fanlight_broker.wire.msgpack cimport is_utf8
+from fanlight_broker.wire.retained cimport RetainedTable
 from fanlight_broker.wire.route cimport Route
 
-from fanlight_broker.protocols.mqtt.publish_body cimport parse_body
+from fanlight_broker.protocols.mqtt.publish_body cimport WITH_DELAY, parse_body
 from fanlight_broker.protocols.mqtt.qos2 cimport puback, pubcomp, pubrec
 
 from fanlight_broker.protocols.mqtt.codec import decode
@@ -58,7 +60,7 @@ cdef class MqttLane(Lane):
     def __cinit__(self):
         self.alias_pot = self.ledger.inboxes
         self.message = borrowed(MQTT_3_1_1)
-        self.user_properties_max = 1 << 30
+        self.user_properties_max = WITH_DELAY - 1
 
     def __dealloc__(self):
         deallocate(self.spliced)
@@ -66,13 +68,17 @@ cdef class MqttLane(Lane):
             self.alias_pot.force(-self.aliases_bytes)
 
     def begin(self, Format format not None, Window window not None, *, int alias_max,
-              Py_ssize_t alias_bytes_max=64 * 1024, int maximum_qos=2):
+              Py_ssize_t alias_bytes_max=64 * 1024, int maximum_qos=2, session=None, RetainedTable retained=None,
+              Py_ssize_t unreleased_max=0):
         """CONNECT is accepted.
 
         format       of the messages that come: FORMATS[version]
         alias_max    the Topic Alias Maximum of CONNACK
         alias_bytes_max  what its topics may take
         maximum_qos  its Maximum QoS
+        session      None: a PUBLISH of QoS 2, or with RETAIN, is for Python
+        retained     of the broker
+        unreleased_max  the Receive Maximum of CONNACK
         """
         self.message.format = format
         self.version = format.version
@@ -81,11 +87,15 @@ cdef class MqttLane(Lane):
         self.alias_max = alias_max
         self.maximum_qos = maximum_qos
         self.alias_bytes_max = alias_bytes_max
+        if session is not None:
+            self.session, self.share, self.origin = session, session.share, session.name
+            self.unreleased, self.outlives = session.unreleased, session.outlives
+            self.retained, self.unreleased_max = retained, unreleased_max
         self.open = True
 
     def forget_aliases(self):
-        """The connection has ended: free them."""
-        self.aliases = None
+        """The connection has ended: free them, and the session."""
+        self.aliases = self.session = None
         self.alias_pot.force(-self.aliases_bytes)
         self.aliases_bytes = self.alias_max = 0
 
@@ -122,6 +132,11 @@ cdef class MqttLane(Lane):
     def is_text(self):
         """Does the PUBLISH at hand say that its payload is UTF-8? (3.3.2.3.2)"""
         return self.body.is_text
+
+    @property
+    def has_delay(self):
+        """Has the PUBLISH at hand the User Property of a delayed message?"""
+        return bool(self.body.user_properties & <Py_ssize_t> WITH_DELAY)
 
     def waits(self, Route route not None):
         return self.receipts is not None and (
@@ -182,7 +197,7 @@ cdef class MqttLane(Lane):
         cdef unsigned char first = self.first_byte
         if self.body_size == 0 and first == PINGREQ:
             self.write(b"\xd0\x00", 2)
-        elif self.body_size != 2 or not (first == PUBACK or first == PUBREC or first == PUBCOMP):
+        elif self.body_size != 2 or not (first == PUBACK or first == PUBREC or first == PUBCOMP or first == PUBREL):
             return False
         else:
             identifier = self.body_at[0] << 8 | self.body_at[1]
@@ -192,6 +207,9 @@ cdef class MqttLane(Lane):
                     return False
             elif first == PUBCOMP:
                 if not pubcomp(self.window, identifier, now):
+                    return False
+            elif first == PUBREL:
+                if not self.released(identifier):
                     return False
             elif not pubrec(self.window, identifier):
                 return False
@@ -204,6 +222,22 @@ cdef class MqttLane(Lane):
         self.pass_frame()
         return True
 
+    cdef bint released(self, int identifier) except -1:
+        """PUBREL: PUBCOMP, and the identifier may be used again. False: it is not in use, or PUBCOMP is Python's."""
+        cdef uint64_t before
+        if self.session is None or not self.unreleased.has(identifier) or (self.receipts is not None and (
+            self.receipts.recording or (self.pending_acks and self.receipts.is_full())
+        )):
+            return False
+        self.unreleased.discard(identifier)
+        if self.window.queue.journal is not None:
+            self.session.journal.released(self.session, identifier)
+        if self.receipts is None:
+            return not self.answer(PUBCOMP, identifier, 0)
+        # Of a session that is kept, PUBCOMP also waits for what an earlier connection of it has begun.
+        before = self.receipts.position.appended - 1 if self.outlives else self.receipts.position.appended
+        return not self.receipts.put(self, None, before, identifier, PUBCOMP << 8)
+
     # -- PUBLISH ----------------------------------------------------------------------------------------------------
 
     cdef int forward_publish(self, double now) except -1:
@@ -211,16 +245,17 @@ cdef class MqttLane(Lane):
         cdef Message message = self.message
         cdef PublishBody* body = &self.body
         cdef int qos = self.first_byte >> 1 & 3
-        cdef Route route
-        cdef bint more
+        cdef Route route, wanted
+        cdef bint more, for_python = self.plain
         if not parse_body(self.body_at, self.body_size, qos, self.has_properties, self.batcher.last, body):
             return self.refuse_publish()
         if qos > self.maximum_qos:
             return self.refuse(f"PUBLISH: QoS {qos}; the Maximum QoS is {self.maximum_qos} (mqtt_maximum_qos)",
                                ReasonCode.QOS_NOT_SUPPORTED)
         if body.user_properties > self.user_properties_max:
-            return self.refuse(f"PUBLISH: {body.user_properties} User Properties; at most {self.user_properties_max} "
-                               "(mqtt_user_properties_max)", ReasonCode.QUOTA_EXCEEDED)
+            if not self.check_user_properties():
+                return FAULT
+            for_python = True
         message.syntax = MQTT_SYNTAX
         message.qos = qos
         message.retain = self.first_byte & 1
@@ -231,25 +266,87 @@ cdef class MqttLane(Lane):
         message.expires_at = INFINITY if body.expiry_at < 0 else now + body.expiry
         if body.alias and not self.resolve_alias():
             return FAULT
-        if qos == 2 or message.retain or self.plain or (self.check_text and body.is_text and not self.is_valid_text()):
+        if for_python or (self.check_text and body.is_text and not self.is_valid_text()):
             return PUBLISH
         if body.again:
             route = self.batcher.last
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None or route.refuses(self.ledger, message):
+        if route is None:
             return PUBLISH
+        wanted = route if route.screens is None else self.routes.screened(route, message, self.outbox.owner)
+        if wanted.refuses(self.ledger, message):
+            return PUBLISH
+        if qos == 2 or message.retain:
+            return self.forward_kept(route, wanted, now)
         if qos and self.receipts is not None:
-            if self.may_wait(route) and not self.receipts.takes(route.tap):
+            if self.may_wait(wanted) and not self.receipts.takes(wanted.tap):
                 return PUBLISH
             self.note_position()
         more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
-        if not self.sent(self.batcher.publish(route, self.ledger, self.outbox, message, more), route):
+        if not self.sent(self.batcher.publish(wanted, self.ledger, self.outbox, message, more), wanted):
             return BLOCKED
         if qos:
-            self.acknowledge_sent(route)
+            self.acknowledge_sent(wanted)
         return PASSED
+
+    cdef int forward_kept(self, Route route, Route wanted, double now) except -1:
+        """The same for QoS 2, or with RETAIN: what `Publishing.accept` does, in the same order.
+
+        wanted  of this message, where `route` is its topic's
+        """
+        cdef Message kept = None
+        cdef bint more
+        cdef int qos = self.message.qos, identifier = self.body.packet_id
+        if not self.may_keep(route):
+            return PUBLISH
+        if self.message.retain:
+            kept = self.message.kept()    # forwarding invalidates what the message at hand points at
+        self.note_position()
+        more = self.inbox.end - self.inbox.pos > MORE * self.frame_size
+        if not self.sent(self.batcher.publish(wanted, self.ledger, self.outbox, self.message, more), wanted):
+            return BLOCKED
+        if kept is not None and not self.unkept:
+            self.retain(route, kept, now)
+        if qos == 2 and not self.unkept:
+            self.unreleased.add(identifier)
+            if self.window.queue.journal is not None:
+                self.session.journal.received(self.session, identifier)
+        if qos:
+            self.confirm_sent(route, PUBREC if qos == 2 else PUBACK)
+        return PASSED
+
+    cdef bint may_keep(self, Route route) except -1:
+        """Has the PUBLISH at hand nothing about it that is for Python?"""
+        cdef int qos = self.message.qos
+        if self.session is None or (self.message.retain and not self.retained.retains):
+            return False
+        if qos == 2 and (
+            self.unreleased.has(self.body.packet_id) or self.unreleased.count >= self.unreleased_max
+            or not self.unreleased.reserve(self.body.packet_id)
+        ):
+            return False
+        if self.receipts is None:
+            return True
+        if qos == 0:
+            return not (self.receipts.position.full or self.receipts.position.refusing)
+        return self.receipts.takes(route.tap)
+
+    cdef int retain(self, Route route, Message kept, double now) except -1:
+        """After the fan-out, which decides last whether there is room."""
+        if not self.retained.replace(route.retained, kept, self.share, self.origin, now):
+            route.retained = self.retained.enter(kept, self.share, self.origin, now)
+        return 0
+
+    cdef bint check_user_properties(self) except -1:
+        """One of them delays the message, or they are too many: False, and `fault` says so."""
+        cdef Py_ssize_t count = self.body.user_properties & ~<Py_ssize_t> WITH_DELAY
+        if count <= self.user_properties_max:
+            return True
+        self.refuse(f"PUBLISH: {count} User Properties; at most {self.user_properties_max} (mqtt_user_properties_max)",
+                    ReasonCode.QUOTA_EXCEEDED)
+        return False
 
     cdef bint is_valid_text(self) noexcept:
         return is_utf8(<const unsigned char*> self.body.payload, self.body.payload_size)
@@ -342,20 +439,23 @@ cdef class MqttLane(Lane):
         return True
 
     cdef bint acknowledge_sent(self, Route route) except -1:
-        """PUBACK. PUBREC is Python's, an error if `unkept`."""
-        cdef int reason = 0
+        """PUBACK. PUBREC of a PUBLISH that Python forwarded is Python's, an error if `unkept`."""
         if self.message.qos == 2:
             return False
         if self.message.qos == 1:
-            if self.unkept:
-                reason = QUOTA_EXCEEDED
-            elif self.has_properties and self.routed == 0:
-                reason = NO_MATCHING_SUBSCRIBERS
-            if self.receipts is not None:
-                self.receipts.put(self, route.tap, self.position, self.body.packet_id, PUBACK << 8 | reason)
-            else:
-                self.answer(PUBACK, self.body.packet_id, reason)
+            self.confirm_sent(route, PUBACK)
         return True
+
+    cdef int confirm_sent(self, Route route, int kind) except -1:
+        """PUBACK or PUBREC of the PUBLISH that was sent last."""
+        cdef int reason = 0
+        if self.unkept:
+            reason = QUOTA_EXCEEDED
+        elif self.has_properties and self.routed == 0:
+            reason = NO_MATCHING_SUBSCRIBERS
+        if self.receipts is not None:
+            return self.receipts.put(self, route.tap, self.position, self.body.packet_id, kind << 8 | reason)
+        return self.answer(kind, self.body.packet_id, reason)
 
     cdef int acknowledge(self, uint32_t number, uint32_t answer) except -1:
         return self.answer(answer >> 8, number, answer & 0xFF)

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -13,12 +14,13 @@ from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
 from fanlight_broker.core.will import Will
 from fanlight_broker.protocols.mqtt.aliases import AliasFormat
+from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.error_codes import REASON_STRING_MAX
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.fields import fields_of
 from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
 from fanlight_broker.protocols.mqtt.options import MqttOptions
-from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, WillFields
+from fanlight_broker.protocols.mqtt.packets import ConnAck, Connect, Disconnect, WillFields
 from fanlight_broker.protocols.mqtt.properties import Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
@@ -30,7 +32,12 @@ NEVER_EXPIRES: Final = 0xFFFFFFFF  # a Session Expiry Interval (3.1.2.11.2)
 RECEIVE_MAXIMUM: Final = 65_535  # where none is given (3.1.2.11.3)
 
 
-@dataclass(frozen=True, slots=True)
+PLAIN_CONNACKS: Final = ConnAck(False), ConnAck(True)
+ACCEPTED: Final = tuple(encode(each, V3) for each in PLAIN_CONNACKS)  # by whether the session was present
+GOODBYE: Final = Disconnect()
+
+
+@dataclass(slots=True)
 class AcceptedConnect:
     """A CONNECT that is in order, the user not yet known."""
 
@@ -72,10 +79,10 @@ class AcceptedConnect:
         return FORMATS[self.packet.protocol_version]
 
     def connack(self, present: bool, expiry: float, limits: Limits, options: MqttOptions, inbox: str) -> ConnAck:
-        """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's response topics."""
+        """`expiry`: of the session, as it is in force; `inbox`: a prefix for this client's reply topics, with `.`."""
         packet = self.packet
         if packet.protocol_version is V3:
-            return ConnAck(present)
+            return PLAIN_CONNACKS[present]
         asked = self.properties
         return ConnAck(
             present,
@@ -88,7 +95,7 @@ class AcceptedConnect:
                 assigned_client_identifier=self.client_id if self.assigned else None,
                 topic_alias_maximum=options.topic_alias_max or None,
                 server_keep_alive=self.keep_alive if self.keep_alive != packet.keep_alive else None,
-                response_information=inbox if asked.request_response_information else None,
+                response_information=inbox_of(inbox) if asked.request_response_information else None,
                 authentication_method=asked.authentication_method,
             ),
         )
@@ -108,7 +115,7 @@ def _announced(asked: int | None, expiry: float) -> int | None:
 def accept(packet: Connect, options: MqttOptions, limits: Limits) -> AcceptedConnect:
     """Raises ProtocolError with the reason for the CONNACK."""
     client_id = packet.client_id
-    if len(client_id.encode()) > limits.name_bytes_max:
+    if 4 * len(client_id) > limits.name_bytes_max and len(client_id.encode()) > limits.name_bytes_max:
         raise ProtocolError(
             f"CONNECT: a client identifier of {len(client_id.encode())} bytes; at most {limits.name_bytes_max} "
             "(name_bytes_max)", ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
@@ -129,6 +136,17 @@ def accept(packet: Connect, options: MqttOptions, limits: Limits) -> AcceptedCon
         check_will(packet.will, packet.protocol_version, options, limits)
         will = _will(packet.will, FORMATS[packet.protocol_version])
     return AcceptedConnect(packet, client_id, not packet.client_id, keep_alive, will)
+
+
+@lru_cache(maxsize=256)  # there is one for each reason code
+def goodbye_of(reason: ReasonCode) -> str:
+    """Why a connection ends that its client has ended, for the log."""
+    return f"the client said goodbye: {reason.name.lower()}"
+
+
+def packet_of(level: int, clean_start: bool, keep_alive: int, client_id: str) -> Connect:
+    """A plain CONNECT (connect_body)."""
+    return Connect(client_id, V3 if level == V3 else V5, clean_start, keep_alive)
 
 
 def check_will(will: WillFields, version: Version, options: MqttOptions, limits: Limits) -> None:

@@ -9,6 +9,8 @@ A message for which every queue was full, or a queue that refuses publishers, is
 publisher is not read from until there is room, and is disconnected after `unkept_seconds_max`. The same holds while
 nothing can be stored, but that a 3.1.1 publisher waits for as long as that takes.
 
+A message with the User Property `fanlight-delay` is kept, acknowledged, and published when it is due (delay.py).
+
 A message that may not be published is dropped and counted. In 5.0 the acknowledgement says so. In 3.1.1 it cannot, and
 the connection is not closed for it [MQTT-3.3.5-2]: the message is acknowledged as if it had been published.
 """
@@ -17,8 +19,9 @@ from functools import partial
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
+from fanlight_broker.core.publishing import HELD, Accepted, Outcome, Receipt, Refused, Repeated
 from fanlight_broker.protocols.mqtt import qos2
+from fanlight_broker.protocols.mqtt.delay import DELAYED_ID, due_of
 from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
 from fanlight_broker.protocols.mqtt.errors import ProtocolError
 from fanlight_broker.protocols.mqtt.lane import MqttLane
@@ -35,20 +38,31 @@ def publish(peer: Peer, now: float) -> bool:
     lane, qos, packet_id = peer.lane, peer.lane.message.qos, peer.lane.packet_id
     if not _expected(peer, qos, packet_id):
         return True
-    receipt = None if packet_id is None else partial(_confirm, peer, packet_id)
-    # With QoS 2 its PUBREL is still to come.
-    publication = Publication(lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None)
-    outcome = _wrong_text(lane) or peer.broker.publishing.accept(publication, lane, now, receipt)
+    receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
+    outcome = _wrong_text(lane) or _accept(peer, qos, packet_id, now, receipt)
     match outcome:
+        case Accepted(delayed=True):
+            lane.done()
         case Refused(error=errors.QueueFull()) if qos and peer.version is V3:
-            lane.hold_back(None)  # it cannot be told: as for a message that every queue is full for
-            return False
+            return False  # 3.1.1 has no word for it: it waits, as a message does that no queue has room for
         case Refused(error=errors.StoreUnavailable()) if peer.version is V3:
             lane.hold_back(peer.broker.acknowledgements.close_gate())  # 3.1.1 has no word for it
             return False
         case Refused(error=refusal):
             _refuse(peer, qos, packet_id, refusal)
     return outcome is not HELD
+
+
+def _accept(peer: Peer, qos: int, packet_id: int | None, now: float, receipt: Receipt | None) -> Outcome:
+    lane, due = peer.lane, None
+    if lane.has_delay:
+        try:
+            due = due_of(lane.message, now)
+        except ProtocolError as error:
+            return Refused(error)
+    # With QoS 2 its PUBREL is still to come.
+    publication = Publication(lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None, due=due)
+    return peer.broker.publishing.accept(publication, lane, now, receipt)
 
 
 def _wrong_text(lane: MqttLane) -> Refused | None:
@@ -91,15 +105,23 @@ def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
     return True
 
 
-def _confirm(peer: Peer, packet_id: int, outcome: Accepted | Repeated) -> None:
-    """Acknowledge a message of QoS 2 that was accepted, and is stored if it is to be. The lane sees to PUBACK."""
+def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
+    """Acknowledge a message of QoS 2, or a delayed one, that was accepted, and is stored if it is to be. The lane sees
+    to PUBACK of the others. What cancels a delayed message is a User Property.
+    """
+    properties = NONE
+    if isinstance(outcome, Accepted) and outcome.delayed and peer.version is V5:
+        properties = Properties(user_properties=((DELAYED_ID, str(outcome.id)),))
+    if qos == 1:
+        peer.send(PubAck(packet_id, properties=properties))
+        return
     reason = ReasonCode.SUCCESS
-    if isinstance(outcome, Accepted):
+    if isinstance(outcome, Accepted) and not outcome.delayed:
         if not outcome.kept:
             reason = ReasonCode.QUOTA_EXCEEDED
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
-    peer.send(PubRec(packet_id, reason))
+    peer.send(PubRec(packet_id, reason, properties))
 
 
 def _refuse(peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError) -> None:

@@ -3,21 +3,24 @@
     body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
       '-- codec, if there is anything special about it ---------'
 
-A packet may hold 100,000 filters and more, at some 3 µs each: it yields when the turn is over, and the client's
+A packet may hold 100,000 filters and more, at 1 to 2 µs each: it yields when the turn is over, and the client's
 next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
 them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final
 
 from fanlight_broker.core import errors
+from fanlight_broker.core.condition import Condition, condition_of
 from fanlight_broker.core.requests import SessionOptions
+from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.protocols.mqtt.data_types import encode_variable
-from fanlight_broker.protocols.mqtt.encoding import options_byte
+from fanlight_broker.protocols.mqtt.encoding import options_byte, plain_suback, plain_unsuback
 from fanlight_broker.protocols.mqtt.error_codes import explaining, reason_of
 from fanlight_broker.protocols.mqtt.fixed_header import FIRST_BYTES, PacketType
 from fanlight_broker.protocols.mqtt.packets import SubAck, Subscribe, UnsubAck, Unsubscribe
@@ -34,9 +37,11 @@ Filters = Iterable[tuple[bytes, int]]  # each with the byte of its options (3.8.
 SUBSCRIBE: Final = FIRST_BYTES[PacketType.SUBSCRIBE]
 UNSUBSCRIBE: Final = FIRST_BYTES[PacketType.UNSUBSCRIBE]
 SUBSCRIPTION_IDENTIFIER = 0x0B  # the property (2.2.2.2)
+WHERE: Final = "where"  # the User Property with a selector, for all filters of the packet
 SEND, SEND_IF_NEW = 0, 1  # Retain Handling (3.8.3.1)
 GRANTED: Final = tuple(map(ReasonCode, range(3)))
 SHARED: Final = SHARE.encode()
+MQTT: Final = SYNTAXES.index("mqtt")
 
 
 def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
@@ -56,7 +61,31 @@ def begin_subscribe(peer: Peer, packet: Subscribe) -> Iterator[None]:
     identifiers = packet.properties.subscription_identifiers
     identifier = bytes((SUBSCRIPTION_IDENTIFIER,)) + encode_variable(identifiers[0]) if identifiers else b""
     filters = ((each.filter.encode(), options_byte(each, V5)) for each in packet.subscriptions)
-    return subscribe(peer, packet.packet_id, identifier, filters)
+    where = [value for name, value in packet.properties.user_properties if name == WHERE]
+    if not where:
+        return subscribe(peer, packet.packet_id, identifier, filters)
+    try:
+        condition = condition_in(where)
+    except errors.InvalidSelector as error:
+        return refuse(peer, packet, error)
+    return subscribe(peer, packet.packet_id, identifier, filters, condition)
+
+
+def condition_in(where: Sequence[str]) -> Condition:
+    """Raises InvalidSelector."""
+    if len(where) > 1:
+        raise errors.InvalidSelector(
+            f"{len(where)} User Properties {WHERE}; join the conditions by AND in one of them", position=0
+        )
+    return condition_of(where[0])
+
+
+def refuse(peer: Peer, packet: Subscribe, error: errors.FanlightError) -> Iterator[None]:
+    """None of the filters is in force; subscriptions that were there stay."""
+    peer.note_error(error)
+    codes = (reason_of(error),) * len(packet.subscriptions)
+    peer.send(SubAck(packet.packet_id, codes, explaining(error)))
+    yield from ()
 
 
 def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
@@ -64,26 +93,44 @@ def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
     return unsubscribe(peer, packet.packet_id, ((each.encode(), 0) for each in packet.filters))
 
 
-def subscribe(peer: Peer, packet_id: int, identifier: bytes, filters: Filters) -> Iterator[None]:
+def subscribe(
+    peer: Peer, packet_id: int, identifier: bytes, filters: Filters, condition: Condition | None = None
+) -> Iterator[None]:
     refused: list[errors.FanlightError] = []
     since = peer.broker.position.appended
     codes: list[ReasonCode] = []
     asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
+    session, over, sessions = peer.session, peer.broker.turns.over, peer.broker.sessions
+    entering = sessions.entering(session) if condition is None else None
+    first_match = peer.broker.retained.first_match
     for filter, octet in filters:
-        if codes and peer.broker.turns.over():
+        if codes and over():
             yield
-        if octet not in asked:
+            entering = sessions.entering(session) if condition is None else None
+        found = asked.get(octet)
+        if found is None:
             options = options_of(octet, identifier, peer.options.maximum_qos)
-            asked[octet] = options, peer.broker.sessions.variant_of(peer.session, options)
-        codes.append(_subscribe(peer, filter, octet, *asked[octet], refused))
-    explained = explaining(refused[0]) if refused and peer.version is V5 else NONE
-    _answer(peer, SubAck(packet_id, tuple(codes), explained), since)
+            if condition is not None:
+                options = replace(options, condition=condition)
+            found = asked[octet] = options, sessions.variant_of(session, options)
+        options, variant = found
+        begun = entering.enter(variant, filter, MQTT, options.no_local) if entering is not None else None
+        if begun is not None and (octet >> 4 not in (SEND, SEND_IF_NEW) or first_match(filter, MQTT) is None):
+            codes.append(GRANTED[options.qos])
+        else:
+            codes.append(_subscribe(peer, session, filter, octet, options, variant, begun, refused))
+    if not (refused or peer.limits_packets or peer.version is None):
+        answer = partial(peer.answer, plain_suback(packet_id, codes, peer.version))
+    else:
+        explained = explaining(refused[0]) if refused and peer.version is V5 else NONE
+        answer = partial(peer.send, SubAck(packet_id, tuple(codes), explained))
+    _answer(peer, answer, since)
 
 
-def _answer(peer: Peer, packet: SubAck | UnsubAck, since: int) -> None:
+def _answer(peer: Peer, answer: Callable[[], None], since: int) -> None:
     """If the session outlives its connection: when the journal has what was reported since then."""
-    broker, answer = peer.broker, partial(peer.send, packet)
-    if peer.session.outlives and not broker.acknowledgements.stored(since):
+    broker = peer.broker
+    if peer.session.outlives and not broker.acknowledgements.stored(since, peer.lane):
         broker.acknowledgements.commit(answer, peer.lane, recorded=False)
     else:
         answer()
@@ -101,34 +148,30 @@ def options_of(octet: int, identifier: bytes, maximum_qos: int) -> SessionOption
 
 
 def _subscribe(
-    peer: Peer, filter: bytes, octet: int, options: SessionOptions, variant: Variant,
-    refused: list[errors.FanlightError],
+    peer: Peer, session: Session, filter: bytes, octet: int, options: SessionOptions, variant: Variant,
+    begun: Subscription | None, refused: list[errors.FanlightError],
 ) -> ReasonCode:
-    sessions, session = peer.broker.sessions, peer.session
+    """`begun`: it is new, and in force already."""
+    sessions = peer.broker.sessions
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
         options = replace(options, group=group)
     handling = octet >> 4
     try:
-        subscription, is_new = sessions.subscribe(session, filter, "mqtt", options, variant)
+        subscription, is_new = (begun, True) if begun is not None \
+            else sessions.subscribe(session, filter, "mqtt", options, variant)
         if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
-            _send_retained(peer, subscription, is_new=is_new)
+            try:
+                sessions.send_retained(session, subscription)
+            except errors.LimitExceeded:  # a new subscription is refused as a whole; one that was there stays
+                if is_new:
+                    sessions.unsubscribe(session, filter, None)
+                raise
     except errors.FanlightError as error:
         peer.note_error(error)
         refused.append(error)
         return reason_of(error)
     return GRANTED[options.qos]
-
-
-def _send_retained(peer: Peer, subscription: Subscription, *, is_new: bool) -> None:
-    """Without room for that, a new subscription is refused as a whole; one that was there stays."""
-    sessions, session = peer.broker.sessions, peer.session
-    try:
-        sessions.send_retained(session, subscription)
-    except errors.LimitExceeded:
-        if is_new:
-            sessions.unsubscribe(session, subscription.filter, None)
-        raise
 
 
 def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
@@ -138,7 +181,11 @@ def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
         if codes and peer.broker.turns.over():
             yield
         codes.append(_unsubscribe(peer, filter))
-    _answer(peer, UnsubAck(packet_id, tuple(codes)), since)
+    if not (peer.limits_packets or peer.version is None):
+        answer = partial(peer.answer, plain_unsuback(packet_id, codes, peer.version))
+    else:
+        answer = partial(peer.send, UnsubAck(packet_id, tuple(codes)))
+    _answer(peer, answer, since)
 
 
 def _unsubscribe(peer: Peer, filter: bytes) -> ReasonCode:

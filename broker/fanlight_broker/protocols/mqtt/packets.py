@@ -2,6 +2,8 @@
 
 What only 5.0 has is empty in 3.1.1: properties, reason codes other than success, subscription options beside the QoS.
 The version is not stored: a connection speaks one, and says it when it decodes and encodes. CONNECT alone brings it.
+
+A packet is not changed once it is made. That is not checked: `frozen` takes as long again, at the start and per packet.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 from fanlight_broker.protocols.mqtt.version import Version
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WillFields:
     """The message a CONNECT leaves behind, to be published when its connection ends (3.1.2.5)."""
 
@@ -24,7 +26,7 @@ class WillFields:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Connect:
     type: ClassVar = PacketType.CONNECT
     client_id: str  # empty: the server is to assign one
@@ -37,7 +39,7 @@ class Connect:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnAck:
     type: ClassVar = PacketType.CONNACK
     session_present: bool
@@ -45,7 +47,7 @@ class ConnAck:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Publish:
     type: ClassVar = PacketType.PUBLISH
     topic: str  # empty: the Topic Alias stands for it
@@ -57,7 +59,7 @@ class Publish:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PubAck:
     """The answer to a PUBLISH of QoS 1."""
 
@@ -67,7 +69,7 @@ class PubAck:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PubRec:
     """QoS 2, part 1: received."""
 
@@ -77,7 +79,7 @@ class PubRec:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PubRel:
     """QoS 2, part 2: the receiver may forget the packet identifier."""
 
@@ -87,7 +89,7 @@ class PubRel:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PubComp:
     """QoS 2, part 3: forgotten."""
 
@@ -97,7 +99,7 @@ class PubComp:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Subscription:
     """A Topic Filter and its Subscription Options (3.8.3.1); 3.1.1 has the QoS alone."""
 
@@ -108,7 +110,7 @@ class Subscription:
     retain_handling: int = 0  # retained messages: 0 send, 1 send if it is new, 2 do not
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Subscribe:
     type: ClassVar = PacketType.SUBSCRIBE
     packet_id: int
@@ -116,7 +118,7 @@ class Subscribe:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SubAck:
     """A reason code for each Topic Filter, in the order of the SUBSCRIBE."""
 
@@ -126,7 +128,7 @@ class SubAck:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unsubscribe:
     type: ClassVar = PacketType.UNSUBSCRIBE
     packet_id: int
@@ -134,7 +136,7 @@ class Unsubscribe:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UnsubAck:
     """A reason code for each Topic Filter; 3.1.1 sends none."""
 
@@ -144,17 +146,17 @@ class UnsubAck:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PingReq:
     type: ClassVar = PacketType.PINGREQ
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PingResp:
     type: ClassVar = PacketType.PINGRESP
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Disconnect:
     """In 3.1.1 sent by clients only, and without a reason."""
 
@@ -163,7 +165,7 @@ class Disconnect:
     properties: Properties = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Auth:
     """A step of an enhanced authentication (4.12); 5.0 only."""
 

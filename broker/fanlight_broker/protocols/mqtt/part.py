@@ -31,7 +31,7 @@ class MqttPart(ProtocolPart):
 
     def __init__(self, settings: MqttSettings) -> None:
         super().__init__(settings)
-        self.origins = settings.mqtt_websocket_origins
+        self.origins, self.durability = settings.mqtt_websocket_origins, settings.mqtt_durability
         self.counts = Counts()
         self.connection = partial(MqttConnection, options_of(settings), self.counts)
 

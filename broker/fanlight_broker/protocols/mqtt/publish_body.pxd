@@ -8,6 +8,10 @@ from libc.stdint cimport uint32_t
 
 from fanlight_broker.wire.route cimport Route
 
+cdef enum:
+    # More than a packet has room for: so the one comparison with what is allowed finds both.
+    WITH_DELAY = 1 << 28
+
 cdef struct PublishBody:
     const char* topic
     Py_ssize_t topic_size           # 0: the alias says which
@@ -21,7 +25,7 @@ cdef struct PublishBody:
     Py_ssize_t alias_at             # where in the properties it stands
     uint32_t expiry                 # seconds
     Py_ssize_t expiry_at            # where in the properties its value stands; -1: it never expires
-    Py_ssize_t user_properties      # how many
+    Py_ssize_t user_properties      # how many; and WITH_DELAY, if one of them delays the message
     bint is_text                    # the payload format indicator is 1
 
 cdef bint parse_body(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,

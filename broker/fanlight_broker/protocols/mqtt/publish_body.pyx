@@ -24,6 +24,11 @@ cdef enum:    # table 2-4, those of a PUBLISH; a client sends no Subscription Id
     TOPIC_ALIAS = 0x23
     USER_PROPERTY = 0x26
 
+cdef const char* DELAY = b"fanlight-delay"    # the User Property of a delayed message
+
+cdef enum:
+    DELAY_SIZE = 14
+
 cdef inline uint32_t two_bytes(const unsigned char* at) noexcept nogil:
     return <uint32_t> at[0] << 8 | at[1]
 
@@ -156,6 +161,8 @@ cdef bint take_properties(const unsigned char* start, Py_ssize_t size, PublishBo
             n = field(at, end - at)
             if n < 0 or not is_string(at + 2, n):
                 return False
+            if n == DELAY_SIZE and memcmp(at + 2, DELAY, DELAY_SIZE) == 0:
+                body.user_properties |= WITH_DELAY
             at += 2 + n
             n = field(at, end - at)
             if n < 0 or not is_string(at + 2, n):

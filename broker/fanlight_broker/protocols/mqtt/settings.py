@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge, Le
-
-from fanlight_broker.core.limits import KIB, Reason, Unit
+from fanlight_broker.core.limits import KIB, StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
-from fanlight_broker.core.setting import NeedsRestart, SettingGroup
+from fanlight_broker.core.setting import Ge, Le, NeedsRestart, Reason, SettingGroup, Unit
 
 MQTT: Final = SettingGroup(
     "MQTT",
@@ -17,7 +15,7 @@ What an MQTT client may do is under Limits, with what all others may.""",
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class MqttSettings(ProtocolSettings):
     ports: ClassVar[tuple[ListeningPort, ...]] = (
         ListeningPort("mqtt"), ListeningPort("mqtt", tls=True),
@@ -69,6 +67,12 @@ class MqttSettings(ProtocolSettings):
         int, MQTT, NeedsRestart(), Ge(0), Le(2), Unit("QoS"),
         Reason("highest QoS that MQTT clients may publish with and are granted, announced in 5.0; 2 is the maximum"),
     ] = 2
+    mqtt_durability: Annotated[
+        StoreDurability | None, MQTT, NeedsRestart(),
+        Reason(
+            "the same as durability, for what MQTT clients publish and subscribe to; without it, durability"
+        ),
+    ] = None
     mqtt_topic_alias_max: Annotated[
         int, MQTT, NeedsRestart(), Ge(0), Le(65_535), Unit("topics"),
         Reason("topic aliases of the client on one connection, and as many of the broker; each stores its topic"),

@@ -26,8 +26,13 @@ def decode(body: bytes) -> list[Any]:
     The one thing that the lane lets pass and this does not: map keys that are no text. They are refused wherever they
     stand, in fields to be ignored too: integers could be chosen so that they collide, and arrays cannot be keys at all.
     """
+    fields: list[Any] = decode_value(body)
+    return fields
+
+
+def decode_value(octets: bytes) -> Any:
+    """One value. Raises ProtocolViolation as `decode` does."""
     try:
-        fields: list[Any] = msgpack.unpackb(body, raw=False, use_list=True, strict_map_key=True)
+        return msgpack.unpackb(octets, raw=False, use_list=True, strict_map_key=True)
     except ValueError as error:
         raise ProtocolViolation(f"a frame that cannot be decoded: {error}; the keys of maps must be str") from error
-    return fields

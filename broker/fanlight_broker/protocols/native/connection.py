@@ -6,11 +6,10 @@ The loop over the input, and the life cycle of all connections, are in core/conn
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
-from fanlight_broker import __version__
+from fanlight_broker import __version__, event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
@@ -28,6 +27,7 @@ from fanlight_broker.protocols.native.fields import U32_MAX, shown
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.protocols.native.frames import (
     AckFrame,
+    ChangeConsumerFrame,
     ConsumeFrame,
     CreditFrame,
     GoodbyeFrame,
@@ -37,12 +37,15 @@ from fanlight_broker.protocols.native.frames import (
     NackFrame,
     PingFrame,
     PongFrame,
+    QueueFrame,
     ReplayFrame,
     SubscribeFrame,
     TermFrame,
     UnsubscribeFrame,
 )
 from fanlight_broker.protocols.native.plain_request import plain_request
+from fanlight_broker.protocols.native.publish_options import due_of
+from fanlight_broker.protocols.native.queue_requests import ConnectionQueues
 from fanlight_broker.protocols.native.refusals import Refusals
 from fanlight_broker.protocols.native.replays import ConnectionReplays
 from fanlight_broker.protocols.native.state import LEGAL
@@ -50,16 +53,20 @@ from fanlight_broker.wire.inbox import Inbox, ReceiveBuffer
 from fanlight_broker.wire.lane import TOO_LARGE
 from fanlight_broker.wire.target import UNLIMITED
 
+FEATURES: Final = ("marks", "queues", "delay", "cancel", "where")
 NOTICE_ROOM: Final = 1_024  # bytes: a client that leaves more unread gets no HELD
 
-REQUESTS: Final = (frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY)
+REQUESTS: Final = (
+    frames.Type.SUBSCRIBE, frames.Type.UNSUBSCRIBE, frames.Type.PUBLISH, frames.Type.REPLAY, frames.Type.QUEUE,
+    frames.Type.CONSUMER,
+)
 
 
 class NativeConnection(ProtocolConnection):
     """The protocol side of one connection."""
 
     protocol: Final = "native"
-    log = structlog.stdlib.get_logger("native")
+    log = event_log.get("native")
     lane: lane.NativeLane
 
     def __init__(self, broker: Broker, transport: Transport, shared: ReceiveBuffer, now: float) -> None:
@@ -73,6 +80,7 @@ class NativeConnection(ProtocolConnection):
         ))
         self.replays = ConnectionReplays(broker, outbox)
         self.consumers = ConnectionConsumers(broker, outbox, self.lane)
+        self.queues = ConnectionQueues(broker, outbox, self.lane)
         self.refusals = Refusals()
         self.pinged_at: float | None = None  # by the broker; a later activity is the answer
         self._hello: HelloFrame | None = None
@@ -89,18 +97,20 @@ class NativeConnection(ProtocolConnection):
         lane, request = self.lane, self.lane.request
         receipt = None if request is None else partial(self._give_receipt, request)
         try:
-            outcome = self.broker.publishing.accept(self._publication(), lane, now, receipt)
+            outcome = self.broker.publishing.accept(self._publication(now), lane, now, receipt)
         except errors.FanlightError as error:
             outcome = Refused(error)
         match outcome:
-            case Repeated():
+            case Repeated() | Accepted(delayed=True):
                 lane.done()
             case Refused(error=refusal):
                 self._refuse_publish(request, refusal)
         return outcome is not HELD
 
-    def _publication(self) -> Publication:
-        """The PUBLISH at hand. Raises Unsupported, InvalidTopic, and the error of one before it in its batch."""
+    def _publication(self, now: float) -> Publication:
+        """The PUBLISH at hand. Raises Unsupported, InvalidTopic, ProtocolViolation, and the error of an earlier one of
+        its batch.
+        """
         lane, number = self.lane, self.lane.mark
         if number is not None:
             self.refusals.check(number)
@@ -109,7 +119,10 @@ class NativeConnection(ProtocolConnection):
             words_of(lane.reply, syntax, self.broker.limits)
         assert self.client is not None
         publisher = self.client.subscriber
-        return Publication(lane.message, publisher, Mark(publisher.user, *number) if number is not None else None)
+        return Publication(
+            lane.message, publisher, Mark(publisher.user, *number) if number is not None else None,
+            due=due_of(lane.options, self.broker.delayed, now) if lane.options is not None else None,
+        )
 
     def _refuse_publish(self, request: int | None, error: errors.FanlightError) -> None:
         number = self.lane.mark
@@ -121,8 +134,8 @@ class NativeConnection(ProtocolConnection):
     def _give_receipt(self, request: int, outcome: Accepted | Repeated) -> None:
         if self.state is ConnectionState.CONNECTED:
             repeated = isinstance(outcome, Repeated)
-            routed = outcome.routed if isinstance(outcome, Accepted) else 0
-            self.outbox.write(frames.receipt(request, routed, repeated=repeated))
+            routed, id = (outcome.routed, outcome.id) if isinstance(outcome, Accepted) else (0, 0)
+            self.outbox.write(frames.receipt(request, routed, repeated=repeated, delayed=id))
             self.broker.ledger.count_receipt()
 
     def reject(self, event: int) -> None:
@@ -137,7 +150,7 @@ class NativeConnection(ProtocolConnection):
 
     @property
     def things(self) -> tuple[object, ...]:
-        return *super().things, self.replays, self.consumers, self.refusals
+        return *super().things, self.replays, self.consumers, *self.queues.things, self.refusals
 
     # -- life cycle ------------------------------------------------------------------------------------------------
 
@@ -146,6 +159,7 @@ class NativeConnection(ProtocolConnection):
         return super().lost(reason)
 
     def end(self) -> None:
+        self.queues.end_all()
         self.consumers.end_all(self.transport.now())
 
     def check_silence(self, silence: float, now: float) -> None:
@@ -221,7 +235,7 @@ class NativeConnection(ProtocolConnection):
     def _act(self, frame: Incoming, now: float) -> None:
         match frame:
             case HelloFrame():
-                self._on_hello(frame)
+                self._on_hello(frame, now)
             case SubscribeFrame():
                 self._on_subscribe(frame)
             case ReplayFrame():
@@ -233,6 +247,8 @@ class NativeConnection(ProtocolConnection):
                 assert self.client is not None
                 self.replays.check_number(frame.subscription)
                 self.consumers.begin(self.client, frame, now)
+            case ChangeConsumerFrame():
+                self.consumers.change(frame, now)
             case AckFrame():
                 self.consumers.acknowledge(frame, now)
             case NackFrame():
@@ -241,23 +257,26 @@ class NativeConnection(ProtocolConnection):
                 self.consumers.reject(frame, now)
             case InProgressFrame():
                 self.consumers.prolong(frame, now)
+            case QueueFrame():
+                assert self.client is not None
+                self.queues.act(self.client, frame, now)
             case CreditFrame():
                 self._on_credit(frame)
             case PingFrame():
-                self.outbox.write(frames.pong(frame.token))
+                self.consumers.confirm(partial(self.outbox.write, frames.pong(frame.token)))
             case PongFrame():
                 pass  # `receive` has noted that the peer is alive
             case GoodbyeFrame():
                 self.leave(f"the client said goodbye: {shown(frame.reason)}")
 
-    def _on_hello(self, hello: HelloFrame) -> None:
+    def _on_hello(self, hello: HelloFrame, now: float) -> None:
         if hello.version < frames.VERSION:
             raise errors.UnsupportedVersion(
                 f"version {hello.version}; this broker speaks {frames.VERSION}", versions=[frames.VERSION]
             )
         self.broker.clients.check_names(hello.client, hello.user)
         self._hello = hello
-        self.verify(hello.user, hello.password)
+        self.verify(hello.user, hello.password, now)
 
     def welcome(self, identity: Identity, now: float) -> None:
         hello, limits = self._hello, self.broker.limits
@@ -287,7 +306,7 @@ class NativeConnection(ProtocolConnection):
                     "inbox": self.client.subscriber.inbox,
                     "slow_policy": self.outbox.policy,
                     "idle_seconds": limits.idle_seconds_max,
-                    "features": [*(["replay"] if self.broker.replay_source is not None else []), "marks", "queues"],
+                    "features": [*(["replay"] if self.broker.replay_source is not None else []), *FEATURES],
                     "limits": {
                         "frame_bytes": limits.frame_bytes_max,
                         "topic_bytes": limits.topic_bytes_max,
@@ -313,6 +332,7 @@ class NativeConnection(ProtocolConnection):
                 credit=UNLIMITED if frame.credit is None else frame.credit,
                 waiting_max=frame.pending_messages,
                 after=UNLIMITED if frame.after is None else frame.after,
+                condition=condition_of(frame.where) if frame.where is not None else None,
             ),
         )
         if frame.request is not None:

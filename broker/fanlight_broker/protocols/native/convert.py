@@ -18,15 +18,33 @@ CORRELATION: Final = "correlation-id"
 HEADER_KEY_BYTES_MAX: Final = 255  # section 3.3
 
 
-def read(message: Message) -> Content | None:
-    """What a native message says, None if it has too many headers. Its fields have been found sound by the lane."""
+def values_of(message: Message) -> list[Any] | None:
+    """Topic, payload, headers, syntax and reply, as many as it has; None if it has too many headers.
+
+    Its fields have been found sound by the lane.
+    """
     unpacker = msgpack.Unpacker(
         None, raw=False, strict_map_key=True, max_buffer_size=0, max_map_len=HEADERS_MAX, max_array_len=HEADERS_MAX
     )
     unpacker.feed(message.fields)
     try:
-        values: list[Any] = list(unpacker)
+        return list(unpacker)
     except ValueError:  # a map or an array of more
+        return None
+
+
+def described(message: Message) -> tuple[Mapping[str, Any], str | None]:
+    """Headers, and the content type among them. A message with too many headers has none."""
+    values = values_of(message) or []
+    headers: Mapping[str, Any] = (values[2] if len(values) > 2 else None) or {}
+    content_type = headers.get(CONTENT_TYPE)
+    return headers, content_type if isinstance(content_type, str) else None
+
+
+def read(message: Message) -> Content | None:
+    """What a native message says, None if it has too many headers."""
+    values = values_of(message)
+    if values is None:
         return None
     headers: Mapping[str, Any] = (values[2] if len(values) > 2 else None) or {}
     reply = values[4] if len(values) > 4 else None
@@ -59,6 +77,20 @@ def octets(value: Any) -> bytes | None:
 
 def write(format: Format, content: Content) -> Message | None:
     """A native message that says `content`. There is nothing that it could not say."""
+    headers = headers_of(content)
+    values: list[Any] = [text_or_octets(content.topic), content.payload]
+    reply = text_or_octets(content.reply) if content.reply else None
+    optional: list[Any] = [headers or None, content.syntax or None, reply]
+    while optional and optional[-1] is None:
+        optional.pop()
+    values += optional
+    fields = b"".join(msgpack.packb(value, use_bin_type=True) for value in values)
+    count = 1 + 1 + len(values)
+    return Message(format, content.topic, content.syntax, content.payload, fields=fields, format_data=count)
+
+
+def headers_of(content: Content) -> dict[str, Any]:
+    """The headers of a native message that says `content`."""
     headers: dict[str, Any] = {}
     if content.content_type is not None:
         headers[CONTENT_TYPE] = content.content_type
@@ -70,15 +102,7 @@ def write(format: Format, content: Content) -> Message | None:
             name = f"x-{name}"
         if not name.startswith("$") and len(name.encode()) <= HEADER_KEY_BYTES_MAX:
             add(headers, name, value)
-    values: list[Any] = [text_or_octets(content.topic), content.payload]
-    reply = text_or_octets(content.reply) if content.reply else None
-    optional: list[Any] = [headers or None, content.syntax or None, reply]
-    while optional and optional[-1] is None:
-        optional.pop()
-    values += optional
-    fields = b"".join(msgpack.packb(value, use_bin_type=True) for value in values)
-    count = 1 + 1 + len(values)
-    return Message(format, content.topic, content.syntax, content.payload, fields=fields, format_data=count)
+    return headers
 
 
 def add(headers: dict[str, Any], name: str, value: Any) -> None:

@@ -18,6 +18,7 @@ CODES: Final[dict[type[errors.FanlightError], Code]] = {
     errors.NotPermitted: Code("not_permitted", closes=False),
     errors.InvalidTopic: Code("invalid_topic", closes=False),
     errors.InvalidFilter: Code("invalid_filter", closes=False),
+    errors.InvalidSelector: Code("invalid_selector", closes=False),
     errors.SubscriptionInUse: Code("subscription_in_use", closes=False),
     errors.NoSuchSubscription: Code("no_such_subscription", closes=False),
     errors.LimitExceeded: Code("limit_exceeded", closes=False),
@@ -27,5 +28,6 @@ CODES: Final[dict[type[errors.FanlightError], Code]] = {
     errors.NoSuchQueue: Code("no_such_consumer", closes=False),
     errors.QueueFull: Code("queue_full", closes=False),
     errors.QueueInUse: Code("consumer_in_use", closes=False),
+    errors.QueueNotEmpty: Code("queue_not_empty", closes=False),
     errors.Unsupported: Code("unsupported", closes=False),
 }

@@ -74,11 +74,26 @@ class OptionMap:
     def seconds(self, key: str) -> float | None:
         return check_seconds(f"{self.name} option {key}", self._values.get(key))
 
+    def is_map(self, key: str) -> bool:
+        return isinstance(self._values.get(key), dict)
+
+    def text_or_map(self, key: str) -> str | dict[str, Any] | None:
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, str | dict):
+            raise ProtocolViolation(f"{self.name} option {key} must be a str or a map; got {shown(value)}")
+        return value
+
     def map(self, key: str) -> "OptionMap":
         value = self._values.get(key)
         if value is not None and not isinstance(value, dict):
             raise ProtocolViolation(f"{self.name} option {key} must be a map; got {shown(value)}")
         return OptionMap(f"{self.name} option {key}:", value or {})
+
+    def array(self, key: str) -> list[Any]:
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, list):
+            raise ProtocolViolation(f"{self.name} option {key} must be an array; got {shown(value)}")
+        return value or []
 
     def topic(self, key: str) -> bytes | None:
         value = self._values.get(key)

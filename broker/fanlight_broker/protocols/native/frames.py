@@ -2,6 +2,8 @@
 
 A field left out and a nil field are the same. Fields behind those known are ignored. PUBLISH and MESSAGE are not here:
 the compiled lane handles them (lane.pyx).
+
+A frame is not changed once it is made. That is not checked: `frozen` takes as long again, at the start and per frame.
 """
 
 import struct
@@ -13,11 +15,13 @@ from typing import Any, Final
 import msgpack  # type: ignore[import-untyped]
 
 from fanlight_broker.core.errors import ProtocolViolation, Unsupported
+from fanlight_broker.core.filling import Beginning
 from fanlight_broker.core.limits import SlowPolicy
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.core.work_queue import Overflow, QueueOptions
 from fanlight_broker.protocols.native.codec import LENGTH, encode
 from fanlight_broker.protocols.native.fields import Fields, OptionMap, shown
+from fanlight_broker.wire.levels import PRIORITIES_MAX
 from fanlight_broker.wire.message import Message
 
 VERSION: Final = 1
@@ -53,17 +57,20 @@ class Type(IntEnum):
     NACK = 34
     TERM = 35
     IN_PROGRESS = 36
+    CONSUMER = 37
+    CONSUMER_INFO = 38
+    QUEUE = 39
     REPLAY = 48
     REPLAY_END = 49
 
 
 # Options of SUBSCRIBE that are for consumers of a queue only (3.9): to ignore them would be to break a promise.
-CONSUMER_OPTIONS: Final = frozenset({"durable", "ack", "prefetch", "ack_wait", "deliver", "queue"})
+CONSUMER_OPTIONS: Final = frozenset({"durable", "ack", "prefetch", "ack_wait", "deliver", "queue", "paused"})
 # And those that mean nothing to a consumer.
-PLAIN_OPTIONS: Final = frozenset({"group", "no_echo", "credit", "pending_messages", "after"})
+PLAIN_OPTIONS: Final = frozenset({"group", "no_echo", "credit", "pending_messages", "after", "where"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HelloFrame:
     version: int
     client: str | None = None
@@ -73,7 +80,7 @@ class HelloFrame:
     slow_policy: SlowPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SubscribeFrame:
     request: int | None
     subscription: int
@@ -84,9 +91,10 @@ class SubscribeFrame:
     credit: int | None
     pending_messages: int | None
     after: int | None
+    where: str | dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConsumeFrame:
     """SUBSCRIBE with the option `consumer`."""
 
@@ -97,36 +105,56 @@ class ConsumeFrame:
     consumer: str
     prefetch: int | None
     ack_wait: float | None
+    paused: bool
+    beginning: Beginning | None
     options: QueueOptions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class ChangeConsumerFrame:
+    """CONSUMER. What is None stays."""
+
+    request: int | None
+    subscription: int
+    prefetch: int | None
+    ack_wait: float | None
+    paused: bool | None
+
+
+@dataclass(slots=True)
 class AckFrame:
     subscription: int
     sequence: int
     all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NackFrame:
     subscription: int
     sequence: int
     delay: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TermFrame:
     subscription: int
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InProgressFrame:
     subscription: int
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class QueueFrame:
+    request: int | None
+    verb: str
+    arguments: OptionMap
+
+
+@dataclass(slots=True)
 class ReplayFrame:
     request: int | None
     subscription: int
@@ -137,39 +165,40 @@ class ReplayFrame:
     since: int | None
     end: int | None
     past_only: bool
+    where: str | dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UnsubscribeFrame:
     request: int | None
     subscription: int
     after: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CreditFrame:
     subscription: int
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PingFrame:
     token: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PongFrame:
     token: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GoodbyeFrame:
     reason: str
 
 
 Incoming = (
     HelloFrame | SubscribeFrame | ReplayFrame | UnsubscribeFrame | CreditFrame | PingFrame | PongFrame | GoodbyeFrame
-    | ConsumeFrame | AckFrame | NackFrame | TermFrame | InProgressFrame
+    | ConsumeFrame | ChangeConsumerFrame | AckFrame | NackFrame | TermFrame | InProgressFrame | QueueFrame
 )
 
 
@@ -220,6 +249,7 @@ def parse_subscribe(fields: Fields) -> SubscribeFrame | ConsumeFrame:
         credit=options.number("credit"),
         pending_messages=options.number("pending_messages"),
         after=options.number("after", U64_MAX),
+        where=options.text_or_map("where"),
     )
 
 
@@ -232,18 +262,49 @@ def parse_consume(fields: Fields, options: OptionMap) -> ConsumeFrame:
     consumer = options.text("consumer", QUEUE_BYTES_MAX)
     if not consumer:
         raise ProtocolViolation("SUBSCRIBE option consumer must not be empty")
-    deliver = options.text("deliver")
-    if deliver not in (None, "new"):
-        raise Unsupported(f"SUBSCRIBE option deliver {shown(deliver)}; it is new", option="deliver")
     return ConsumeFrame(
         request=fields.number_or_none(0, "request"),
         subscription=fields.number(1, "subscription"),
         filter=fields.topic(2, "filter"),
         syntax=options.number("syntax"),
         consumer=consumer,
-        prefetch=options.number("prefetch"),
+        prefetch=prefetch_of(options),
         ack_wait=options.seconds("ack_wait"),
+        paused=options.flag("paused"),
+        beginning=parse_deliver(options),
         options=parse_queue(options.map("queue"), durable=options.flag("durable")),
+    )
+
+
+def parse_deliver(options: OptionMap) -> Beginning | None:
+    """The option `deliver`: "new", "last", or a map that says where in the archive."""
+    if not options.is_map("deliver"):
+        deliver = options.text("deliver")
+        if deliver not in (None, "new", "last"):
+            raise Unsupported(f"SUBSCRIBE option deliver {shown(deliver)}; it is new, last or a map", option="deliver")
+        return Beginning(retained=True) if deliver == "last" else None
+    place = options.map("deliver")
+    offset, since = place.number("offset", U64_MAX), place.number("since", U64_MAX)
+    if offset is not None and since is not None:
+        raise ProtocolViolation("SUBSCRIBE option deliver: give offset or since, or neither")
+    return Beginning(offset=offset, epoch=place.number("epoch"), since=since)
+
+
+def prefetch_of(options: OptionMap) -> int | None:
+    prefetch = options.number("prefetch")
+    if prefetch == 0:
+        raise ProtocolViolation(f"{options.name} option prefetch must be 1 or more")
+    return prefetch
+
+
+def parse_change(fields: Fields) -> ChangeConsumerFrame:
+    options = fields.options(2)
+    return ChangeConsumerFrame(
+        request=fields.number_or_none(0, "request"),
+        subscription=fields.number(1, "subscription"),
+        prefetch=prefetch_of(options),
+        ack_wait=options.seconds("ack_wait"),
+        paused=options.flag("paused") if "paused" in options else None,
     )
 
 
@@ -253,6 +314,9 @@ def parse_queue(options: OptionMap, *, durable: bool) -> QueueOptions:
     if overflow is not None and overflow not in set(Overflow):
         raise ProtocolViolation(f"{options.name} overflow {shown(overflow)}; it is one of {', '.join(Overflow)}")
     topic = options.topic("dead_letter")
+    priorities = options.number("priorities", PRIORITIES_MAX)
+    if priorities == 0:
+        raise ProtocolViolation(f"{options.name} priorities must be from 1 to {PRIORITIES_MAX}")
     return QueueOptions(
         durable=durable,
         messages_max=options.number("messages_max"),
@@ -263,6 +327,7 @@ def parse_queue(options: OptionMap, *, durable: bool) -> QueueOptions:
         deliveries_max=options.number("deliveries_max"),
         dead_letter=(topic, syntax_of(options.number("dead_letter_syntax"))) if topic is not None else None,
         single_active=options.flag("single_active"),
+        priorities=priorities,
     )
 
 
@@ -281,6 +346,7 @@ def parse_replay(fields: Fields) -> ReplayFrame:
         since=since,
         end=options.number("end", U64_MAX),
         past_only=options.flag("past_only"),
+        where=options.text_or_map("where"),
     )
 
 
@@ -311,6 +377,13 @@ def delivery_of(fields: Fields) -> tuple[int, int]:
     return fields.number(0, "subscription"), fields.number(1, "sequence", U64_MAX)
 
 
+def parse_queue_request(fields: Fields) -> QueueFrame:
+    verb = fields.at(1)
+    if not isinstance(verb, str):
+        raise ProtocolViolation(f"QUEUE verb must be a str; got {shown(verb)}")
+    return QueueFrame(fields.number_or_none(0, "request"), verb, fields.options(2))
+
+
 def parse_goodbye(fields: Fields) -> GoodbyeFrame:
     reason = fields.at(0)
     if not isinstance(reason, str):
@@ -327,7 +400,9 @@ PARSERS: Final[dict[int, Callable[[Fields], Incoming]]] = {
     Type.ACK: parse_ack,
     Type.NACK: parse_nack,
     Type.TERM: lambda fields: TermFrame(*delivery_of(fields)),
+    Type.CONSUMER: parse_change,
     Type.IN_PROGRESS: lambda fields: InProgressFrame(*delivery_of(fields)),
+    Type.QUEUE: parse_queue_request,
     Type.PING: lambda fields: PingFrame(fields.number_or_none(0, "token")),
     Type.PONG: lambda fields: PongFrame(fields.number_or_none(0, "token")),
     Type.GOODBYE: parse_goodbye,
@@ -343,12 +418,19 @@ def ok(request: int, result: Mapping[str, Any] | None = None) -> bytes:
     return encode(Type.OK, request) if result is None else encode(Type.OK, request, result)
 
 
-def receipt(request: int, routed: int, *, repeated: bool = False) -> bytes:
+def receipt(request: int, routed: int, *, repeated: bool = False, delayed: int = 0) -> bytes:
+    """delayed: the id of a delayed message; 0: it is none."""
+    if delayed:
+        return encode(Type.RECEIPT, request, routed, None, None, True, delayed)
     return encode(Type.RECEIPT, request, routed, None, True) if repeated else encode(Type.RECEIPT, request, routed)
 
 
 def ended(subscription: int, reason: str, delivered: int, dropped: int) -> bytes:
     return encode(Type.ENDED, subscription, reason, delivered, dropped)
+
+
+def consumer_info(subscription: int, info: Mapping[str, Any]) -> bytes:
+    return encode(Type.CONSUMER_INFO, subscription, info)
 
 
 def replay_end(subscription: int, offset: int, epoch: int) -> bytes:

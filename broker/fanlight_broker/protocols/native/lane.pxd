@@ -2,13 +2,13 @@
 #
 #   Inbox.data   [ frame ][ PUBLISH ][ PUBLISH ][ SUBSCRIBE ][ PUB..
 #                  |        |  route known: fan_out, here and now
-#                  |        |  route unknown, reply topic or mark: Python looks at it, then calls `forward`
+#                  |        |  route unknown, reply topic, mark or options: Python looks at it, then calls `forward`
 #                  |     ACK of a delivery: the next one of its queue follows, here and now
 #                  +--------+----------------------> everything else: Python decodes and decides
 #
 # A PUBLISH becomes a MESSAGE by a new head; the tail (topic, payload, headers, syntax, reply) is copied as it came:
 #
-#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | mark, unknown fields
+#   PUBLISH   N | 9x 03 | request        | topic payload headers syntax reply | mark, options, unknown fields
 #   MESSAGE   N | 9x 04 | ce number(u32) | topic payload headers syntax reply |
 
 cimport cython
@@ -30,7 +30,9 @@ cdef struct PublishFields:
     const unsigned char* producer   # of its mark, NULL if it has none
     Py_ssize_t producer_size
     uint64_t batch, sequence        # of its mark
-    bint special                    # it has a reply topic or a mark: Python looks at it
+    int special                     # not 0: it has a reply topic, a mark or options; Python looks at it
+    const unsigned char* options    # if `special` says so: its options, a map
+    Py_ssize_t options_size
     const unsigned char* tail       # from the topic's header to the end of the last field that is passed on
     Py_ssize_t tail_size
     uint32_t fields                 # of the array, type included, those behind reply not

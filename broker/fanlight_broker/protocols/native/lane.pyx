@@ -1,8 +1,8 @@
 # cython: language_level=3
 """The native protocol's compiled lane: frames out of the inbox, publishes into the outboxes.
 
-A PUBLISH on a known route without reply topic and mark, with or without a receipt, never leaves this file, and nor
-does an ACK.
+A PUBLISH on a known route without reply topic, mark and options, with or without a receipt, never leaves this file,
+and nor does an ACK.
 Specification: docs/native-protocol.md, sections 2, 3.3 and 3.4.
 """
 
@@ -36,7 +36,8 @@ FIELDS = (
     ("syntax", "an integer from 0 up, or nil"),
     ("reply", "a str, a bin if it is not UTF-8, or nil"),
     ("mark", "nil, or an array of a str of 1 to 255 bytes, batch and sequence from 0 to 2^64-1"),
-    ("fields behind mark", "values"),
+    ("options", "nil, or a map"),
+    ("fields behind options", "values"),
 )
 
 cdef enum:
@@ -50,6 +51,8 @@ cdef enum:
     DEPTH = 8                # levels of nesting, the frame's own array the first
     HEADER_KEY_BYTES = 255
     PRODUCER_BYTES = 255
+    FOR_PYTHON = 1           # values of `special`, a bit each
+    WITH_OPTIONS = 2
 
 cdef const char* ALL = b"\x81\xa3all\xc3"    # the options {"all": true}
 
@@ -118,7 +121,11 @@ cdef class NativeLane(Lane):
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None or route.refuses(self.ledger, self.message):
+            if route is None:
+                return PUBLISH
+            if route.screens is not None:
+                route = self.routes.screened(route, self.message, self.outbox.owner)
+            if route.refuses(self.ledger, self.message):
                 return PUBLISH
             if self.publish.wants_receipt and self.receipts is not None:
                 if (route.tap is not None or self.receipts.journaling) and not self.receipts.takes(route.tap):
@@ -225,6 +232,13 @@ cdef class NativeLane(Lane):
         producer = PyUnicode_DecodeUTF8(<const char*> self.publish.producer, self.publish.producer_size, NULL)
         return producer, self.publish.batch, self.publish.sequence
 
+    @property
+    def options(self):
+        """Its options, encoded; None if it has none."""
+        if not self.publish.special & WITH_OPTIONS:
+            return None
+        return PyBytes_FromStringAndSize(<const char*> self.publish.options, self.publish.options_size)
+
     def waits(self, Route route not None):
         return self.receipts is not None and ((route.tap is not None and self.receipts.recording) or (
             self.receipts.journaling and (self.message.retain or route.stores(self.message.qos))))
@@ -296,7 +310,7 @@ cdef class NativeLane(Lane):
         cursor.at += 1
         publish.at = 1
         publish.syntax = 0
-        publish.special = False
+        publish.special = 0
         publish.reply = publish.producer = NULL
         publish.wants_receipt = not msgpack.is_nil(cursor)
         if publish.wants_receipt:
@@ -330,7 +344,7 @@ cdef class NativeLane(Lane):
             fault = msgpack.octets(cursor, True, True, &publish.reply, &publish.reply_size, &is_str)
             if fault:
                 return fault
-            publish.special = True
+            publish.special = FOR_PYTHON
         publish.tail_size = cursor.at - publish.tail
         publish.fields = min(fields, <uint32_t> PUBLISH_FIELDS)
         publish.at = 7
@@ -338,13 +352,37 @@ cdef class NativeLane(Lane):
             fault = parse_mark(cursor, publish)
             if fault:
                 return fault
-            publish.special = True
+            publish.special = FOR_PYTHON
         publish.at = 8
-        for _ in range(8, fields):
-            fault = msgpack.skip(cursor, DEPTH - 1)
+        if fields > 8:
+            fault = parse_rest(cursor, publish, fields)
             if fault:
                 return fault
         return NO_FAULT if cursor.at == cursor.end else <Fault> LEFT_OVER
+
+
+cdef Fault parse_rest(MsgpackCursor* cursor, PublishFields* publish, uint32_t fields) noexcept nogil:
+    """The options, and the fields behind them, which are ignored."""
+    cdef uint32_t count = 0, _
+    cdef const unsigned char* start = cursor.at
+    cdef bint given = not msgpack.is_nil(cursor)
+    cdef Fault fault
+    if given:
+        fault = msgpack.map_header(cursor, &count)
+        if fault:
+            return fault
+        cursor.at = start
+        fault = msgpack.skip(cursor, DEPTH - 1)
+        if fault:
+            return fault
+        publish.options, publish.options_size = start, cursor.at - start
+        publish.special |= WITH_OPTIONS
+    publish.at = 9
+    for _ in range(9, fields):
+        fault = msgpack.skip(cursor, DEPTH - 1)
+        if fault:
+            return fault
+    return NO_FAULT
 
 
 cdef Fault parse_mark(MsgpackCursor* cursor, PublishFields* publish) noexcept nogil:

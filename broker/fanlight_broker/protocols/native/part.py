@@ -19,6 +19,10 @@ class NativePart(ProtocolPart):
     connection = NativeConnection
     formats = (FORMAT,)
 
+    def __init__(self, settings: NativeSettings) -> None:
+        super().__init__(settings)
+        self.durability = settings.native_durability
+
     def example(self, port: ListeningPort, host: str, number: int, *, credentials: bool) -> str:
         scheme, ca = ("fanlights", " --ca CA.pem") if port.tls else ("fanlight", "")
         user = "USER:PASSWORD@" if credentials else ""

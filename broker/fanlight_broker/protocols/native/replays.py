@@ -5,6 +5,7 @@ A number belongs to its replay until that has gone live, and to an ordinary subs
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.replay import Replay, ReplayPart, ReplayRequest
 from fanlight_broker.core.subscriber import Client
@@ -43,6 +44,7 @@ class ConnectionReplays:
         wanted = ReplayRequest(
             frame.filter, syntax_of(frame.syntax), offset=frame.offset, epoch=frame.epoch, since=frame.since,
             end=frame.end, live=not frame.past_only and frame.end is None,
+            condition=condition_of(frame.where) if frame.where is not None else None,
         )
 
         def encode(

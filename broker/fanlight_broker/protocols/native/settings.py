@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Le
-
-from fanlight_broker.core.limits import Reason, Unit
+from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
-from fanlight_broker.core.setting import LISTENERS, NeedsRestart
+from fanlight_broker.core.setting import LISTENERS, Ge, Le, NeedsRestart, Reason, Unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class NativeSettings(ProtocolSettings):
     ports: ClassVar[tuple[ListeningPort, ...]] = (ListeningPort("native"), ListeningPort("native", tls=True))
 
@@ -33,3 +31,9 @@ class NativeSettings(ProtocolSettings):
         int, LISTENERS, NeedsRestart(), Ge(0), Le(65_535), Unit("port"),
         Reason("TCP port of the native protocol over TLS, open with a certificate; 0 takes a free one and logs it"),
     ] = 7423
+    native_durability: Annotated[
+        StoreDurability | None, LISTENERS, NeedsRestart(),
+        Reason(
+            "the same as durability, for what native clients publish and subscribe to; without it, durability"
+        ),
+    ] = None

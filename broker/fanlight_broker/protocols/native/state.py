@@ -5,6 +5,7 @@ from typing import Final
 from fanlight_broker.core.connection import ConnectionState
 from fanlight_broker.protocols.native.frames import (
     AckFrame,
+    ChangeConsumerFrame,
     ConsumeFrame,
     CreditFrame,
     GoodbyeFrame,
@@ -14,6 +15,7 @@ from fanlight_broker.protocols.native.frames import (
     NackFrame,
     PingFrame,
     PongFrame,
+    QueueFrame,
     ReplayFrame,
     SubscribeFrame,
     TermFrame,
@@ -27,7 +29,7 @@ LEGAL: Final[dict[ConnectionState, frozenset[type[Incoming]]]] = {
     ConnectionState.AUTHENTICATING: frozenset(),  # never: there is no exchange
     ConnectionState.CONNECTED: frozenset({
         SubscribeFrame, ReplayFrame, UnsubscribeFrame, CreditFrame, PingFrame, PongFrame, GoodbyeFrame,
-        ConsumeFrame, AckFrame, NackFrame, TermFrame, InProgressFrame,
+        ConsumeFrame, ChangeConsumerFrame, AckFrame, NackFrame, TermFrame, InProgressFrame, QueueFrame,
     }),
     ConnectionState.CLOSED: frozenset(),
 }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .backoff import Backoff
 from .client import Client
 from .connecting import DEFAULT_URL, Connecting, connect
+from .delayed import DelayedMessage, DelayedMessages
 from .errors import (
     AuthenticationFailed,
     BrokerError,
@@ -27,6 +28,7 @@ from .errors import (
     FanlightError,
     FrameTooLarge,
     InvalidFilter,
+    InvalidSelector,
     InvalidTopic,
     InvalidURL,
     LimitExceeded,
@@ -40,6 +42,7 @@ from .errors import (
     ProtocolViolation,
     QueueFull,
     QueueInUse,
+    QueueNotEmpty,
     ReadingPaused,
     ReplayFailed,
     RequestTimeout,
@@ -52,7 +55,8 @@ from .errors import (
 )
 from .marks import Mark, Routed
 from .message import Message
-from .queue import QueueMessage, QueueOptions, QueueSubscription
+from .queue import FromArchive, QueueMessage, QueueOptions, QueueSubscription
+from .queues import Moved, QueueInfo, QueueState, WaitingMessage
 from .replay import Replay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
@@ -73,10 +77,14 @@ __all__ = [
     "Connecting",
     "ConnectionClosed",
     "ConnectionLost",
+    "DelayedMessage",
+    "DelayedMessages",
     "DrainTimeout",
     "FanlightError",
     "FrameTooLarge",
+    "FromArchive",
     "InvalidFilter",
+    "InvalidSelector",
     "InvalidTopic",
     "InvalidURL",
     "LimitExceeded",
@@ -84,6 +92,7 @@ __all__ = [
     "Message",
     "MessageTimeout",
     "MessagesGone",
+    "Moved",
     "NoResponders",
     "NoSuchQueue",
     "NoSuchSubscription",
@@ -92,8 +101,11 @@ __all__ = [
     "ProtocolViolation",
     "QueueFull",
     "QueueInUse",
+    "QueueInfo",
     "QueueMessage",
+    "QueueNotEmpty",
     "QueueOptions",
+    "QueueState",
     "QueueSubscription",
     "ReadingPaused",
     "Replay",
@@ -110,6 +122,7 @@ __all__ = [
     "SubscriptionStats",
     "Unsupported",
     "UnsupportedVersion",
+    "WaitingMessage",
     "connect",
     "sync",
 ]

@@ -20,6 +20,9 @@ from typing import Any, Literal, Self, overload
 
 from . import topics
 from .codec import check_headers
+from .delay import check_support as check_delay
+from .delay import options_of
+from .delayed import LISTED, PAYLOAD_BYTES, DelayedMessages, cancel_delayed, list_delayed
 from .errors import (
     ConnectionLost,
     DrainTimeout,
@@ -28,13 +31,14 @@ from .errors import (
     ReadingPaused,
     SubscriptionEnded,
 )
-from .frames import Delivery, Ended, Headers, QueueDelivery, Replayed, ReplayEnd
+from .frames import ConsumerInfo, Delivery, Ended, Headers, QueueDelivery, Replayed, ReplayEnd
 from .inbox import Inbox
 from .link import Link, State
 from .marks import Mark, Routed, check_support
 from .message import Message
-from .options import Options, Overflow
+from .options import Options, Overflow, Where
 from .queue import Deliver, QueueOptions, QueueSubscription
+from .queues import Queues
 from .replay import Replay
 from .serializers import BYTES, Serializer
 from .stats import Stats
@@ -67,6 +71,7 @@ class Client:
         self.link = Link(address, options, self)
         self._subscriptions = Subscriptions(self.link)
         self._inbox = Inbox(self, self.link, self._subscriptions.next_number)
+        self._queues = Queues(self.link)
         self._plain = options.serializer is BYTES
         self._yield_bytes = min(YIELD_BYTES, options.pending_bytes)
 
@@ -101,6 +106,25 @@ class Client:
         return tuple(self._subscriptions)
 
     @property
+    def queues(self) -> Queues:
+        """Named queues for operators: add, list, look at, empty, move and remove them."""
+        return self._queues
+
+    async def cancel(self, message: Routed | int, *, timeout: float | None = None) -> bool:
+        """Cancel a delayed message: its receipt, or its id. False: it does not wait any more, it was routed.
+
+        With a store it is on the broker's disk when the call returns. Raises NotPermitted for a message of another
+        user, unless this client may subscribe to everything; Unsupported, ConnectionLost, RequestTimeout.
+        """
+        return await cancel_delayed(self.link, message, timeout)
+
+    async def delayed(
+        self, count: int = LISTED, *, payload_bytes: int = PAYLOAD_BYTES, timeout: float | None = None
+    ) -> DelayedMessages:
+        """How many delayed messages wait, and the first of them. Fewer than `count` if they are large."""
+        return await list_delayed(self.link, count, payload_bytes, timeout)
+
+    @property
     def unsent(self) -> tuple[int, int]:
         """Fire-and-forget messages, and bytes of all frames, not yet handed to the socket."""
         return self.link.outbox.messages, self.link.outbox.size
@@ -111,21 +135,24 @@ class Client:
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[False] = ..., serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> None: ...  # fmt: skip
 
     @overload
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[True], serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> Routed: ...  # fmt: skip
 
     @overload
     async def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: bool, serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> Routed | None: ...  # fmt: skip
 
     async def publish(
@@ -140,6 +167,8 @@ class Client:
         serializer: Serializer | None = None,
         timeout: float | None = None,
         mark: Mark | None = None,
+        delay: float | None = None,
+        deliver_at: datetime | float | None = None,
     ) -> Routed | None:
         """Publish a message. A payload of bytes goes as it is, any other value through the serialiser.
 
@@ -149,27 +178,31 @@ class Client:
         subscriptions it was routed to.
         With `mark`, a broker that has taken a message of this mark, or a higher one of its producer, does not take
         it again; the receipt's `repeated` says so.
+        With `delay` seconds, or `deliver_at` (an aware datetime, or seconds since 1970 UTC), the broker keeps it and
+        delivers it then; the receipt's `delayed` says so.
 
         Raises TypeError and ValueError for what cannot be sent, FrameTooLarge, SerializationError,
-        ConnectionClosed; with `receipt` also BrokerError, ConnectionLost, RequestTimeout; with `mark` also
-        Unsupported, where the broker knows none.
+        ConnectionClosed; with `receipt` also BrokerError, ConnectionLost, RequestTimeout; with `mark`, `delay` or
+        `deliver_at` also Unsupported, where the broker knows none.
         """
         link = self.link
+        options = options_of(delay, deliver_at) if delay or deliver_at else None
         if receipt:
             content = self.content(topic, payload, headers, syntax, reply, serializer)
-            routed: Routed = await link.answer(lambda request: self._encoded(content, request, mark), timeout)
+            routed: Routed = await link.answer(lambda request: self._encoded(content, request, mark, options), timeout)
             link.stats.published += 1
             return routed
         if link.state is State.CLOSED:
             raise link.not_connected()
         usual = type(payload) is bytes and type(topic) is str and syntax == "amqp"
-        plain = usual and self._plain and not (headers or reply or serializer or mark)
+        plain = usual and self._plain and not (headers or reply or serializer or mark or options)
         try:
             frame = link.encoder.publish(topic, payload) if plain else None  # nothing to check: by far the commonest
         except InvalidTopic:
             frame = None  # no UTF-8: it may be the topic of a message that came
         if frame is None:
-            frame = self._encoded(self.content(topic, payload, headers, syntax, reply, serializer), None, mark)
+            content = self.content(topic, payload, headers, syntax, reply, serializer)
+            frame = self._encoded(content, None, mark, options)
         link.post_message(frame)
         link.stats.published += 1
         if link.outbox.size >= self._yield_bytes:
@@ -242,11 +275,15 @@ class Client:
         reply = None if reply is None else topics.checked(reply)
         return topics.checked(topic), payload, headers, topics.number(syntax), reply
 
-    def _encoded(self, content: Content, request: int | None, mark: Mark | None) -> bytes:
+    def _encoded(
+        self, content: Content, request: int | None, mark: Mark | None, options: dict[str, Any] | None
+    ) -> bytes:
         if mark is not None:
             check_support(self.link.welcome)
             mark = mark.checked()
-        return self.link.encoder.publish(*content, request=request, mark=mark)
+        if options is not None:
+            check_delay(self.link.welcome)
+        return self.link.encoder.publish(*content, request=request, mark=mark, options=options)
 
     # Subscribing.
 
@@ -261,7 +298,8 @@ class Client:
     def subscribe(
         self, filter: Topic, *, syntax: Syntax = ..., group: str | None = ..., no_echo: bool = ...,
         credit: int | None = ..., after: int | None = ..., pending_messages: int = ..., pending_bytes: int = ...,
-        broker_pending_messages: int | None = ..., overflow: Overflow = ..., ack: bool = ...,
+        broker_pending_messages: int | None = ..., overflow: Overflow = ..., where: Where | None = ...,
+        ack: bool = ...,
         durable: str | None = ..., prefetch: int | None = ..., ack_wait: float | None = ...,
         deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
     ) -> Subscription: ...  # fmt: skip
@@ -279,6 +317,7 @@ class Client:
         pending_bytes: int = PENDING_BYTES,
         broker_pending_messages: int | None = None,
         overflow: Overflow = "pause",
+        where: Where | None = None,
         ack: bool = False,
         durable: str | None = None,
         prefetch: int | None = None,
@@ -289,7 +328,7 @@ class Client:
         """A subscription: `async with client.subscribe(...) as sub`, or `sub = await client.subscribe(...)`.
 
         filter: with wildcards as its `syntax` spells them (docs/topics.md).
-        group: each message goes to one of the subscriptions with this group and this filter.
+        group: each message goes to one of the subscriptions with this group, this filter and this selector.
         no_echo: not what this client itself publishes.
         credit: at most this number of messages arrive unread; more is granted as they are read.
         after: end after this number of messages.
@@ -297,20 +336,24 @@ class Client:
             "pause",
             "drop_newest", "drop_oldest", "error" (see subscription.py).
         broker_pending_messages: with `credit`, how many may wait at the broker; None: its limit.
+        where: only messages of which this selector is true, "price > 100 AND region IN ('eu', 'us')" or a dict in the
+            form of EventBridge (docs/selectors.md). Names are headers; `payload.price` is a field of the body.
         ack: messages wait in a queue until they are acknowledged by `message.ack()`: see queue.py.
-            It goes with the following, and not with group, no_echo, credit, after and overflow.
+            It goes with the following, and not with group, no_echo, credit, after, where and overflow.
         durable: the queue's name. All who subscribe with it share the queue's messages, and it stays when none of
             them is connected. Without a name the queue is this client's own, and ends soon after it.
         prefetch: at most this number of messages are here and unacknowledged; the broker's default is 100.
         ack_wait: seconds after which an unacknowledged message is delivered again; the broker's default is 30.
-        deliver: "new", a new queue begins with new messages. "last" is reserved: brokers refuse it so far.
+        deliver: what a new queue begins with: "new", with what is published from now on; "last", with the retained
+            messages that match; `FromArchive(...)`, with archived ones from an offset or a time on. Then with what is
+            published, without a gap. A queue that exists goes on where it is.
         queue: what a new queue is made with.
 
-        Raises ValueError here; when entered or awaited InvalidFilter, LimitExceeded, ConnectionLost,
-        RequestTimeout.
+        Raises ValueError here; when entered or awaited InvalidFilter, InvalidSelector, LimitExceeded,
+        ConnectionLost, RequestTimeout.
         """
         if ack:
-            if group or no_echo or credit or after or broker_pending_messages or overflow != "pause":
+            if group or no_echo or credit or after or where or broker_pending_messages or overflow != "pause":
                 raise ValueError("ack=True goes with durable, prefetch, ack_wait, deliver and queue alone")
             return QueueSubscription(
                 self, self._subscriptions, filter, syntax=syntax, durable=durable, prefetch=prefetch,
@@ -332,6 +375,7 @@ class Client:
             pending_bytes=pending_bytes,
             broker_pending_messages=broker_pending_messages,
             overflow=overflow,
+            where=where,
         )
 
     def replay(
@@ -343,6 +387,7 @@ class Client:
         since: datetime | float | None = None,
         end: int | None = None,
         past_only: bool = False,
+        where: Where | None = None,
         syntax: Syntax = "amqp",
         pending_messages: int = PENDING_MESSAGES,
         pending_bytes: int = PENDING_BYTES,
@@ -356,14 +401,15 @@ class Client:
             With neither, with the oldest message there is.
         end: end before the message of this offset, or with what was archived when it was asked for.
         past_only: end with what was archived when it was asked for.
+        where: only messages of which this selector is true, as in `subscribe`; the archive has headers as text.
 
         Raises ValueError here; when entered or awaited as `subscribe`, and Unsupported where there is no archive,
         MessagesGone where what is asked for is not kept any more.
         """
         return Replay(
             self, self._subscriptions, filter, offset=offset, epoch=epoch, since=since, end=end,
-            past_only=past_only, syntax=syntax, pending_messages=pending_messages, pending_bytes=pending_bytes,
-            overflow=overflow,
+            past_only=past_only, where=where, syntax=syntax, pending_messages=pending_messages,
+            pending_bytes=pending_bytes, overflow=overflow,
         )  # fmt: skip
 
     # Waiting and ending.
@@ -424,6 +470,9 @@ class Client:
 
     def ended_received(self, frame: Ended) -> None:
         self._subscriptions.ended(frame)
+
+    def consumer_info_received(self, frame: ConsumerInfo) -> None:
+        self._subscriptions.informed(frame)
 
     async def resume(self) -> None:
         await self._subscriptions.resume()

@@ -74,11 +74,14 @@ class Encoder:
         reply: Topic | None = None,
         request: int | None = None,
         mark: Sequence[Any] | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> bytes:
         """PUBLISH. The arguments are taken as checked. Raises FrameTooLarge, InvalidTopic."""
         body: bytes
         try:
-            if mark is not None:
+            if options is not None:
+                body = self._pack((3, request, topic, payload, headers, syntax or None, reply, mark, options))
+            elif mark is not None:
                 body = self._pack((3, request, topic, payload, headers, syntax or None, reply, mark))
             elif reply is not None or syntax:
                 body = self._pack((3, request, topic, payload, headers, syntax, reply))
@@ -121,6 +124,12 @@ class Encoder:
 
     def in_progress(self, subscription: int, sequence: int) -> bytes:
         return self.frame(FrameType.IN_PROGRESS, subscription, sequence)
+
+    def queue(self, request: int, verb: str, arguments: Mapping[str, Any]) -> bytes:
+        return self.frame(FrameType.QUEUE, request, verb, arguments or None)
+
+    def consumer(self, request: int | None, subscription: int, options: Mapping[str, Any]) -> bytes:
+        return self.frame(FrameType.CONSUMER, request, subscription, options or None)
 
     def ping(self, token: int | None) -> bytes:
         return self.frame(FrameType.PING, token)

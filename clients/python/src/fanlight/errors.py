@@ -161,6 +161,12 @@ class InvalidFilter(BrokerError, ValueError):
     default_code = "invalid_filter"
 
 
+class InvalidSelector(BrokerError, ValueError):
+    """`details`: `position`, the byte of the text at which it goes wrong."""
+
+    default_code = "invalid_selector"
+
+
 class SubscriptionInUse(BrokerError):
     default_code = "subscription_in_use"
 
@@ -193,6 +199,12 @@ class QueueFull(BrokerError):
     default_code = "queue_full"
 
 
+class QueueNotEmpty(BrokerError):
+    """A queue that is to be removed has messages or consumers. `details`: `consumer`, `messages`, `consumers`."""
+
+    default_code = "queue_not_empty"
+
+
 class Unsupported(BrokerError):
     default_code = "unsupported"
 
@@ -219,11 +231,13 @@ BROKER_ERRORS: dict[str, type[BrokerError]] = {
         NotPermitted,
         InvalidTopic,
         InvalidFilter,
+        InvalidSelector,
         SubscriptionInUse,
         NoSuchSubscription,
         NoSuchQueue,
         QueueInUse,
         QueueFull,
+        QueueNotEmpty,
         LimitExceeded,
         Unsupported,
         MessagesGone,

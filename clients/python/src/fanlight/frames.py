@@ -7,6 +7,7 @@ directions are in it, although a client reads only half: the tests play the brok
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from math import inf
 from typing import Any, NamedTuple
 
 from .topics import Topic
@@ -41,6 +42,9 @@ class FrameType(IntEnum):
     NACK = 34
     TERM = 35
     IN_PROGRESS = 36
+    CONSUMER = 37
+    CONSUMER_INFO = 38
+    QUEUE = 39
     REPLAY = 48
     REPLAY_END = 49
 
@@ -63,6 +67,7 @@ class Publish(NamedTuple):
     syntax: int
     reply: Topic | None
     mark: list[Any] | None = None
+    options: dict[str, Any] | None = None
 
 
 class Delivery(NamedTuple):
@@ -112,6 +117,27 @@ class InProgress(NamedTuple):
     sequence: int
 
 
+class QueueRequest(NamedTuple):
+    """QUEUE: an operator's request about named queues (3.10)."""
+
+    request: int | None
+    verb: str
+    arguments: dict[str, Any] | None
+
+
+class ChangeConsumer(NamedTuple):
+    """CONSUMER: another prefetch or `ack_wait`, or a pause."""
+
+    request: int | None
+    subscription: int
+    options: dict[str, Any] | None
+
+
+class ConsumerInfo(NamedTuple):
+    subscription: int
+    info: dict[str, Any]
+
+
 class ReplayRequest(NamedTuple):
     """REPLAY; the name Replay is the one that users see."""
 
@@ -145,6 +171,8 @@ class Receipt(NamedTuple):
     routed: int
     offset: int | None = None
     repeated: bool = False
+    delayed: bool = False
+    id: int | None = None
 
 
 class Subscribe(NamedTuple):
@@ -205,7 +233,8 @@ class Held(NamedTuple):
 Frame = (
     Hello | Welcome | Publish | Delivery | Receipt | Subscribe | Ok | Unsubscribe
     | Ended | Credit | Ping | Pong | Error | Goodbye | Replayed | ReplayRequest
-    | ReplayEnd | Held | QueueDelivery | Ack | Nack | Term | InProgress
+    | ReplayEnd | Held | QueueDelivery | Ack | Nack | Term | InProgress | QueueRequest
+    | ChangeConsumer | ConsumerInfo
 )  # fmt: skip
 
 
@@ -281,6 +310,14 @@ def is_mark(value: object) -> bool:
     return 1 <= size <= 255 and is_u64(value[1]) and is_u64(value[2])
 
 
+def is_publish_options(value: object) -> bool:
+    """Section 3.3: at most one of `delay` and `deliver_at`, in seconds."""
+    if type(value) is not dict or not is_map(value):
+        return False
+    times = [value[key] for key in ("delay", "deliver_at") if value.get(key) is not None]
+    return len(times) < 2 and all(is_delay(each) and each < inf for each in times)
+
+
 class _Required:
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -316,11 +353,17 @@ _TOKEN = Field("token", is_u32, None)
 SPECS: dict[int, Spec] = {
     FrameType.HELLO: Spec(Hello, (Field("version", is_u32), Field("options", is_map))),
     FrameType.WELCOME: Spec(Welcome, (Field("version", is_u32), Field("info", is_map))),
-    FrameType.PUBLISH: Spec(Publish, (_OPTIONAL_REQUEST, *_CONTENT, Field("mark", is_mark, None))),
+    FrameType.PUBLISH: Spec(
+        Publish,
+        (_OPTIONAL_REQUEST, *_CONTENT, Field("mark", is_mark, None), Field("options", is_publish_options, None)),
+    ),
     FrameType.MESSAGE: Spec(Delivery, (_SUBSCRIPTION, *_CONTENT)),
     FrameType.RECEIPT: Spec(
         Receipt,
-        (_REQUEST, Field("routed", is_u32), Field("offset", is_u64, None), Field("repeated", is_bool, False)),
+        (
+            _REQUEST, Field("routed", is_u32), Field("offset", is_u64, None), Field("repeated", is_bool, False),
+            Field("delayed", is_bool, False), Field("id", is_u64, None),
+        ),
     ),
     FrameType.SUBSCRIBE: Spec(
         Subscribe,
@@ -343,6 +386,13 @@ SPECS: dict[int, Spec] = {
     FrameType.NACK: Spec(Nack, (_SUBSCRIPTION, _SEQUENCE, Field("delay", is_delay, None))),
     FrameType.TERM: Spec(Term, (_SUBSCRIPTION, _SEQUENCE, Field("reason", is_str, None))),
     FrameType.IN_PROGRESS: Spec(InProgress, (_SUBSCRIPTION, _SEQUENCE)),
+    FrameType.QUEUE: Spec(
+        QueueRequest, (_OPTIONAL_REQUEST, Field("verb", is_str), Field("arguments", is_map, None))
+    ),
+    FrameType.CONSUMER: Spec(
+        ChangeConsumer, (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("options", is_map, None))
+    ),
+    FrameType.CONSUMER_INFO: Spec(ConsumerInfo, (_SUBSCRIPTION, Field("info", is_map))),
     FrameType.REPLAY: Spec(
         ReplayRequest,
         (_OPTIONAL_REQUEST, _SUBSCRIPTION, Field("filter", is_topic), Field("options", is_map, None)),

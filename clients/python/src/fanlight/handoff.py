@@ -8,6 +8,7 @@ and waits there until the outbox has room: that is the bound.
 
 import asyncio
 import threading
+from typing import Any
 
 from .codec import Encoder
 from .frames import Headers
@@ -29,7 +30,7 @@ class Handoff:
 
     def put(
         self, topic: Topic, payload: bytes, headers: Headers | None, syntax: int, reply: Topic | None,
-        *, mark: Mark | None = None,
+        *, mark: Mark | None = None, options: dict[str, Any] | None = None,
     ) -> bool:  # fmt: skip
         """On any thread; the fields are taken as checked. True: the caller is to run `settle` on the loop.
 
@@ -37,7 +38,7 @@ class Handoff:
         """
         with self._lock:
             self._encoder.frame_bytes = self._link.encoder.frame_bytes
-            frame = self._encoder.publish(topic, payload, headers, syntax, reply, mark=mark)
+            frame = self._encoder.publish(topic, payload, headers, syntax, reply, mark=mark, options=options)
             if not self._frames:
                 self._loop.call_soon_threadsafe(self._take)
             self._frames.append(frame)

@@ -28,6 +28,7 @@ from .errors import (
     from_broker,
 )
 from .frames import (
+    ConsumerInfo,
     Delivery,
     Ended,
     Error,
@@ -70,6 +71,8 @@ class LinkUser(Protocol):
     def replay_ended_received(self, frame: ReplayEnd) -> None: ...
 
     def ended_received(self, frame: Ended) -> None: ...
+
+    def consumer_info_received(self, frame: ConsumerInfo) -> None: ...
 
     async def resume(self) -> None:
         """There is a new connection: subscribe again. Raises ConnectionLost when it broke at once."""
@@ -341,7 +344,7 @@ class Link:
         if type(frame) is Delivery or type(frame) is Replayed or type(frame) is QueueDelivery:
             self._deliver(frame, size)
         elif isinstance(frame, Receipt):
-            self.answers.resolve(frame.request, Routed(frame.routed, frame.repeated))
+            self.answers.resolve(frame.request, Routed(frame.routed, frame.repeated, frame.delayed, frame.id))
         elif isinstance(frame, Ok):
             self.answers.resolve(frame.request, frame.result or {})
         elif isinstance(frame, Pong):
@@ -355,6 +358,8 @@ class Link:
             self._user.replay_ended_received(frame)
         elif isinstance(frame, Ended):
             self._user.ended_received(frame)
+        elif isinstance(frame, ConsumerInfo):
+            self._user.consumer_info_received(frame)
         elif isinstance(frame, Error):
             self._error_received(frame)
         elif isinstance(frame, Goodbye):

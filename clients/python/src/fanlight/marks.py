@@ -37,10 +37,16 @@ class Routed(int):
 
     repeated: bool
     """By its mark the broker had taken the message before, and did not take it again."""
+    delayed: bool
+    """The broker keeps the message until it is due; nobody has got it yet, so the number is 0."""
+    id: int | None
+    """Of a delayed message, for `cancel`. None: it is not delayed, or the broker says none."""
 
-    def __new__(cls, routed: int, repeated: bool = False) -> Self:
+    def __new__(cls, routed: int, repeated: bool = False, delayed: bool = False, id: int | None = None) -> Self:
         self = super().__new__(cls, routed)
         self.repeated = repeated
+        self.delayed = delayed
+        self.id = id
         return self
 
 

@@ -1,7 +1,7 @@
 """The options of `connect`, with units, defaults and reasons."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,9 @@ SlowPolicy = Literal["drop_newest", "drop_oldest", "disconnect", "pause"]
 
 Overflow = Literal["pause", "drop_newest", "drop_oldest", "error"]
 """What a subscription does when its local queue is full."""
+
+Where = str | Mapping[str, Any]
+"""A selector: a text, or a dict in the form of EventBridge (docs/selectors.md)."""
 
 Hook = Callable[..., Any]
 """Called on the loop; may be a coroutine function, which then runs as a task of the client."""

@@ -9,14 +9,17 @@ Clients with the same durable name share its messages. What is not acknowledged,
 called `nack`, or took longer than `ack_wait`, is delivered again: a worker must expect a message more than once.
 """
 
+import asyncio
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from . import topics
-from .errors import Unsupported
-from .frames import Delivery, QueueDelivery, Replayed
+from .errors import MessageTimeout, Unsupported, from_broker
+from .frames import Delivery, Ended, QueueDelivery, Replayed
 from .message import Message
+from .replay import microseconds
 from .subscription import Subscription
 
 if TYPE_CHECKING:
@@ -26,9 +29,34 @@ if TYPE_CHECKING:
 
 FEATURE = "queues"
 PREFETCH = 100
+_FAILURES = ("messages_gone", "replay_failed")
 ANONYMOUS_SECONDS = 60.0  # that a queue without a durable name stays without its client, which may be reconnecting
 
-Deliver = Literal["new", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromArchive:
+    """Where in the broker's archive a new queue begins: at the message of this offset, or with what came then, or
+    later: a datetime with a time zone, or seconds since 1970 UTC. With neither, with the oldest message there is.
+
+    epoch: of the offset; it makes sure that the offset still names the same message.
+    """
+
+    offset: int | None = None
+    epoch: int | None = None
+    since: datetime | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.offset is not None and self.since is not None:
+            raise ValueError("a queue begins at an offset or at a time, not at both")
+
+    def on_wire(self) -> dict[str, int]:
+        since = None if self.since is None else microseconds(self.since)
+        given = {"offset": self.offset, "epoch": self.epoch, "since": since}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+Deliver = Literal["new", "last"] | FromArchive
 WhenFull = Literal["refuse_publisher", "drop_newest", "drop_oldest", "dead_letter"]
 
 
@@ -40,8 +68,10 @@ class QueueOptions:
     message_ttl: seconds that a message may wait.
     expires: seconds without a subscriber after which the queue ends, with its messages.
     deliveries_max: of one message; then it is discarded.
-    dead_letter: topic to which discarded messages are published, with headers that say why.
+    dead_letter: topic to which discarded messages are published, with headers that say why; dead_letter_syntax: how it
+        is spelled.
     single_active: only the subscriber that came first gets messages; the next when that has gone.
+    priorities: 2 to 10: messages with a higher header `priority`, 0 to one less than this, are delivered first.
     """
 
     messages_max: int | None = None
@@ -51,10 +81,13 @@ class QueueOptions:
     overflow: WhenFull | None = None
     deliveries_max: int | None = None
     dead_letter: topics.Topic | None = None
+    dead_letter_syntax: topics.Syntax = "amqp"
     single_active: bool = False
+    priorities: int | None = None
 
     def on_wire(self) -> dict[str, Any]:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given["dead_letter_syntax"] = topics.number(self.dead_letter_syntax) or None
         return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
@@ -161,8 +194,10 @@ class QueueSubscription(Subscription):
         self._durable = durable is not None
         self._prefetch = prefetch
         self._ack_wait = ack_wait
-        self._deliver = deliver
+        self._deliver = deliver.on_wire() if isinstance(deliver, FromArchive) else deliver
         self._options = (queue or QueueOptions()).on_wire()
+        self._paused = False
+        self._active = asyncio.Event()
         if durable is None:
             self._options.setdefault("expires", ANONYMOUS_SECONDS)
 
@@ -177,12 +212,74 @@ class QueueSubscription(Subscription):
         assert isinstance(message, QueueMessage)
         return message
 
+    @property
+    def active(self) -> bool:
+        """Whether it may get messages: False while another is the single active one, or without a connection."""
+        return self._active.is_set() and bool(self.client.connected)
+
+    async def wait_active(self, timeout: float | None = None) -> None:
+        """Wait until it is the active one of a queue with `single_active`, `timeout` seconds or without a bound.
+
+        Raises MessageTimeout.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._active.wait()
+        except TimeoutError as error:
+            raise MessageTimeout(
+                f"another subscriber of {self.queue!r} is active after {timeout:g} s", details={"seconds": timeout}
+            ) from error
+
+    @property
+    def paused(self) -> bool:
+        """Whether the broker delivers nothing to it, by `pause`."""
+        return self._paused
+
+    async def pause(self) -> None:
+        """Let the broker deliver nothing more to this subscription. What is here can be taken and acknowledged."""
+        await self.change(paused=True)
+
+    async def resume(self) -> None:
+        """Go on after a pause."""
+        await self.change(paused=False)
+
+    async def change(
+        self, *, prefetch: int | None = None, ack_wait: float | None = None, paused: bool | None = None
+    ) -> None:
+        """Another prefetch, another `ack_wait` for what is delivered from now on, or a pause. None: as it is.
+
+        Raises ValueError, BrokerError, RequestTimeout.
+        """
+        if prefetch is not None and prefetch < 1:
+            raise ValueError(f"prefetch must be at least 1; got {prefetch}")
+        options = {"prefetch": prefetch, "ack_wait": ack_wait, "paused": paused}
+        await self._table.change(self, {key: value for key, value in options.items() if value is not None})
+        if prefetch is not None:
+            self._prefetch = prefetch
+            self._limit = max(self._limit, 2 * prefetch)
+        self._ack_wait = self._ack_wait if ack_wait is None else ack_wait
+        self._paused = self._paused if paused is None else paused
+
     def request_frame(self, encoder: "Encoder", request: int, number: int) -> bytes:
         if FEATURE not in (self.client.info.get("features") or ()):
             raise Unsupported("this broker has no named queues", code="unsupported")
         self.connection += 1
+        self._active.clear()
         self.forget_queued()  # it comes again, and could not be acknowledged
         return super().request_frame(encoder, request, number)
+
+    def answered(self, result: dict[str, Any]) -> None:
+        self.informed({"active": True, **result})  # brokers that do not say it deliver to all
+
+    def informed(self, info: dict[str, Any]) -> None:
+        if info.get("active"):
+            self._active.set()
+
+    def finish_ended(self, frame: Ended) -> None:
+        if frame.reason in _FAILURES:
+            self.finish(from_broker(frame.reason, f"the queue {self.queue!r} could not be filled: {frame.reason}"))
+        else:
+            super().finish_ended(frame)
 
     def deliver(self, frame: Delivery | QueueDelivery | Replayed, size: int) -> None:
         if type(frame) is QueueDelivery:
@@ -198,6 +295,7 @@ class QueueSubscription(Subscription):
             "ack_wait": self._ack_wait,
             "deliver": self._deliver,
             "queue": self._options or None,
+            "paused": self._paused or None,
         }
         return {key: value for key, value in options.items() if value is not None}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import topics
 from .errors import SubscriptionEnded, Unsupported, from_broker
 from .frames import U64_MAX, Delivery, Ended, QueueDelivery, Replayed, ReplayEnd
-from .options import Overflow
+from .options import Overflow, Where
 from .subscription import Subscription
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Replay(Subscription):
         since: datetime | float | None,
         end: int | None,
         past_only: bool,
+        where: Where | None,
         syntax: topics.Syntax,
         pending_messages: int,
         pending_bytes: int,
@@ -57,7 +58,7 @@ class Replay(Subscription):
         super().__init__(
             client, table, filter, syntax=syntax, group=None, no_echo=False, credit=None, after=None,
             pending_messages=pending_messages, pending_bytes=pending_bytes, broker_pending_messages=None,
-            overflow=overflow,
+            overflow=overflow, where=where,
         )  # fmt: skip
         self.next_offset = offset
         """Of the first archived message that has not come; None before one has."""
@@ -76,6 +77,7 @@ class Replay(Subscription):
             return super().request_frame(encoder, request, number)
         if FEATURE not in (self.client.info.get("features") or ()):
             raise Unsupported("this broker keeps no archive: there is nothing to replay", code="unsupported")
+        self._check_where()
         at_offset = self.next_offset is not None
         options = {
             "syntax": self._syntax or None,
@@ -84,6 +86,7 @@ class Replay(Subscription):
             "since": None if at_offset else self._since,
             "end": self._end,
             "past_only": self._past_only or None,
+            "where": self._where,
         }
         return encoder.replay(
             request, number, self.wire_filter, {key: value for key, value in options.items() if value is not None}

@@ -28,10 +28,11 @@ from .errors import (
     RequestTimeout,
     SubscriptionEnded,
     SubscriptionOverflow,
+    Unsupported,
 )
 from .frames import Delivery, Ended, QueueDelivery, Replayed
 from .message import Message
-from .options import Overflow
+from .options import Overflow, Where
 from .stats import SubscriptionStats
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 PENDING_MESSAGES = 65_536
 PENDING_BYTES = 16 * 1024 * 1024
+FEATURE = "where"
 
 _OVERFLOWS = ("pause", "drop_newest", "drop_oldest", "error")
 
@@ -65,6 +67,7 @@ class Subscription:
         pending_bytes: int,
         broker_pending_messages: int | None,
         overflow: Overflow,
+        where: Where | None = None,
     ) -> None:
         if overflow not in _OVERFLOWS:
             raise ValueError(f"overflow is one of {', '.join(_OVERFLOWS)}; got {overflow!r}")
@@ -86,6 +89,7 @@ class Subscription:
         self.credit = credit
         self._after = after
         self._broker_pending = broker_pending_messages
+        self._where = where
         # Credit already bounds what can arrive: the queue has room for all of it.
         self._limit = max(pending_messages, credit or 0)
         self._limit_bytes = pending_bytes
@@ -313,10 +317,19 @@ class Subscription:
 
     def request_frame(self, encoder: "Encoder", request: int, number: int) -> bytes:
         """What puts it in force on a connection. Raises BrokerError if this broker cannot."""
+        self._check_where()
         return encoder.subscribe(request, number, self.wire_filter, self.wire_options() or {})
+
+    def _check_where(self) -> None:
+        """Raises Unsupported if this broker would ignore the selector, and send everything."""
+        if self._where is not None and FEATURE not in (self.client.info.get("features") or ()):
+            raise Unsupported("this broker has no selectors: subscribe without `where`", code="unsupported")
 
     def answered(self, result: dict[str, Any]) -> None:
         """OK has come, with this."""
+
+    def informed(self, info: dict[str, Any]) -> None:
+        """CONSUMER_INFO has come, with this."""
 
     def wire_options(self) -> dict[str, Any] | None:
         """What SUBSCRIBE says, now; None when it had all its messages before."""
@@ -336,6 +349,7 @@ class Subscription:
             "credit": credit,
             "pending_messages": self._broker_pending,
             "after": after,
+            "where": self._where,
         }
         return {key: value for key, value in options.items() if value is not None}
 

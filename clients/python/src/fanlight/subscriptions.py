@@ -6,11 +6,12 @@ himself.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from .errors import BrokerError, ConnectionLost, FanlightError, NoSuchSubscription, ReadingPaused, SubscriptionEnded
-from .frames import Delivery, Ended, QueueDelivery, Replayed, ReplayEnd
+from .frames import ConsumerInfo, Delivery, Ended, QueueDelivery, Replayed, ReplayEnd
 from .link import Link, State
 from .replay import Replay
 from .subscription import Subscription
@@ -141,6 +142,21 @@ class Subscriptions:
             subscription.finish(error)
         self._by_number.clear()
 
+    async def change(self, subscription: Subscription, options: dict[str, Any]) -> None:
+        """CONSUMER and await OK. Does nothing without a connection: the SUBSCRIBE of the next one says it.
+
+        Raises BrokerError, RequestTimeout, ReadingPaused.
+        """
+        number = subscription.number
+        if number is None or self._by_number.get(number) is not subscription:
+            raise FanlightError(f"the subscription to {subscription.filter!r} is not in force", code="not_begun")
+        if self._link.state is State.CONNECTED:
+            encoder = self._link.encoder
+            with contextlib.suppress(ConnectionLost):
+                await self._link.within(
+                    None, self._link.ask(lambda request: encoder.consumer(request, number, options))
+                )
+
     def grant(self, subscription: Subscription, messages: int) -> None:
         """Send CREDIT."""
         if subscription.number in self._by_number:
@@ -173,6 +189,11 @@ class Subscriptions:
         subscription = self._by_number.get(frame.subscription)
         if isinstance(subscription, Replay):
             subscription.gone_live(frame)
+
+    def informed(self, frame: ConsumerInfo) -> None:
+        subscription = self._by_number.get(frame.subscription)
+        if subscription is not None:
+            subscription.informed(frame.info)
 
     def ended(self, frame: Ended) -> None:
         subscription = self._by_number.pop(frame.subscription, None)

@@ -29,6 +29,9 @@ from .client import Client as AsyncClient
 from .client import pair
 from .codec import FRAME_BYTES
 from .connecting import DEFAULT_URL
+from .delay import check_support as check_delay
+from .delay import options_of
+from .delayed import LISTED, PAYLOAD_BYTES, DelayedMessage, DelayedMessages
 from .errors import (
     AuthenticationFailed,
     BrokerError,
@@ -39,6 +42,7 @@ from .errors import (
     FanlightError,
     FrameTooLarge,
     InvalidFilter,
+    InvalidSelector,
     InvalidTopic,
     InvalidURL,
     LimitExceeded,
@@ -52,6 +56,7 @@ from .errors import (
     ProtocolViolation,
     QueueFull,
     QueueInUse,
+    QueueNotEmpty,
     ReadingPaused,
     ReplayFailed,
     RequestTimeout,
@@ -65,15 +70,17 @@ from .errors import (
 from .frames import Headers
 from .handoff import Handoff
 from .marks import Mark, Routed, check_support
-from .options import Overflow, SlowPolicy
-from .queue import Deliver, QueueOptions
+from .options import Overflow, SlowPolicy, Where
+from .queue import Deliver, FromArchive, QueueOptions
 from .queue import QueueSubscription as AsyncQueueSubscription
+from .queues import Moved, QueueInfo, QueueState, WaitingMessage
 from .replay import Replay as AsyncReplay
 from .serializers import BYTES, JSON, MSGPACK, Serializer
 from .stats import Stats, SubscriptionStats
 from .subscription import PENDING_BYTES, PENDING_MESSAGES
 from .subscription import Subscription as AsyncSubscription
 from .sync_message import Message, QueueMessage
+from .sync_queues import Queues
 from .sync_subscription import QueueSubscription, Replay, Subscription
 from .topics import Syntax, Topic
 from .url import Address
@@ -91,10 +98,14 @@ __all__ = [
     "ConnectError",
     "ConnectionClosed",
     "ConnectionLost",
+    "DelayedMessage",
+    "DelayedMessages",
     "DrainTimeout",
     "FanlightError",
     "FrameTooLarge",
+    "FromArchive",
     "InvalidFilter",
+    "InvalidSelector",
     "InvalidTopic",
     "InvalidURL",
     "LimitExceeded",
@@ -102,6 +113,7 @@ __all__ = [
     "Message",
     "MessageTimeout",
     "MessagesGone",
+    "Moved",
     "NoResponders",
     "NoSuchQueue",
     "NoSuchSubscription",
@@ -110,8 +122,11 @@ __all__ = [
     "ProtocolViolation",
     "QueueFull",
     "QueueInUse",
+    "QueueInfo",
     "QueueMessage",
+    "QueueNotEmpty",
     "QueueOptions",
+    "QueueState",
     "QueueSubscription",
     "ReadingPaused",
     "Replay",
@@ -128,6 +143,7 @@ __all__ = [
     "SubscriptionStats",
     "Unsupported",
     "UnsupportedVersion",
+    "WaitingMessage",
     "connect",
 ]  # fmt: skip
 
@@ -201,6 +217,7 @@ class Client:
         self._handoff = Handoff(client.link, thread.loop)
         self._subscriptions: WeakValueDictionary[AsyncSubscription, Subscription] = WeakValueDictionary()
         self._naming = threading.Lock()  # one face for each subscription, whoever asks first
+        self._queues = Queues(thread, client.queues)
         self.options = client.options
 
     @property
@@ -224,6 +241,21 @@ class Client:
     def info(self) -> dict[str, Any]:
         """What the broker said in its last WELCOME."""
         return self._inner.info
+
+    @property
+    def queues(self) -> Queues:
+        """As `fanlight.Client.queues`."""
+        return self._queues
+
+    def cancel(self, message: Routed | int, *, timeout: float | None = None) -> bool:
+        """As `fanlight.Client.cancel`."""
+        return self._thread.run(self._inner.cancel(message, timeout=timeout))
+
+    def delayed(
+        self, count: int = LISTED, *, payload_bytes: int = PAYLOAD_BYTES, timeout: float | None = None
+    ) -> DelayedMessages:
+        """As `fanlight.Client.delayed`."""
+        return self._thread.run(self._inner.delayed(count, payload_bytes=payload_bytes, timeout=timeout))
 
     @property
     def subscriptions(self) -> "tuple[Subscription, ...]":
@@ -253,21 +285,24 @@ class Client:
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[False] = ..., serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> None: ...  # fmt: skip
 
     @overload
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: Literal[True], serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> Routed: ...  # fmt: skip
 
     @overload
     def publish(
         self, topic: Topic, payload: Any = ..., *, headers: Headers | None = ..., syntax: Syntax = ...,
         reply: Topic | None = ..., receipt: bool, serializer: Serializer | None = ...,
-        timeout: float | None = ..., mark: Mark | None = ...,
+        timeout: float | None = ..., mark: Mark | None = ..., delay: float | None = ...,
+        deliver_at: datetime | float | None = ...,
     ) -> Routed | None: ...  # fmt: skip
 
     def publish(
@@ -282,12 +317,14 @@ class Client:
         serializer: Serializer | None = None,
         timeout: float | None = None,
         mark: Mark | None = None,
+        delay: float | None = None,
+        deliver_at: datetime | float | None = None,
     ) -> Routed | None:
         """As `fanlight.Client.publish`."""
         if receipt:
             publishing = self._inner.publish(
                 topic, payload, headers=headers, syntax=syntax, reply=reply, receipt=True, serializer=serializer,
-                timeout=timeout, mark=mark,
+                timeout=timeout, mark=mark, delay=delay, deliver_at=deliver_at,
             )  # fmt: skip
             return self._thread.run(publishing)
         if self._inner.closed:
@@ -296,8 +333,11 @@ class Client:
         if mark is not None:
             check_support(self._inner.link.welcome)
             mark = mark.checked()
+        options = options_of(delay, deliver_at) if delay or deliver_at else None
+        if options is not None:
+            check_delay(self._inner.link.welcome)
         try:
-            full = self._handoff.put(*content, mark=mark)
+            full = self._handoff.put(*content, mark=mark, options=options)
         except RuntimeError:  # the loop is closed
             raise ConnectionClosed("the client is closed") from None
         if full:
@@ -347,7 +387,8 @@ class Client:
     def subscribe(
         self, filter: Topic, *, syntax: Syntax = ..., group: str | None = ..., no_echo: bool = ...,
         credit: int | None = ..., after: int | None = ..., pending_messages: int = ..., pending_bytes: int = ...,
-        broker_pending_messages: int | None = ..., overflow: Overflow = ..., ack: bool = ...,
+        broker_pending_messages: int | None = ..., overflow: Overflow = ..., where: Where | None = ...,
+        ack: bool = ...,
         durable: str | None = ..., prefetch: int | None = ..., ack_wait: float | None = ...,
         deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
     ) -> "Subscription": ...  # fmt: skip
@@ -365,6 +406,7 @@ class Client:
         pending_bytes: int = PENDING_BYTES,
         broker_pending_messages: int | None = None,
         overflow: Overflow = "pause",
+        where: Where | None = None,
         ack: bool = False,
         durable: str | None = None,
         prefetch: int | None = None,
@@ -384,6 +426,7 @@ class Client:
             pending_bytes=pending_bytes,
             broker_pending_messages=broker_pending_messages,
             overflow=overflow,
+            where=where,
             ack=ack,
             durable=durable,
             prefetch=prefetch,
@@ -403,11 +446,12 @@ class Client:
         since: datetime | float | None = None,
         end: int | None = None,
         past_only: bool = False,
+        where: Where | None = None,
         syntax: Syntax = "amqp",
     ) -> "Replay":
         """As `fanlight.Client.replay`, begun when this returns."""
         replay = self._inner.replay(
-            filter, offset=offset, epoch=epoch, since=since, end=end, past_only=past_only, syntax=syntax
+            filter, offset=offset, epoch=epoch, since=since, end=end, past_only=past_only, where=where, syntax=syntax
         )
         self._thread.run(replay.begin())
         found = self._blocking(replay)

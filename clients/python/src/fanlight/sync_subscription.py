@@ -109,6 +109,34 @@ class QueueSubscription(Subscription):
         """The queue's name."""
         return self._inner.queue
 
+    @property
+    def active(self) -> bool:
+        """As `fanlight.QueueSubscription.active`."""
+        return self._inner.active
+
+    @property
+    def paused(self) -> bool:
+        """As `fanlight.QueueSubscription.paused`."""
+        return self._inner.paused
+
+    def wait_active(self, timeout: float | None = None) -> None:
+        """As `fanlight.QueueSubscription.wait_active`."""
+        self._thread.run(self._inner.wait_active(timeout))
+
+    def pause(self) -> None:
+        """As `fanlight.QueueSubscription.pause`."""
+        self._thread.run(self._inner.pause())
+
+    def resume(self) -> None:
+        """As `fanlight.QueueSubscription.resume`."""
+        self._thread.run(self._inner.resume())
+
+    def change(
+        self, *, prefetch: int | None = None, ack_wait: float | None = None, paused: bool | None = None
+    ) -> None:
+        """As `fanlight.QueueSubscription.change`."""
+        self._thread.run(self._inner.change(prefetch=prefetch, ack_wait=ack_wait, paused=paused))
+
     def next(self, timeout: float | None = None) -> QueueMessage:
         """As `fanlight.QueueSubscription.next`."""
         message = self._thread.run(self._inner.next(timeout))

@@ -60,6 +60,21 @@ def test_a_message_reaches_a_subscriber_at_the_lower_qos(version: Version, qos: 
     assert subscriber.protocol.session.window.in_flight == 0
 
 
+def test_a_known_message_of_a_transport_without_a_compiled_read_needs_no_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    subscriber, publisher = world.connect("subscriber"), world.connect("publisher")
+    subscriber.subscribe("a/b")
+    publisher.publish("a/b", b"the topic becomes known")
+    asked: list[int | None] = []
+    monkeypatch.setattr(publisher.protocol, "process", lambda event, now: asked.append(event))
+    publisher.publish("a/b", b"1")
+    publisher.publish("a/b", b"2")
+    assert [message.payload for message in subscriber.messages()] == [b"the topic becomes known", b"1", b"2"]
+    assert asked == []
+
+
 def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
     """3.8, 3.10: the packets behind it wait for its answer, which has a code for each filter in their order."""
     world = World()
@@ -77,7 +92,7 @@ def test_others_have_their_turn_within_a_packet_of_many_filters() -> None:
         next_turn(go_on)
 
     looks = count(1)
-    world.broker.turns.over = lambda: next(looks) % 256 == 0  # type: ignore[method-assign]
+    world.broker.turns.over = lambda: next(looks) % 256 == 0
     peer.next_turn = turn_over  # type: ignore[method-assign]
     peer.say(Subscribe(1, tuple(Subscription(each) for each in filters)), PingReq())
     suback, pingresp = peer.packets()
@@ -117,7 +132,7 @@ def test_a_packet_of_many_filters_ends_with_its_connection() -> None:
         peer.vanish()
 
     looks = count(1)
-    world.broker.turns.over = lambda: next(looks) % 256 == 0  # type: ignore[method-assign]
+    world.broker.turns.over = lambda: next(looks) % 256 == 0
     peer.next_turn = break_off  # type: ignore[method-assign]
     peer.say(Subscribe(1, tuple(Subscription(f"t/{n}") for n in range(1_000))))
     made = len(world.broker.router)

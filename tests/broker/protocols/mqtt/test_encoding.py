@@ -6,6 +6,7 @@ import pytest
 
 from fanlight_broker.protocols.mqtt import codec
 from fanlight_broker.protocols.mqtt.codec import decode, encode, encode_within, without_problem_information
+from fanlight_broker.protocols.mqtt.encoding import plain_suback, plain_unsuback
 from fanlight_broker.protocols.mqtt.errors import Unencodable
 from fanlight_broker.protocols.mqtt.framing import PacketDecoder
 from fanlight_broker.protocols.mqtt.packets import (
@@ -174,3 +175,12 @@ def test_a_body_longer_than_a_remaining_length_can_say_has_no_bytes(monkeypatch:
     assert len(encode(Publish("t", b"x" * 997), V3)) == 1003
     with pytest.raises(Unencodable, match="1001"):
         encode(Publish("t", b"x" * 998), V3)
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+@pytest.mark.parametrize("count", [1, 130])
+def test_plain_acknowledgements_are_those_of_the_encoder(version: Version, count: int) -> None:
+    granted = [R(qos) for qos in (0, 1, 2)] * count
+    assert plain_suback(258, granted, version) == encode(SubAck(258, tuple(granted)), version)
+    ended = [R.SUCCESS, R.NO_SUBSCRIPTION_EXISTED] * count
+    assert plain_unsuback(258, ended, version) == encode(UnsubAck(258, tuple(ended)), version)

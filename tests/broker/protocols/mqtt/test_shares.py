@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import structlog
 
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.shares import SharedPot
@@ -13,6 +12,7 @@ from fanlight_broker.protocols.mqtt.properties import NONE, Properties
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode as R
 from fanlight_broker.protocols.mqtt.version import V3, V5, Version
 from tests.broker.protocols.mqtt.world import Peer, World, connect
+from tests.captured_logs import capture_logs
 
 KIB, MIB = 1024, 1024 * 1024
 ATTACKER, VICTIM = "192.0.2.66", "192.0.2.1"
@@ -77,7 +77,7 @@ def told(logs: list[Any]) -> list[tuple[str, str]]:
 @VERSIONS
 def test_a_client_that_has_used_up_the_bytes_of_sessions_is_refused_and_others_get_in(version: Version) -> None:
     world = World(sessions_bytes_max=2 * MIB)
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         inside, refused = fill(world, version, 60_000)
         again = hello(world, "again", version, will=60_000)
     assert 20 <= len(inside) < 26
@@ -154,7 +154,7 @@ def subscribed(peer: Peer, names: list[str]) -> tuple[int, ...]:
 @VERSIONS
 def test_filters_that_a_share_of_the_bytes_has_no_room_for_are_refused_one_by_one(version: Version) -> None:
     world = World(subscriptions_bytes_max=MIB)
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         attacker = hello(world, "a", version)
         code_of(attacker)
         codes = [*subscribed(attacker, filters(20, 10_000)), *subscribed(attacker, [*filters(60, 10_000), "small"])]

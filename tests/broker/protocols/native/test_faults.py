@@ -41,13 +41,18 @@ PUBLISHES: dict[str, tuple[list[Any], str]] = {
         [3, 7, "a", b"", None, 0, "r", ["p", 1]],
         "PUBLISH mark must be nil, or an array of a str of 1 to 255 bytes, batch and sequence from 0 to 2^64-1",
     ),
+    "options that are no map": ([3, 7, "a", b"", None, 0, "r", None, "soon"], "PUBLISH options must be nil, or a map"),
+    "options that are nested": (
+        [3, 7, "a", b"", None, 0, "r", None, {"delay": NESTED}],
+        "PUBLISH options: nested too deep",
+    ),
     "an extension among unknown fields": (
-        [3, 7, "a", b"", None, 0, "r", None, msgpack.ExtType(1, b"x")],
-        "PUBLISH fields behind mark: an extension type, or the octet c1",
+        [3, 7, "a", b"", None, 0, "r", None, None, msgpack.ExtType(1, b"x")],
+        "PUBLISH fields behind options: an extension type, or the octet c1",
     ),
     "unknown fields that are nested": (
-        [3, 7, "a", b"", None, 0, "r", None, NESTED],
-        "PUBLISH fields behind mark: nested too deep",
+        [3, 7, "a", b"", None, 0, "r", None, None, NESTED],
+        "PUBLISH fields behind options: nested too deep",
     ),
 }
 

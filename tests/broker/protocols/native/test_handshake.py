@@ -30,7 +30,7 @@ def test_welcome_says_what_is_in_force() -> None:
     assert info.pop("server").startswith("fanlight/")
     assert info == {
         "connection": 1, "client": "desk-7", "slow_policy": "drop_oldest", "idle_seconds": 30,
-        "features": ["marks", "queues"],
+        "features": ["marks", "queues", "delay", "cancel", "where"],
         "limits": {
             "frame_bytes": 5_000, "topic_bytes": 99, "topic_words": 9, "subscriptions": 250_000,
             "pending_messages": 1_000, "outbox_bytes": 8 * 1024 * 1024,

@@ -38,7 +38,7 @@ def test_the_mark_and_what_is_behind_it_are_not_passed_on(world: World) -> None:
     subscriber, publisher = world.connect(), world.connect()
     subscriber.say(6, None, 1, "a")
     for sequence in range(2):
-        publisher.say(3, None, "a", b"", {"k": 1}, 0, "r", ["p", 0, sequence], "later")
+        publisher.say(3, None, "a", b"", {"k": 1}, 0, "r", ["p", 0, sequence], {"later": 1}, "later")
     assert subscriber.frames() == [[4, 1, "a", b"", {"k": 1}, 0, "r"]] * 2
 
 

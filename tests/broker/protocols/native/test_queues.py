@@ -418,3 +418,11 @@ def test_a_queue_is_begun_without_a_client_as_after_a_restart(world: World) -> N
     creator.vanish()
     world.connect().send(publish("orders.eu", b"2"))
     assert deliveries(consume(world)) == [(1, 1, b"1"), (2, 1, b"2")]
+
+
+def test_a_queue_whose_filter_is_wrong_is_not_there(world: World) -> None:
+    peer = world.connect()
+    peer.say(6, 1, 7, "a/#/b", {"consumer": "q", "ack": True, "durable": True, "syntax": 1})
+    assert peer.next()[:3] == [13, 1, "invalid_filter"]
+    assert len(world.broker.queues) == 0
+    subscribe(peer, "a/#", "q", syntax=1)

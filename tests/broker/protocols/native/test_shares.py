@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-import structlog
 
 from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.shares import SharedPot
 from tests.broker.protocols.native.world import Peer, World, frame, messages, publish
+from tests.captured_logs import capture_logs
 
 MIB = 1024 * 1024
 ATTACKER, VICTIM = "192.0.2.66", "192.0.2.1"
@@ -62,7 +62,7 @@ def test_subscriptions_above_a_share_are_refused_one_by_one_and_others_are_serve
     world = World(**limits)
     attackers = [client(world, ATTACKER) for _ in range(2)]
     half = len(filters) // 2
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         answers = subscribe(attackers[0], filters[:half]) + subscribe(attackers[1], filters[half:])
     refused = [details for details in answers if details is not None]
     granted = len(answers) - len(refused)

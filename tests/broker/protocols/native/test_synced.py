@@ -63,6 +63,21 @@ def test_deliveries_and_acknowledgements_of_consumers_wait_for_nothing(world: Du
     assert world.broker.ledger.acknowledged == 1
 
 
+def test_a_pong_waits_until_the_acknowledgements_before_its_ping_are_synced(world: Durable) -> None:
+    consumer, publisher = world.consumer(), world.connect()
+    publisher.send(publish("orders.eu", b"x"))
+    world.sync()
+    (delivery,) = consumer.frames()
+    consumer.say(ACK, 7, delivery[2])
+    consumer.say(8, 2, 7)
+    assert consumer.next()[:2] == [7, 2]
+    consumer.say(11, 5)
+    publisher.say(11, 6)
+    assert (consumer.frames(), publisher.next()) == ([], [12, 6])
+    world.sync()
+    assert consumer.next() == [12, 5]
+
+
 def test_the_answer_to_a_durable_consumer_waits_until_its_queue_is_synced(world: Durable) -> None:
     consumer, publisher = world.consumer(synced=False), world.connect()
     publisher.send(publish("orders.eu", b"1"))

@@ -49,7 +49,7 @@ def test_a_good_frame_is_taken_and_the_next_one_too(vector: dict[str, Any], way:
             peer.say(6, None, 7, "not.this", {"credit": 0})
         if vector["type_name"] == "SUBSCRIBE":
             peer.say(8, None, 7)
-        if vector["type_name"] in ("ACK", "NACK", "TERM", "IN_PROGRESS"):
+        if vector["type_name"] in ("ACK", "NACK", "TERM", "IN_PROGRESS", "CONSUMER"):
             peer.say(8, None, 7)
             peer.say(6, None, 7, "not.this", {"consumer": "queue", "ack": True})
     octets = bytes.fromhex(vector["bytes"])
@@ -59,12 +59,16 @@ def test_a_good_frame_is_taken_and_the_next_one_too(vector: dict[str, Any], way:
         assert peer.gone
         return
     answers = peer.frames()
-    assert [answer for answer in answers if answer[0] in (13, 14)] == []
+    refusals = [answer[:3] for answer in answers if answer[0] in (13, 14)]
+    # It has no archive: the frame was understood, and what it asks for is not there.
+    from_archive = isinstance((vector["fields"].get("options") or {}).get("deliver"), dict)
+    assert refusals == ([[13, vector["fields"]["request"], "unsupported"]] if from_archive else [])
     # A whole frame behind it, and the beginning of another.
     peer.send(PING + PING[:3])
     peer.send(PING[3:])
     assert peer.frames()[-2:] == [PONG, PONG]
-    check_answer(vector, answers)
+    if not from_archive:
+        check_answer(vector, answers)
 
 
 def check_answer(vector: dict[str, Any], answers: list[Fields]) -> None:
@@ -83,10 +87,21 @@ def check_answer(vector: dict[str, Any], answers: list[Fields]) -> None:
         case "SUBSCRIBE" if "consumer" in (fields["options"] or ()):
             expected = [[7, fields["request"], {
                 "consumer": fields["options"]["consumer"], "waiting": 0, "unacknowledged": 0, "prefetch": 10,
-                "ack_wait": 5.0,
+                "ack_wait": 5.0, "paused": False, "active": True,
             }]]
+        case "CONSUMER" if fields["request"] is not None:
+            options = {"prefetch": 100, "ack_wait": 30.0, "paused": False, "active": True, **(fields["options"] or {})}
+            expected = [[7, fields["request"], options]]
         case "SUBSCRIBE" if fields["request"] is not None:
             expected = [[7, fields["request"]]]
+        case "QUEUE" if fields["verb"] == "list":
+            expected = [[7, fields["request"], {"queues": [], "after": None}]]
+        case "QUEUE" if fields["verb"] == "delayed":
+            expected = [[7, fields["request"], {"count": 0, "next_seconds": None, "messages": []}]]
+        case "QUEUE" if fields["verb"] == "cancel":
+            expected = [[7, fields["request"], {"cancelled": False}]]
+        case "QUEUE" if fields["request"] is not None:
+            expected = [[7, fields["request"], {"name": fields["arguments"]["name"], "created": True}]]
         case "UNSUBSCRIBE" if fields["request"] is not None:
             expected = [[7, fields["request"]] + ([] if fields["after"] else [{"delivered": 0, "dropped": 0}])]
         case _:
@@ -103,6 +118,7 @@ def test_what_is_published_is_what_a_subscriber_gets(vector: dict[str, Any], lan
     subscriber.say(6, None, 3, f"{subscriber.info['inbox']}.#")
     for _ in range(2):  # the second time on a known route
         publisher.send(bytes.fromhex(vector["bytes"]))
+    world.pass_time((vector["fields"]["options"] or {}).get("delay", 0))
     got = subscriber.frames()
     assert len(got) == (1 if vector["fields"]["mark"] else 2)
     for message in got:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from .. import __version__
 from ..connecting import DEFAULT_URL
-from . import exits, others, spelling
+from . import delayed, exits, others, queue_arguments, spelling
 from .http import DEFAULT_URL as DEFAULT_HTTP_URL
 from .parsing import Parser, count, seconds
 from .text import JSON_KEYS
@@ -24,6 +24,8 @@ examples:
   fanlight request clock.now                      send a request, print the answer
   fanlight top                                    rates, hot topics, slow consumers
   fanlight explain stock.nasdaq.AAPL              which subscriptions match, and why
+  fanlight queue ls                               named queues: what waits, and for how long
+  fanlight delayed ls                             delayed messages, and when they are due
 
 A broker's address is fanlight://[user:password@]host[:port], or fanlights:// by TLS; --url, else FANLIGHT_URL, else
 """
@@ -44,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
     _reply(verbs)
     _top(verbs)
     _explain(verbs)
+    queue_arguments.add_to(verbs, _broker, _syntax)
+    delayed.add_to(verbs, _broker)
     for name, line in others.names().items():
         if name not in verbs.choices:
             verbs.add_parser(name, add_help=False, help=line)
@@ -71,6 +75,7 @@ def _pub(verbs: Verbs) -> None:
         "publish a payload, or each line of standard input",
         "  fanlight pub forex.eur 1.0842\n"
         "  fanlight pub forex.eur 1.0842 --receipt        prints the number of subscriptions that got it\n"
+        "  fanlight pub orders.7.expire --delay 900 ''      the broker delivers it in 15 minutes\n"
         "  fanlight pub site/7/temp 21.5 --headers unit=C           a / or a + means MQTT syntax (--syntax)\n"
         "  seq 1000000 | fanlight pub numbers                       a message for each line\n"
         "  fanlight pub firmware.7 --file image.bin                 one message: the file's content\n"
@@ -84,6 +89,9 @@ def _pub(verbs: Verbs) -> None:
     _broker(verb)
     _syntax(verb)
     _headers(verb)
+    verb.add_argument(
+        "--delay", type=seconds, metavar="SECONDS", help="the broker keeps it and delivers it after this time"
+    )
     verb.add_argument(
         "--receipt", action="store_true",
         help="wait for receipts and print the number of subscriptions; exit with 5 if there was none",
@@ -101,6 +109,7 @@ def _sub(verbs: Verbs) -> None:
         "  fanlight sub 'site/+/temp' --json | jq .payload\n"
         "  fanlight sub jobs --group workers              each message to one of the workers\n"
         "  fanlight sub 'stock.#' --count 10 --timeout 5\n"
+        "  fanlight sub 'stock.#' --where \"close > 500 AND volume > 1000000\"     only what it is true of\n"
         "  fanlight sub 'stock.#' --since 10m             messages archived in the last 10 minutes, then new ones\n"
         "  fanlight sub firmware.7 --count 1 --raw > image.bin\n",
         f"\n{JSON_KEYS}",
@@ -113,6 +122,7 @@ def _sub(verbs: Verbs) -> None:
     form.add_argument("--json", action="store_true", help="write a JSON object for each message; its keys are below")
     form.add_argument("--payload-only", action="store_true", help="write a line `payload` for each, without its topic")
     form.add_argument("--raw", action="store_true", help="write the payloads' octets as they are, with nothing between")
+    verb.add_argument("--where", metavar="SELECTOR", help="only messages of which it is true: 'price > 100'")
     whose = verb.add_mutually_exclusive_group()
     whose.add_argument("--group", metavar="NAME", help="queue group: each message goes to one member")
     whose.add_argument(
@@ -190,12 +200,17 @@ def _explain(verbs: Verbs) -> None:
         "explain",
         "show which subscriptions match a topic, and why",
         "  fanlight explain stock.nasdaq.AAPL\n"
-        "  fanlight explain stock.nyse.BRK.B --client desk-7      and why this client does not get it\n",
+        "  fanlight explain stock.nyse.BRK.B --client desk-7      and why this client does not get it\n"
+        "  fanlight explain stock.nyse.BRK.B --fields '{\"close\": 80}'      and whose selector is not true of that\n",
     )
     verb.add_argument("topic", metavar="TOPIC")
     _http(verb)
     _syntax(verb)
     verb.add_argument("--client", metavar="NAME", help="explain why this client's other filters do not match")
+    verb.add_argument(
+        "--fields", metavar="JSON",
+        help='a message\'s fields: {"price": 80, "payload.total": 1}; says whose selector is not true of them, and why',
+    )
     verb.add_argument("--json", action="store_true", help="the broker's answer, unchanged")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import reasons
 from ..errors import FanlightError
-from . import exits, explain, others, pub, reply, request, sub, top
+from . import delayed, exits, explain, others, pub, queue, reply, request, sub, top
 from .arguments import parser
 from .descriptors import open_missing
 from .streams import silence_stdout
@@ -18,6 +18,8 @@ ASYNC: dict[str, Callable[[Any], Coroutine[Any, Any, int]]] = {
     "sub": sub.run,
     "request": request.run,
     "reply": reply.run,
+    "queue": queue.run,
+    "delayed": delayed.run,
 }
 BLOCKING: dict[str, Callable[[Any], int]] = {"top": top.run, "explain": explain.run}
 

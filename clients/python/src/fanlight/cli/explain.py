@@ -15,6 +15,8 @@ def run(options: argparse.Namespace) -> int:
     query: dict[str, str | int] = {"topic": options.topic, "syntax": syntax}
     if options.client:
         query["client"] = options.client
+    if options.fields is not None:
+        query["fields"] = options.fields
     answer = Views(options.http, options.ca, options.cert, options.key).get("/explain", **query)
     print(json.dumps(answer, ensure_ascii=False) if options.json else "\n".join(explained(answer)))
     return exits.OK  # also when nobody gets it: that was the answer
@@ -28,14 +30,34 @@ def explained(answer: dict[str, Any]) -> list[str]:
     out = [f"{answer.get('topic', '')!r} ({answer.get('syntax', 'amqp')}): {len(words)} words: {words}"]
     out.append(f"{count} matching subscription{'' if count == 1 else 's'}" + (":" if matches else ""))
     for match in matches:
-        group = f", group {match['group']!r}" if match.get("group") else ""
-        who = f"{text.shown(str(match.get('client', '?')))} (connection {match.get('connection', '?')})"
-        out.append(f"  {text.shown(str(match.get('filter', '?')))} ({match.get('syntax', '?')}{group}) for {who}")
+        out.append(_subscription(match))
         if match.get("reason"):
             out.append(f"    {match['reason']}")
     if len(matches) < count:
         out.append(f"  ... and {count - len(matches)} more")
+    out += _filtered(answer)
     out += _why_not(answer.get("client") or {})
+    return out
+
+
+def _subscription(view: dict[str, Any]) -> str:
+    group = f", group {view['group']!r}" if view.get("group") else ""
+    where = f" where {text.shown(str(view['where']))}" if view.get("where") else ""
+    who = f"{text.shown(str(view.get('client', '?')))} (connection {view.get('connection', '?')})"
+    return f"  {text.shown(str(view.get('filter', '?')))} ({view.get('syntax', '?')}{group}){where} for {who}"
+
+
+def _filtered(answer: dict[str, Any]) -> list[str]:
+    """Those whose selector is not true of the fields that were given."""
+    if "filtered" not in answer:
+        return []
+    found = answer["filtered"] or []
+    count = answer.get("filtered_total", len(found))
+    out = [f"{count} with a selector that is not true" + (":" if found else "")]
+    for each in found:
+        out += [_subscription(each), f"    {each.get('reason', '?')}"]
+    if len(found) < count:
+        out.append(f"  ... and {count - len(found)} more")
     return out
 
 

@@ -70,6 +70,11 @@ async def _publish_all(client: Client, options: argparse.Namespace, syntax: Synt
 async def _publish(client: Client, options: argparse.Namespace, syntax: Syntax, payloads: list[bytes]) -> bool:
     """Publish; True when a receipt said that nobody was there."""
     topic, headers = text.topic(options.topic), text.headers(options.headers)
+    delay: float | None = options.delay
+    if not options.receipt and delay:
+        for payload in payloads:
+            await client.publish(topic, payload, headers=headers, syntax=syntax, delay=delay)
+        return False
     if not options.receipt:
         pairs = ((topic, payload) for payload in payloads)
         await client.publish_many(pairs, headers=headers, syntax=syntax)
@@ -77,9 +82,12 @@ async def _publish(client: Client, options: argparse.Namespace, syntax: Syntax, 
     # All of what was read at once: a way there and back for each line would be slow, and 64 kB of lines is a
     # bound.
     counts = await asyncio.gather(
-        *(client.publish(topic, payload, headers=headers, syntax=syntax, receipt=True) for payload in payloads)
+        *(
+            client.publish(topic, payload, headers=headers, syntax=syntax, receipt=True, delay=delay)
+            for payload in payloads
+        )
     )
     for count in counts:
-        print(count)
+        print(f"delayed {count.id or ''}".rstrip() if count.delayed else count)
     sys.stdout.flush()
-    return 0 in counts
+    return any(count == 0 and not count.delayed for count in counts)

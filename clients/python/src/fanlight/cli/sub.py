@@ -72,11 +72,12 @@ async def run(options: argparse.Namespace) -> int:
 async def _begun(client: Client, filter: str, options: argparse.Namespace) -> Subscription:
     syntax = spelling.of_filter(options, filter)
     if options.since is not None:
-        return await client.replay(text.topic(filter), since=options.since, syntax=syntax)
+        return await client.replay(text.topic(filter), since=options.since, where=options.where, syntax=syntax)
     return await client.subscribe(
         text.topic(filter),
         syntax=syntax,
         group=options.group,
+        where=options.where,
         # Neither side sends more than is printed; more than one filter can share a count.
         after=options.count if len(options.filters) == 1 else None,
     )

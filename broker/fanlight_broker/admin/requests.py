@@ -1,0 +1,107 @@
+"""One HTTP request of the broker's listener, from its pace to its answer. Imported when the first client comes."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from fanlight_broker import event_log
+from fanlight_broker.admin.gatekeeper import Gatekeeper
+from fanlight_broker.admin.inspection import METRICS, PATHS, BadQuery, InspectionApi, place_asked
+from fanlight_broker.admin.listener import SERVER, Pace
+from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.admin.metrics import Exposition
+from fanlight_broker.admin.snapshot import Snapshots
+from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
+from fanlight_broker.core.ports import Inspection
+
+READY: Final = "/readyz"
+OPEN: Final = frozenset({"/healthz", READY})
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
+_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}
+
+_log = event_log.get("http")
+
+
+class Requests:
+    """Answers the requests of one listener.
+
+    local  whether its port, or with True its port for TLS, is on loopback addresses only
+    """
+
+    def __init__(
+        self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
+        per_second_max: float, local: Callable[[bool], bool],
+    ) -> None:
+        self.count = 0
+        self._gatekeeper = gatekeeper
+        self._api = InspectionApi(inspection, sources, version)
+        self._snapshots = Snapshots(inspection, version)
+        self._exposition = Exposition(sources, version)
+        self._pace = Pace(per_second_max)
+        # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
+        self._health_pace = Pace(per_second_max)
+        self._local = local
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer, whatever fails."""
+        self.count += 1
+        pace = self._health_pace if request.path in OPEN else self._pace
+        if (seconds := pace.wait(asyncio.get_running_loop().time())) > 0:
+            await asyncio.sleep(seconds)
+        try:
+            return await self._answer(request)
+        except AuthenticationFailed as error:
+            return _json(401, {"error": str(error)}, _CHALLENGE)
+        except NotPermitted as error:
+            return _json(403, {"error": str(error)})
+        except BadQuery as error:
+            return _json(400, {"error": str(error)})
+        except Exception:
+            _log.exception("request_failed", path=request.path)
+            return _json(500, {"error": "an error in the broker; its log has the traceback"})
+
+    async def _admit(self, request: web.BaseRequest) -> bool:
+        """Whether the answer may have details. Raises AuthenticationFailed, NotPermitted."""
+        local = self._local(request.secure)
+        if request.path == METRICS:
+            await self._gatekeeper.check_metrics(request, local=local)
+        elif request.path not in OPEN:
+            await self._gatekeeper.check(request, local=local)
+        elif request.path == READY:
+            try:
+                await self._gatekeeper.check(request, local=local)
+            except (AuthenticationFailed, NotPermitted):
+                return False
+        return True
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        details = await self._admit(request)
+        path = PATHS.get(request.path)
+        if path is None:
+            return _json(404, {"error": f"no such path; there are: {', '.join(PATHS)}"})
+        if request.method not in ("GET", "HEAD"):
+            text = f"{request.path} can be read only: GET"
+            return _json(405, {"error": text}, {"Allow": "GET, HEAD"})
+        query = request.query
+        if unknown := sorted(set(query) - set(path.parameters)):
+            known = ", ".join(path.parameters) or "none"
+            raise BadQuery(f"unknown parameter {unknown[0][:40]!r}; {request.path} takes: {known}")
+        if request.path == METRICS:
+            body, content_type = self._exposition.render(request.headers.get("Accept", ""))
+            return web.Response(body=body, headers={**_HEADERS, "Content-Type": content_type})
+        if path.streams and (place := place_asked(query)) is not None:
+            return await self._snapshots.answer(request, place, _HEADERS)
+        if request.path == READY:
+            return _json(*self._api.readyz(query, details=details))
+        return _json(*path.answer(self._api, query))
+
+
+def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:
+    # ASCII only: topics may hold what no UTF-8 can (lone surrogates).
+    text = json.dumps(value, default=str) + "\n"
+    return web.Response(
+        text=text, status=status, content_type="application/json", headers={**_HEADERS, **(headers or {})}
+    )

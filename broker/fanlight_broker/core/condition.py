@@ -1,0 +1,105 @@
+"""A subscription's condition on the content of its messages: its selector, as a text or a dict that a client sends."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import matchcore
+from fanlight_broker.core.errors import InvalidSelector
+from matchcore.fields import Attributes
+from matchcore.patterns import parse_pattern
+from matchcore.screen import Screen
+from matchcore.selector import Attribute, In, Selector, leaves
+from matchcore.where import MAX_TEXT_BYTES, parse_where
+
+CONDITION_BYTES: Final = 600  # of a selector without tests: its text, its place in a screen
+LEAF_BYTES: Final = 300  # of each test
+VALUE_BYTES: Final = 80  # of each value of an IN
+KNOWN: Final = 64  # texts read last are kept, 6 MB at most: many clients have the same one
+
+
+class Condition:
+    """One selector. `where` is its canonical text; equal texts are equal conditions."""
+
+    __slots__ = ("_screen", "attributes", "nbytes", "selector", "where")
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.where = str(selector)
+        size = len(self.where.encode("utf-8", "surrogatepass"))
+        if size > MAX_TEXT_BYTES:  # it could not be read again, as that of a session is after a restart
+            raise InvalidSelector(
+                f"the selector has {size} bytes in its canonical spelling, more than {MAX_TEXT_BYTES}; divide it "
+                "among several subscriptions", position=MAX_TEXT_BYTES,
+            )
+        tests = list(leaves(selector))
+        values = sum(len(test.values) for test in tests if isinstance(test, In))
+        self._screen: Screen | None = None
+        self.attributes = frozenset(test.attribute for test in tests)
+        self.nbytes = CONDITION_BYTES + LEAF_BYTES * len(tests) + VALUE_BYTES * values + size
+
+    def is_true_of(self, fields: Mapping[Attribute, object]) -> bool:
+        """Of one message, for those who ask few: unknown is not true."""
+        if self._screen is None:
+            self._screen = Screen(Attributes())
+            self._screen.insert(0, self.selector)
+        return bool(self._screen.match(fields))
+
+    def __str__(self) -> str:
+        return self.where
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and other.where == self.where
+
+    def __hash__(self) -> int:
+        return hash(self.where)
+
+
+def condition_of(where: str | Mapping[str, Any]) -> Condition:
+    """The condition that a client asks for: a text, or a dict as of EventBridge. Raises InvalidSelector."""
+    if isinstance(where, str):
+        return _of_text(where)
+    if not is_small(where):  # its text would be too long, and takes long to make
+        raise InvalidSelector(
+            f"the selector would have more than {MAX_TEXT_BYTES} bytes; divide it among several subscriptions",
+            position=MAX_TEXT_BYTES,
+        )
+    try:
+        return Condition(parse_pattern(where))
+    except matchcore.InvalidSelector as error:
+        raise _invalid(error) from error
+
+
+@lru_cache(maxsize=KNOWN)
+def _of_text(where: str) -> Condition:
+    try:
+        return Condition(parse_where(where))
+    except matchcore.InvalidSelector as error:
+        raise _invalid(error) from error
+
+
+def is_small(where: Mapping[str, Any]) -> bool:
+    """May the text of a dict be short enough? Each thing and each character in it takes at least a byte."""
+    size = 0
+    left: list[Any] = [where]
+    while left:
+        thing = left.pop()
+        if not isinstance(thing, Mapping | list | tuple | str):
+            continue
+        size += len(thing)
+        if size > MAX_TEXT_BYTES:
+            return False
+        if not isinstance(thing, str):
+            left += thing
+        if isinstance(thing, Mapping):
+            left += thing.values()
+    return True
+
+
+def where_of(condition: Condition | None) -> str | None:
+    """The text of a condition; None without one."""
+    return condition.where if condition is not None else None
+
+
+def _invalid(error: matchcore.InvalidSelector) -> InvalidSelector:
+    return InvalidSelector(str(error), position=error.position)

@@ -1,0 +1,137 @@
+"""The screens of a router: the subscriptions with selectors of each filter, and who of them wants a message.
+
+    FilterIndex --id--> FilterScreen --> matchcore.Screen: selectors by the ids of subscriptions
+                                            ^
+    message --screener.pyx, compiled--------'    for each message, without Python
+
+A filter is in the index once for all its subscriptions with selectors (wire/screening.pxd).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import matchcore
+from fanlight_broker.core.condition import Condition
+from fanlight_broker.core.errors import LimitExceeded
+from fanlight_broker.core.screener import MessageScreener
+from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.topics import SYNTAXES, invalid_filter
+from fanlight_broker.wire.finder import Finder
+from fanlight_broker.wire.screening import FilterScreen
+from matchcore.fields import Attributes
+from matchcore.screen import Screen
+
+ById = list[Subscription | FilterScreen | None]
+ATTRIBUTES_MAX = 65_535  # different ones, of all selectors: matchcore's numbers
+SCREEN_BYTES = 500  # of a filter's screen, beside matchcore's and its place in the index
+ID_BYTES = 60  # of a subscription in it, beside matchcore's
+
+
+class Screens:
+    def __init__(
+        self, by_id: ById, free: list[int], filters: matchcore.FilterIndex, finder: Finder,
+        wall: Callable[[], float] | None = None,
+    ) -> None:
+        self.nbytes = 0  # of the screens; a subscription counts its tree
+        self._attributes = Attributes()
+        self._by_id = by_id
+        self._free = free
+        self._filters = filters
+        self._finder = finder
+        self._count = 0
+        self._of_filter: dict[tuple[bytes, int], FilterScreen] = {}
+        finder.screener = self.screener = MessageScreener(self._attributes, wall)
+
+    def __len__(self) -> int:
+        """Subscriptions with selectors."""
+        return self._count
+
+    def subscriptions(self, screens: list[FilterScreen]) -> list[Subscription]:
+        """Those with selectors of some filters."""
+        found = [self._by_id[id] for each in screens for id in each.ids]
+        return [each for each in found if isinstance(each, Subscription)]
+
+    def insert(self, subscription: Subscription) -> bool:
+        """Enter a subscription with a selector, under an id of its own. True: it is the first of its filter.
+
+        Raises InvalidFilter, LimitExceeded, and has changed nothing in that case.
+        """
+        key = subscription.filter, subscription.syntax_number
+        found = self._of_filter.get(key)
+        screen = found if found is not None else FilterScreen(*key, Screen(self._attributes))
+        condition: Condition = subscription.condition
+        before = nbytes_of(screen) if found is not None else 0
+        id = self._enter(subscription)
+        try:
+            screen.screen.insert(id, condition.selector)
+            if found is None:
+                self._begin(screen)
+        except OverflowError as error:
+            self._leave(id)
+            raise LimitExceeded("too many different attributes in selectors", "attributes", ATTRIBUTES_MAX) from error
+        except BaseException:
+            screen.screen.remove(id)
+            self._leave(id)
+            raise
+        subscription.id = id
+        screen.ids.add(id)
+        self._count += 1
+        self.nbytes += nbytes_of(screen) - before
+        return found is None
+
+    def _begin(self, screen: FilterScreen) -> None:
+        """Put the screen of a filter in force. Raises InvalidFilter."""
+        try:
+            self._filters.insert(screen.filter, self._next_id(), syntax=SYNTAXES[screen.syntax_number])
+        except matchcore.InvalidFilter as error:
+            raise invalid_filter(error) from error
+        screen.id = self._enter(screen)
+        self._of_filter[screen.filter, screen.syntax_number] = screen
+        self._finder.screened += 1
+
+    def remove(self, subscription: Subscription) -> bool:
+        """Remove what `insert` has entered. True: it was the last of its filter."""
+        key = subscription.filter, subscription.syntax_number
+        screen = self._of_filter[key]
+        before = nbytes_of(screen)
+        screen.screen.remove(subscription.id)
+        screen.ids.remove(subscription.id)
+        self._count -= 1
+        self._leave(subscription.id)
+        if screen.ids:
+            self.nbytes += nbytes_of(screen) - before
+            return False
+        self.nbytes -= before
+        del self._of_filter[key]
+        self._filters.remove(screen.filter, screen.id, syntax=SYNTAXES[screen.syntax_number])
+        self._leave(screen.id)
+        self._finder.screened -= 1
+        return True
+
+    def screen_of(self, subscription: Subscription) -> FilterScreen:
+        """The one of its filter. Raises KeyError if there is none."""
+        return self._of_filter[subscription.filter, subscription.syntax_number]
+
+    def true_of(self, subscriptions: Iterable[Subscription], fields: Mapping[str, object]) -> set[int]:
+        """The ids of those with a selector that is true of these fields; other ids may be there, too."""
+        found = [self.screen_of(each) for each in subscriptions if each.condition is not None]
+        return {id for each in {each.id: each for each in found}.values() for id in each.screen.match(fields)}
+
+    def _next_id(self) -> int:
+        return self._free[-1] if self._free else len(self._by_id)
+
+    def _enter(self, thing: Subscription | FilterScreen) -> int:
+        id = self._next_id()
+        if self._free:
+            self._by_id[self._free.pop()] = thing
+        else:
+            self._by_id.append(thing)
+        return id
+
+    def _leave(self, id: int) -> None:
+        self._by_id[id] = None
+        self._free.append(id)
+
+
+def nbytes_of(screen: FilterScreen) -> int:
+    nbytes: int = screen.screen.nbytes
+    return SCREEN_BYTES + nbytes + ID_BYTES * len(screen.ids)

@@ -1,0 +1,66 @@
+# From the octets of a topic to the targets that get it, without Python.
+#
+#   topic --ask--> ids of subscriptions --by_id--> targets       ask: the matcher's, by a capsule
+#                    |
+#                    |-- each is a target by itself (the usual case): a list, that routes with the same targets share
+#                    '-- members of groups, two of one session, a reserved name: gather.pyx and core.overlap, in Python
+#
+#   RouteScreens, message --choose--> targets      those without a selector, and those whose selector is true
+#
+# The list is found again by the hash of its ids (`interned`), so a topic that is used once makes no object, and that
+# messages on different topics have the same subscribers is seen by one comparison.
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from fanlight_broker.wire.archive_tap cimport ArchiveTap
+from fanlight_broker.wire.changes cimport RouteChange
+from fanlight_broker.wire.message cimport Message
+from fanlight_broker.wire.screening cimport RouteScreens, Screener
+
+cdef enum:
+    FOUND = 0                # what `ask` returns; everything else is an error
+
+ctypedef int (*FindIds)(
+    void* index, const char* topic, size_t size, uint32_t syntax, const uint32_t** ids, size_t* count) noexcept
+
+@cython.final
+cdef class Finder:
+    cdef:
+        object index                      # has the filters; kept for `ask`
+        FindIds ask
+        list by_id
+        bytes separators
+        bytes root                        # first word of the broker's own topics
+        tuple reserved                    # first words that only filters with that very word see
+        object merge
+        public object selects             # (topic, syntax number) -> is it for the archive? None: there is none
+        public ArchiveTap tap
+        public Screener screener          # of those with selectors
+        public object body_formats        # (topic, syntax number) -> format of bodies without a content type; or None
+        public Py_ssize_t screened        # filters that have selectors
+        uint32_t* chosen                  # ids of one message
+        Py_ssize_t chosen_capacity
+        public Py_ssize_t topic_bytes_max, topic_words_max
+        readonly uint64_t built           # topics that were worked out
+        uint64_t asked, serial
+        list interned                     # lists of targets, each at the place of its hash
+        Py_ssize_t to_purge               # places of it that may still have a target that is gone
+        # The last answer.
+        list targets, groups
+        RouteScreens screens              # None: no filter of the topic has selectors
+        # The last patch: many routes have the same list, and see the same change.
+        list patched_from, patched_to
+        RouteChange patched_by
+
+    cdef bint find(self, unsigned char syntax, const char* topic, Py_ssize_t size) except -1
+    cdef bint is_own(self, const char* topic, Py_ssize_t size) noexcept
+    cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept
+    cdef bytes reserved_word(self, unsigned char syntax, const char* topic, Py_ssize_t size)
+    cdef list list_of(self, const uint32_t* ids, Py_ssize_t count)
+    cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens) except -1
+    cdef Py_ssize_t choose(self, RouteScreens screens, Message message, object owner) except -1
+    cdef Py_ssize_t put_together(self, bytes plain, const uint32_t* found, Py_ssize_t count) except -1
+    cdef list intern(self, list targets)
+    cdef list patched(self, list targets, RouteChange change)
+    cdef bint purge(self, Py_ssize_t places) except -1

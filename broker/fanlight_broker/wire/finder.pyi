@@ -1,0 +1,21 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from fanlight_broker.wire.archive_tap import ArchiveTap
+from fanlight_broker.wire.screening import Screener
+from fanlight_broker.wire.target import Target
+
+@final
+class Finder:
+    selects: Callable[[bytes, int], bool] | None
+    tap: ArchiveTap | None
+    topic_bytes_max: int
+    topic_words_max: int
+    built: int
+    screener: Screener
+    body_formats: Callable[[bytes, int], int] | None
+    screened: int
+    def __init__(
+        self, index: object, find_ids: object, by_id: list[Any], *, separators: bytes, root: bytes,
+        reserved: tuple[bytes, ...], merge: Callable[[list[Target]], list[Target]],
+    ) -> None: ...

@@ -1,0 +1,43 @@
+# What principals use of the pots that they share: counts, pot by pot. core/shares.py gives each pot its number.
+#
+#   PotTotals   used [ all principals ]   limit [ ]   percent [ of what the others leave, that one may use ]
+#      ^
+#   PotCounts   used [ one principal  ]
+#
+# The bytes of messages and of sessions are counted elsewhere (ledger.pxd); their numbers here stay 0.
+
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef enum:
+    POTS = 16
+
+@cython.final
+@cython.no_gc
+cdef class PotTotals:
+    cdef int64_t[POTS] used
+    cdef int64_t[POTS] limits
+    cdef int64_t[POTS] percents
+
+    cdef inline bint room(self, int pot, int64_t used, int64_t total, int64_t more) noexcept:
+        """May one that uses so much use more, while all together use `total`? Without rounding, as
+        `used + more <= ceil(percent / 100 * what the others leave)`.
+        """
+        cdef int64_t wanted = used + more
+        return wanted <= 0 or 100 * (wanted - 1) < self.percents[pot] * (self.limits[pot] - (total - used))
+
+@cython.final
+@cython.no_gc
+cdef class PotCounts:
+    cdef:
+        PotTotals totals
+        int64_t[POTS] used
+        public bint kept              # it is in the table of those who use anything (core.Shares)
+
+    cdef inline bint fits(self, int pot) noexcept:
+        """Has it room for one more, of what is counted here?"""
+        return self.totals.room(pot, self.used[pot], self.totals.used[pot], 1)
+
+    cdef inline void count(self, int pot, int64_t more) noexcept:
+        self.used[pot] += more
+        self.totals.used[pot] += more

@@ -1,0 +1,59 @@
+# cython: language_level=3
+"""Counts of what principals use of the pots that they share: see pot_counts.pxd. core.Shares is made of them."""
+
+cimport cython
+
+LIMIT_MAX = 1 << 56    # so that a hundred times it is a number of 64 bits
+
+
+cdef inline int checked(int pot) except -1:
+    if not 0 <= pot < POTS:
+        raise IndexError(f"pot {pot}; there are {POTS}")
+    return pot
+
+
+@cython.no_gc
+cdef class PotTotals:
+    """What all principals use, and may."""
+
+    def bound(self, int pot, int64_t limit, int64_t percent):
+        """Apply a limit for all, and the percentage of what the others leave that one may use."""
+        if limit > LIMIT_MAX:
+            raise OverflowError(f"a limit of {limit}; at most {LIMIT_MAX}")
+        self.limits[checked(pot)], self.percents[pot] = limit, percent
+
+    def used_of(self, int pot):
+        """What all of them use."""
+        return self.used[checked(pot)]
+
+    def has_room(self, int pot, int64_t used, int64_t total, int64_t more):
+        """May one that uses so much use more, while all together use `total`?"""
+        return self.room(checked(pot), used, total, more)
+
+
+@cython.no_gc
+cdef class PotCounts:
+    """What one principal uses."""
+
+    def __cinit__(self, PotTotals totals not None):
+        self.totals = totals
+
+    def __bool__(self):
+        """Is anything counted?"""
+        cdef int pot
+        for pot in range(POTS):
+            if self.used[pot]:
+                return True
+        return False
+
+    def used_of(self, int pot):
+        """What it uses."""
+        return self.used[checked(pot)]
+
+    def has_room(self, int pot, int64_t more, int64_t leaving):
+        """May it use more, when others have given back what they are `leaving`? Of what is counted here."""
+        return self.totals.room(checked(pot), self.used[pot], self.totals.used[pot] - leaving, more)
+
+    def add(self, int pot, int64_t more):
+        """Count more, or less, for it and for all."""
+        self.count(checked(pot), more)

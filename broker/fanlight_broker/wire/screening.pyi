@@ -1,0 +1,19 @@
+from typing import Any, final
+
+@final
+class FilterScreen:
+    filter: bytes
+    syntax_number: int
+    screen: Any
+    ids: set[int]
+    id: int
+    def __init__(self, filter: bytes, syntax: int, screen: object) -> None: ...
+
+@final
+class RouteScreens:
+    screens: list[FilterScreen]
+    plain: bytes
+    format: int
+    def __init__(self, screens: list[FilterScreen], plain: bytes) -> None: ...
+
+class Screener: ...

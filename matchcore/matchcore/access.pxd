@@ -1,0 +1,119 @@
+# Access keys: selectors under tests of which at least one must be true if the selector is.
+#
+#     region = 'eu' AND id = 7          under (id = 7), if ids are of more kinds than regions
+#     region = 'eu' OR id = 7           under both
+#     AT LEAST 2 OF (a, b, c)           under the two of them that are true least often
+#
+#     key        hash of attribute, kind and value; 32 bits of it are its tag
+#     table      tag -> slot, or bucket of several     two keys of one tag are as one: what is found is verified
+#     buckets    [ 3 | 4, 9, 12 | . | ... ]           slots, ascending: bags (bag.pxd) in an arena
+#     columns    [ region: 2 kinds of values seen, 0 keys | id: 200, 190 keys | ... ]      one for each attribute
+#
+# A selector's keys are noted in its block, behind the program, as they were chosen: costs change, and to remove it they
+# must be found again. One entry:
+#
+#     KEY_NOTED               attribute                its value was counted, but it has no key
+#     KEY_RANGE               attribute, low, high     a key in each cell from low to high
+#     the others              attribute, tag
+#
+# A range of numbers overlaps cells: 64 of them a column, between the quantiles of the ends of its first ranges. A range
+# that overlaps more than 8 is no key.
+
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
+
+from matchcore.allocator cimport Allocator
+from matchcore.arena cimport Arena
+from matchcore.bag cimport Bag
+from matchcore.table cimport Table
+
+cdef enum:
+    # of an AccessEntry; KEY_VALUE and those after it have a tag
+    KEY_NOTED = 0
+    KEY_RANGE
+    KEY_VALUE              # equal to a number, a text or a boolean
+    KEY_PRESENT
+    KEY_PREFIX             # of text, up to 63 bytes
+    KEY_SUFFIX
+    KEY_KINDS
+
+cdef enum:
+    CELLS = 64
+    CELLS_AT_MOST = 8      # under which a range is put
+    ENDS_SAMPLED = 64      # of ranges, before the cells are made
+    SKETCH_BITS = 256      # of the values seen: linear counting (Whang et al., 1990)
+    SKETCH_WORDS = 4
+    AFFIX_AT_MOST = 63     # bytes
+
+cdef enum:
+    ALONE = 0x80000000     # in the table: the rest is the only slot under the key, and no bucket
+
+
+cdef struct AccessEntry:
+    uint16_t attribute
+    uint16_t kind
+
+
+cdef struct AccessColumn:
+    uint32_t attribute
+    uint32_t holders                  # entries of this attribute
+    uint32_t[KEY_KINDS] keys          # selectors under keys of each kind
+    uint64_t prefixes                 # bit n: there is, or was, a prefix of n bytes
+    uint64_t suffixes
+    uint64_t[SKETCH_WORDS] sketch
+    uint64_t* ends                    # ENDS_SAMPLED of them, then 63 ascending bounds of the cells; NULL: no range yet
+    uint32_t sampled                  # ends so far
+
+
+cdef struct Access:
+    Allocator* allocator
+    Table table
+    Bag* buckets
+    uint32_t bucket_count             # ever used
+    uint32_t bucket_capacity
+    uint32_t free_bucket              # NONE: none
+    Arena arena
+    Table numbers                     # attribute -> column
+    AccessColumn* columns
+    uint32_t column_count
+    uint32_t column_capacity
+
+
+cdef void access_init(Access* access, Allocator* allocator) noexcept nogil
+cdef void access_free(Access* access) noexcept nogil
+
+cdef AccessColumn* access_column(const Access* access, uint32_t attribute) noexcept nogil
+
+# The same, made if need be. NULL: no memory.
+cdef AccessColumn* access_make_column(Access* access, uint32_t attribute) noexcept nogil
+
+# A selector has this value; about how many of them were seen.
+cdef void access_see(AccessColumn* column, uint64_t hash) noexcept nogil
+cdef double access_values(const AccessColumn* column) noexcept nogil
+
+# A selector has a range with this end. -1: no memory. After ENDS_SAMPLED of them there are cells.
+cdef int access_sample(Access* access, AccessColumn* column, uint64_t end) noexcept nogil
+cdef bint access_has_cells(const AccessColumn* column) noexcept nogil
+cdef uint32_t access_cell(const AccessColumn* column, uint64_t ordered) noexcept nogil
+
+# Forgets that these entries are there: of a selector that is removed, or was not inserted after all.
+cdef void access_forget(Access* access, const uint32_t* entries, uint32_t units) noexcept nogil
+
+# Puts a slot under the keys of its entries. -1: no memory, and it is under none.
+cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil
+cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil
+
+# How many keys they have, a cell each.
+cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil
+
+# The slots under a key, ascending; `alone` has room for one.
+cdef const uint32_t* access_slots(
+    const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
+) noexcept nogil
+cdef void access_tidy(Access* access) noexcept nogil
+
+
+# The tag of a key by its hash (values.pxd), and of those that have no value.
+cdef uint32_t tag_of_hash(uint64_t hash) noexcept nogil
+cdef uint32_t tag_of_presence(uint32_t attribute) noexcept nogil
+cdef uint32_t tag_of_cell(uint32_t attribute, uint32_t cell) noexcept nogil
+cdef uint32_t tag_of_affix(uint32_t attribute, uint32_t kind, const char* text, size_t size) noexcept nogil

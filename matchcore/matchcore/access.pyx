@@ -1,0 +1,377 @@
+# cython: language_level=3, cdivision=True
+"""Access keys: which selectors are under which, and what was seen of each attribute. Drawn in access.pxd."""
+
+from libc.math cimport log
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy, memset
+
+from matchcore.allocator cimport allocate, deallocate, reallocate
+from matchcore.arena cimport arena_free, arena_init, arena_is_sparse, arena_like
+from matchcore.bag cimport (
+    bag_has, bag_init, bag_insert, bag_items, bag_move, bag_remove, bag_reserve, bag_take_out,
+)
+from matchcore.hashing cimport hash_secret, hash_word
+from matchcore.table cimport (
+    NONE, table_drop, table_free, table_put, table_reserve, table_seek,
+)
+from matchcore.values cimport hash_of
+
+
+cdef void access_init(Access* access, Allocator* allocator) noexcept nogil:
+    memset(access, 0, sizeof(Access))
+    access.allocator = allocator
+    access.free_bucket = NONE
+    arena_init(&access.arena, allocator)
+
+
+cdef void access_free(Access* access) noexcept nogil:
+    cdef uint32_t i
+    for i in range(access.column_count):
+        deallocate(access.allocator, access.columns[i].ends, ENDS_SAMPLED * sizeof(uint64_t))
+    deallocate(access.allocator, access.columns, access.column_capacity * sizeof(AccessColumn))
+    deallocate(access.allocator, access.buckets, access.bucket_capacity * sizeof(Bag))
+    table_free(access.allocator, &access.table)
+    table_free(access.allocator, &access.numbers)
+    arena_free(&access.arena)
+
+
+# Tags
+
+cdef uint32_t tag_of_hash(uint64_t hash) noexcept nogil:
+    return <uint32_t> (hash >> 32)
+
+
+cdef uint32_t tag_of_presence(uint32_t attribute) noexcept nogil:
+    return tag_of_hash(hash_of(hash_secret(), attribute, 16 + KEY_PRESENT, 0))
+
+
+cdef uint32_t tag_of_cell(uint32_t attribute, uint32_t cell) noexcept nogil:
+    return tag_of_hash(hash_of(hash_secret(), attribute, 16 + KEY_RANGE, cell))
+
+
+cdef uint32_t tag_of_affix(uint32_t attribute, uint32_t kind, const char* text, size_t size) noexcept nogil:
+    return tag_of_hash(hash_of(hash_secret(), attribute, <uint8_t> (16 + kind), hash_word(hash_secret(), text, size)))
+
+
+# Columns
+
+cdef inline uint32_t _number_tag(uint32_t attribute) noexcept nogil:
+    return attribute * <uint32_t> 2654435761
+
+
+cdef AccessColumn* access_column(const Access* access, uint32_t attribute) noexcept nogil:
+    cdef uint32_t at = table_seek(&access.numbers, _number_tag(attribute))
+    return NULL if at == NONE else &access.columns[<uint32_t> access.numbers.cells[at] - 1]
+
+
+cdef AccessColumn* access_make_column(Access* access, uint32_t attribute) noexcept nogil:
+    """The column of an attribute; NULL: no memory."""
+    cdef AccessColumn* column = access_column(access, attribute)
+    cdef AccessColumn* columns
+    cdef uint32_t capacity
+    if column != NULL:
+        return column
+    if access.column_count == access.column_capacity:
+        capacity = access.column_capacity + access.column_capacity // 2 + 4
+        columns = <AccessColumn*> reallocate(
+            access.allocator, access.columns, access.column_capacity * sizeof(AccessColumn),
+            capacity * sizeof(AccessColumn),
+        )
+        if columns == NULL:
+            return NULL
+        access.columns = columns
+        access.column_capacity = capacity
+    if table_reserve(access.allocator, &access.numbers) < 0:
+        return NULL
+    column = &access.columns[access.column_count]
+    memset(column, 0, sizeof(AccessColumn))
+    column.attribute = attribute
+    table_put(&access.numbers, _number_tag(attribute), access.column_count)
+    access.column_count += 1
+    return column
+
+
+cdef void _drop_column(Access* access, AccessColumn* column) noexcept nogil:
+    """The last one takes its position."""
+    cdef uint32_t at = <uint32_t> (column - access.columns)
+    cdef AccessColumn* last = &access.columns[access.column_count - 1]
+    deallocate(access.allocator, column.ends, ENDS_SAMPLED * sizeof(uint64_t))
+    table_drop(access.allocator, &access.numbers, _number_tag(column.attribute), at)
+    access.column_count -= 1
+    if column != last:
+        access.numbers.cells[table_seek(&access.numbers, _number_tag(last.attribute))] = (
+            <uint64_t> _number_tag(last.attribute) << 32 | (at + 1)
+        )
+        column[0] = last[0]
+
+
+cdef void access_see(AccessColumn* column, uint64_t hash) noexcept nogil:
+    column.sketch[(hash >> 6) % (SKETCH_WORDS)] |= <uint64_t> 1 << (hash & 63)
+
+
+cdef double access_values(const AccessColumn* column) noexcept nogil:
+    cdef uint32_t zeros = 0
+    cdef uint64_t word
+    cdef int i
+    for i in range(SKETCH_WORDS):
+        word = ~column.sketch[i]
+        while word != 0:
+            word &= word - 1
+            zeros += 1
+    return -SKETCH_BITS * log(<double> max(zeros, <uint32_t> 1) / SKETCH_BITS)
+
+
+cdef uint32_t access_cell(const AccessColumn* column, uint64_t ordered) noexcept nogil:
+    """0 to 63: how many bounds are not above the value."""
+    cdef uint32_t at = 0
+    cdef uint32_t step = CELLS // 2
+    while step != 0:
+        if column.ends[at + step - 1] <= ordered:
+            at += step
+        step //= 2
+    return at
+
+
+cdef bint access_has_cells(const AccessColumn* column) noexcept nogil:
+    return column.sampled == ENDS_SAMPLED
+
+
+cdef int access_sample(Access* access, AccessColumn* column, uint64_t end) noexcept nogil:
+    """One end more, kept ascending; the last one makes the cells. -1: no memory."""
+    cdef uint32_t at = column.sampled
+    cdef uint32_t i
+    if at == ENDS_SAMPLED:
+        return 0
+    if column.ends == NULL:
+        column.ends = <uint64_t*> allocate(access.allocator, ENDS_SAMPLED * sizeof(uint64_t))
+        if column.ends == NULL:
+            return -1
+    while at > 0 and column.ends[at - 1] > end:
+        column.ends[at] = column.ends[at - 1]
+        at -= 1
+    column.ends[at] = end
+    column.sampled += 1
+    if column.sampled == ENDS_SAMPLED:
+        for i in range(CELLS - 1):
+            column.ends[i] = column.ends[(i + 1) * (ENDS_SAMPLED // CELLS)]
+    return 0
+
+
+# The entries of a selector
+
+cdef inline uint32_t _units(uint32_t kind) noexcept nogil:
+    if kind == KEY_NOTED:
+        return 1
+    if kind == KEY_RANGE:
+        return 5
+    return 3 if kind >= KEY_PREFIX else 2
+
+
+cdef inline uint64_t _ordered(const uint32_t* units) noexcept nogil:
+    cdef uint64_t value
+    memcpy(&value, units, 8)
+    return value
+
+
+cdef void access_forget(Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
+    cdef const AccessEntry* entry
+    cdef AccessColumn* column
+    cdef uint32_t at = 0
+    while at < units:
+        entry = <const AccessEntry*> &entries[at]
+        if entry.kind == KEY_NOTED:
+            column = access_column(access, entry.attribute)
+            column.holders -= 1
+            if column.holders == 0:
+                _drop_column(access, column)
+        at += _units(entry.kind)
+
+
+cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
+    cdef const AccessEntry* entry
+    cdef const AccessColumn* column
+    cdef uint32_t at = 0
+    cdef uint32_t count = 0
+    while at < units:
+        entry = <const AccessEntry*> &entries[at]
+        if entry.kind == KEY_RANGE:
+            column = access_column(access, entry.attribute)
+            count += access_cell(column, _ordered(&entries[at + 3])) + 1
+            count -= access_cell(column, _ordered(&entries[at + 1]))
+        elif entry.kind != KEY_NOTED:
+            count += 1
+        at += _units(entry.kind)
+    return count
+
+
+cdef inline void _refer(Access* access, uint32_t at, uint32_t tag, uint32_t to) noexcept nogil:
+    access.table.cells[at] = <uint64_t> tag << 32 | (to + 1)
+
+
+cdef int _make_bucket(Access* access) noexcept nogil:
+    """Room for one more. -1: no memory."""
+    cdef uint32_t capacity
+    cdef Bag* buckets
+    if access.free_bucket != NONE or access.bucket_count < access.bucket_capacity:
+        return 0
+    capacity = access.bucket_capacity + access.bucket_capacity // 4 + 8
+    buckets = <Bag*> reallocate(
+        access.allocator, access.buckets, access.bucket_capacity * sizeof(Bag), capacity * sizeof(Bag)
+    )
+    if buckets == NULL:
+        return -1
+    access.buckets = buckets
+    access.bucket_capacity = capacity
+    return 0
+
+
+cdef uint32_t _take_bucket(Access* access, uint32_t slot) noexcept nogil:
+    """A bucket with that slot; there is room."""
+    cdef uint32_t bucket = access.free_bucket
+    if bucket == NONE:
+        bucket = access.bucket_count
+        access.bucket_count += 1
+    else:
+        access.free_bucket = access.buckets[bucket].at
+    bag_init(&access.buckets[bucket])
+    bag_insert(&access.arena, &access.buckets[bucket], slot)
+    return bucket
+
+
+cdef int _put(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
+    """Under one key. 1: it was there; -1: no memory."""
+    cdef uint32_t at = table_seek(&access.table, tag)
+    cdef uint32_t found
+    if at == NONE:
+        if table_reserve(access.allocator, &access.table) < 0:
+            return -1
+        table_put(&access.table, tag, ALONE | slot)
+        return 0
+    found = <uint32_t> access.table.cells[at] - 1
+    if found == ALONE | slot:
+        return 1
+    if found & ALONE:
+        if _make_bucket(access) < 0:
+            return -1
+        found = _take_bucket(access, found & ~<uint32_t> ALONE)
+        _refer(access, at, tag, found)
+    if bag_has(&access.arena, &access.buckets[found], slot):
+        return 1
+    if bag_reserve(&access.arena, &access.buckets[found]) < 0:
+        _leave_alone(access, at, tag)
+        return -1
+    bag_insert(&access.arena, &access.buckets[found], slot)
+    return 0
+
+
+cdef void _leave_alone(Access* access, uint32_t at, uint32_t tag) noexcept nogil:
+    """No bucket for a slot that is the only one."""
+    cdef uint32_t bucket = <uint32_t> access.table.cells[at] - 1
+    cdef Bag* bag = &access.buckets[bucket]
+    if bag.size == 1:
+        _refer(access, at, tag, ALONE | bag_items(&access.arena, bag)[0])
+        bag_take_out(&access.arena, bag, 0)
+        bag.at = access.free_bucket
+        access.free_bucket = bucket
+
+
+cdef void _take(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
+    """From under one key, if it is there."""
+    cdef uint32_t at = table_seek(&access.table, tag)
+    cdef uint32_t found
+    if at == NONE:
+        return
+    found = <uint32_t> access.table.cells[at] - 1
+    if found == ALONE | slot:
+        table_drop(access.allocator, &access.table, tag, found)
+    elif not found & ALONE and bag_has(&access.arena, &access.buckets[found], slot):
+        bag_remove(&access.arena, &access.buckets[found], slot)
+        _leave_alone(access, at, tag)
+
+
+cdef void _count(AccessColumn* column, const uint32_t* units, int change) noexcept nogil:
+    """One selector more, or less, under a key of this kind."""
+    cdef uint32_t kind = (<const AccessEntry*> units).kind
+    cdef uint64_t* affixes = &column.prefixes if kind == KEY_PREFIX else &column.suffixes
+    column.keys[kind] += <uint32_t> change
+    if kind >= KEY_PREFIX:
+        if change > 0:
+            affixes[0] |= <uint64_t> 1 << units[2]
+        elif column.keys[kind] == 0:
+            affixes[0] = 0
+
+
+cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil:
+    cdef const AccessEntry* entry
+    cdef AccessColumn* column
+    cdef uint32_t cell, end
+    cdef uint32_t at = 0
+    cdef int done = 0
+    while at < units and done >= 0:
+        entry = <const AccessEntry*> &entries[at]
+        if entry.kind != KEY_NOTED:
+            column = access_column(access, entry.attribute)
+            _count(column, &entries[at], 1)
+            if entry.kind != KEY_RANGE:
+                done = _put(access, entries[at + 1], slot)
+            else:
+                cell = access_cell(column, _ordered(&entries[at + 1]))
+                end = access_cell(column, _ordered(&entries[at + 3]))
+                while cell <= end and done >= 0:
+                    done = _put(access, tag_of_cell(entry.attribute, cell), slot)
+                    cell += 1
+        at += _units(entry.kind)
+    if done < 0:
+        access_take(access, entries, at, slot)
+        return -1
+    return 0
+
+
+cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil:
+    cdef const AccessEntry* entry
+    cdef AccessColumn* column
+    cdef uint32_t cell, end
+    cdef uint32_t at = 0
+    while at < units:
+        entry = <const AccessEntry*> &entries[at]
+        if entry.kind != KEY_NOTED:
+            column = access_column(access, entry.attribute)
+            _count(column, &entries[at], -1)
+            if entry.kind != KEY_RANGE:
+                _take(access, entries[at + 1], slot)
+            else:
+                end = access_cell(column, _ordered(&entries[at + 3]))
+                for cell in range(access_cell(column, _ordered(&entries[at + 1])), end + 1):
+                    _take(access, tag_of_cell(entry.attribute, cell), slot)
+        at += _units(entry.kind)
+
+
+cdef const uint32_t* access_slots(
+    const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
+) noexcept nogil:
+    cdef uint32_t at = table_seek(&access.table, tag)
+    cdef uint32_t found
+    count[0] = 0
+    if at == NONE:
+        return alone
+    found = <uint32_t> access.table.cells[at] - 1
+    if found & ALONE:
+        alone[0] = found & ~<uint32_t> ALONE
+        count[0] = 1
+        return alone
+    count[0] = access.buckets[found].size
+    return bag_items(&access.arena, &access.buckets[found])
+
+
+cdef void access_tidy(Access* access) noexcept nogil:
+    """All bags into a new arena, when more than half as much is free as is in use (arena.pxd)."""
+    cdef Arena made
+    cdef uint32_t i
+    if not arena_is_sparse(&access.arena):
+        return
+    if arena_like(&made, &access.arena) < 0:
+        return  # without memory for it the holes stay
+    for i in range(access.bucket_count):
+        bag_move(&access.arena, &made, &access.buckets[i])
+    arena_free(&access.arena)
+    access.arena = made

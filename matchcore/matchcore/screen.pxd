@@ -1,0 +1,104 @@
+# The selectors of one topic filter: which of them are true of a message.
+#
+#     selections   [ id 7, program | id 9, program | free -> 0 | ... ]      slots
+#
+# Up to 16 selectors are verified in a row, and nothing else is kept. From the 17th on:
+#
+#     ids          id -> slot
+#     access       the selectors that have cheap keys, under these (access.pxd)
+#     row          [ 1 | 0 | ... ]    slots of the others, which are verified in a row
+#
+# A message asks the columns of its fields: each value, prefix, suffix or cell of a number is a key, and what lies under
+# it is verified, unless a glance at it (glance.pxd) shows that it is not true. A selector under several keys is marked
+# when it is met, so that it is verified once.
+#
+# `find` changes nothing in the screen: what it needs beside it is in the IdList. So several threads may ask one screen
+# at a time, each with Fields and an IdList of its own, while nobody inserts or removes.
+
+from libc.stdint cimport uint32_t
+
+from matchcore.access cimport Access, AccessColumn
+from matchcore.allocator cimport Allocator, Numbers
+from matchcore.fields cimport Attributes, Field, Fields
+from matchcore.glance cimport Glance
+from matchcore.program cimport Program
+from matchcore.table cimport Table
+
+cdef enum:
+    FEW_SELECTORS = 16
+
+cdef enum:
+    # Selection.place of those that are not in the row
+    UNDER_ONE_KEY = 0xFFFFFFFE
+    UNDER_SEVERAL = 0xFFFFFFFD
+
+
+# `program` is a block of its own: the program, then how many units of access entries follow, then these.
+cdef struct Selection:
+    Program* program       # NULL: free, and `id` is the next free slot
+    uint32_t id
+    uint32_t place         # in the row
+    Glance glance
+
+
+cdef struct LargeScreen:
+    Access access
+    Table ids
+    Numbers row
+    uint32_t several       # selectors under several keys
+
+
+cdef inline const uint32_t* entries_behind(const Program* program, uint32_t* units) noexcept nogil:
+    cdef const uint32_t* behind = <const uint32_t*> program + program.units
+    units[0] = behind[0]
+    return behind + 1
+
+
+cdef inline size_t bytes_of_block(const Program* program) noexcept nogil:
+    return (<size_t> program.units + 1 + (<const uint32_t*> program + program.units)[0]) * sizeof(uint32_t)
+
+
+cdef class IdList:
+    cdef:
+        Allocator allocator
+        Numbers ids
+        Numbers marks          # bits by slot, all 0 between two messages
+        Numbers marked         # which are set
+        Numbers spare          # for putting ids in order
+
+    cdef void clear(self) noexcept nogil
+    cdef int _make_marks(self, uint32_t slots) noexcept nogil
+
+
+cdef class Screen:
+    cdef:
+        readonly Attributes attributes
+        Allocator allocator
+        LargeScreen* large     # NULL: up to 16
+        Selection* selections
+        uint32_t count         # of slots ever used
+        uint32_t capacity
+        uint32_t free          # first free slot, NONE none
+        uint32_t live
+        uint32_t inserting     # calls of `insert` under way: Python may run in the middle of one
+        Fields fields          # of `match`, and its answer: None while one is under way
+        IdList found
+
+    cdef uint32_t _slot_of(self, uint32_t id) noexcept nogil
+    cdef int _make_large(self) noexcept nogil
+    cdef void _free_large(self) noexcept nogil
+    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance)
+    cdef int _add(self, uint32_t id, bytes program, bytes entries, bint is_keyed, const Glance* glance) noexcept
+    cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil
+    cdef int _reserve(self) noexcept nogil
+    cdef void _drop_slot(self, uint32_t slot) noexcept nogil
+    cdef int _verify(self, uint32_t slot, Fields fields, IdList out) noexcept nogil
+    cdef int _ask_key(self, uint32_t tag, Fields fields, IdList out) noexcept nogil
+    cdef int _ask_column(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil
+    cdef int _ask_text(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil
+    cdef int _ask_columns(self, Fields fields, IdList out) noexcept nogil
+    cdef int _ask_large(self, Fields fields, IdList out) noexcept nogil
+
+    # Adds the ids whose selector is TRUE to `out`, each once, in no order; how many. MemoryError: `out` is as it was.
+    # `fields` are of the same Attributes.
+    cdef Py_ssize_t find(self, Fields fields, IdList out) except -1 nogil

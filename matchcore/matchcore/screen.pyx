@@ -1,0 +1,499 @@
+# cython: language_level=3, annotation_typing=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""Screen: selectors in, a message's fields asked, the ids whose selector is true out. Drawn in screen.pxd.
+
+What it answers is what kleene.py says of each selector: the ids of which `holds` is True.
+"""
+
+cimport cython
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from matchcore.access cimport (
+    ALONE, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, access_cell, access_column, access_count,
+    access_forget, access_free, access_init, access_put, access_slots, access_take, access_tidy, tag_of_affix,
+    tag_of_cell, tag_of_hash, tag_of_presence,
+)
+from matchcore.allocator cimport (
+    allocate, allocate_zeros, deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate,
+)
+from matchcore.ascending cimport make_ascending
+from matchcore.cover cimport access_entries
+from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER
+from matchcore.glance cimport glance_of, glance_passes, make_views
+from matchcore.hashing cimport hash_add, hash_secret
+from matchcore.ids cimport take_id, tuple_of_ids
+from matchcore.program cimport TESTS, program_holds, program_of, program_release, program_steps
+from matchcore.table cimport (
+    NONE, table_drop, table_first, table_free, table_next, table_put, table_reserve,
+)
+from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
+
+from matchcore.normal_form import normal_form
+from matchcore.selector import Selector
+
+__all__ = ["IdList", "Screen"]
+
+cdef enum:
+    AHEAD = 8  # selections asked for before they are looked at
+
+
+cdef inline uint32_t _tag(uint32_t id) noexcept nogil:
+    cdef const uint64_t* secret = hash_secret()
+    return <uint32_t> (hash_add(secret, secret[0], id) >> 32)
+
+
+@cython.final
+cdef class IdList:
+    """Ids that were found: of one thread, cleared and used again."""
+
+    def __cinit__(self) -> None:
+        self.allocator.allowance = -1
+
+    def __dealloc__(self) -> None:
+        numbers_free(&self.allocator, &self.ids)
+        numbers_free(&self.allocator, &self.marks)
+        numbers_free(&self.allocator, &self.marked)
+        numbers_free(&self.allocator, &self.spare)
+
+    cdef void clear(self) noexcept nogil:
+        self.ids.size = 0
+
+    cdef int _make_marks(self, uint32_t slots) noexcept nogil:
+        cdef size_t words = slots // 32 + 1
+        if words > self.marks.size:
+            if numbers_reserve(&self.allocator, &self.marks, words) < 0:
+                return -1
+            memset(&self.marks.items[self.marks.size], 0, (words - self.marks.size) * sizeof(uint32_t))
+            self.marks.size = words
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.allocator.bytes + <size_t> type(self).__basicsize__
+
+
+@cython.final
+@cython.no_gc
+cdef class Screen:
+    """The selectors of one topic filter, each under an id of its own, within 0..2**32-1.
+
+    The names that they ask for get their numbers from `attributes`, which several screens share.
+    """
+
+    def __cinit__(self, Attributes attributes not None):
+        self.allocator.allowance = -1
+        self.attributes = attributes
+        self.free = NONE
+
+    def __dealloc__(self) -> None:
+        cdef uint32_t slot
+        cdef Program* program
+        for slot in range(self.count):
+            program = self.selections[slot].program
+            if program != NULL:
+                program_release(program, self.attributes)
+                deallocate(&self.allocator, program, bytes_of_block(program))
+        self._free_large()
+        deallocate(&self.allocator, self.selections, self.capacity * sizeof(Selection))
+
+    cdef int _make_large(self) noexcept nogil:
+        """-1: no memory, and it is small as before."""
+        cdef LargeScreen* large = <LargeScreen*> allocate_zeros(&self.allocator, sizeof(LargeScreen))
+        cdef uint32_t slot
+        if large == NULL:
+            return -1
+        access_init(&large.access, &self.allocator)
+        self.large = large
+        for slot in range(self.count):
+            if self.selections[slot].program == NULL:
+                continue
+            if table_reserve(&self.allocator, &large.ids) < 0:
+                self._free_large()
+                return -1
+            if numbers_push(&self.allocator, &large.row, slot) < 0:
+                self._free_large()
+                return -1
+            table_put(&large.ids, _tag(self.selections[slot].id), slot)
+            self.selections[slot].place = <uint32_t> large.row.size - 1
+        return 0
+
+    cdef void _free_large(self) noexcept nogil:
+        if self.large != NULL:
+            access_free(&self.large.access)
+            table_free(&self.allocator, &self.large.ids)
+            numbers_free(&self.allocator, &self.large.row)
+            deallocate(&self.allocator, self.large, sizeof(LargeScreen))
+            self.large = NULL
+
+    cdef uint32_t _slot_of(self, uint32_t id) noexcept nogil:
+        cdef uint32_t at, slot
+        if self.large == NULL:
+            for slot in range(self.count):
+                if self.selections[slot].program != NULL and self.selections[slot].id == id:
+                    return slot
+            return NONE
+        slot = table_first(&self.large.ids, _tag(id), &at)
+        while slot != NONE and self.selections[slot].id != id:
+            slot = table_next(&self.large.ids, _tag(id), &at)
+        return slot
+
+    def insert(self, id: int, selector: object) -> bool:
+        """True if the id is new; the selector of one that is there is replaced. All or nothing.
+
+        Raises MemoryError; OverflowError where the attributes have no number left; ValueError of a selector beyond the
+        limits of a text (64 tests, integers of 64 bits), TypeError of what is none.
+        """
+        cdef uint32_t who = take_id(id)
+        cdef bytes program
+        cdef bytes entries = b""
+        cdef bint is_keyed = False
+        cdef list acquired = []
+        cdef list leaves = []
+        cdef uint32_t before
+        cdef Glance glance
+        if not isinstance(selector, Selector):
+            raise TypeError(f"a selector is wanted, not {type(selector).__name__}")
+        normal = normal_form(selector)
+        self.inserting += 1
+        try:
+            if self.large == NULL and self.live >= FEW_SELECTORS and self._make_large() < 0:
+                raise MemoryError()
+            if self.large != NULL:
+                entries = access_entries(&self.large.access, normal, self.attributes, acquired, leaves, &is_keyed)
+            program = self._compiled(normal, leaves, entries, &glance)
+            before = self._slot_of(who)
+            if self._add(who, program, entries, is_keyed, &glance) < 0:
+                program_release(<const Program*> <const char*> program, self.attributes)
+                raise MemoryError()
+        finally:
+            for number in acquired:
+                self.attributes.drop(number)
+            self.inserting -= 1
+        if before != NONE:
+            self._drop_slot(before)
+        return before == NONE
+
+    cdef bytes _compiled(self, object normal, list leaves, bytes entries, Glance* glance):
+        """The program, and the glance. If it raises, the entries are forgotten."""
+        cdef bytes program = None
+        try:
+            program = program_of(normal, self.attributes, leaves)
+            glance[0] = glance_of(normal, self.attributes, leaves)
+        except BaseException:
+            if program is not None:
+                program_release(<const Program*> <const char*> program, self.attributes)
+            if self.large != NULL:
+                access_forget(
+                    &self.large.access, <const uint32_t*> <const char*> entries, <uint32_t> (len(entries) // 4)
+                )
+            raise
+        return program
+
+    cdef int _add(self, uint32_t id, bytes program, bytes entries, bint is_keyed, const Glance* glance) noexcept:
+        """In a slot of its own. -1: no memory, and the entries are forgotten."""
+        cdef size_t size = len(program) + sizeof(uint32_t) + len(entries)
+        cdef uint32_t units = <uint32_t> (len(entries) // sizeof(uint32_t))
+        cdef const uint32_t* noted = <const uint32_t*> <const char*> entries
+        cdef char* block = <char*> allocate(&self.allocator, size)
+        cdef uint32_t slot
+        cdef Selection* selection
+        if block != NULL and self._reserve() == 0:
+            slot = self.free if self.free != NONE else self.count
+            if not is_keyed or access_put(&self.large.access, noted, units, slot) == 0:
+                memcpy(block, <const char*> program, len(program))
+                memcpy(block + len(program), &units, sizeof(uint32_t))
+                memcpy(block + len(program) + sizeof(uint32_t), noted, len(entries))
+                selection = &self.selections[slot]
+                if slot == self.count:
+                    self.count += 1
+                else:
+                    self.free = selection.id
+                selection.program = <Program*> block
+                selection.id = id
+                selection.glance = glance[0]
+                self._place(slot, is_keyed)
+                return 0
+        deallocate(&self.allocator, block, size)
+        if self.large != NULL:
+            access_forget(&self.large.access, noted, units)
+        return -1
+
+    cdef void _place(self, uint32_t slot, bint is_keyed) noexcept nogil:
+        """For a new one, which is under its keys already; there is room."""
+        cdef Selection* selection = &self.selections[slot]
+        cdef LargeScreen* large = self.large
+        cdef const uint32_t* entries
+        cdef uint32_t units
+        self.live += 1
+        if large == NULL:
+            return
+        table_put(&large.ids, _tag(selection.id), slot)
+        if not is_keyed:
+            selection.place = <uint32_t> large.row.size
+            large.row.items[large.row.size] = slot
+            large.row.size += 1
+            return
+        entries = entries_behind(selection.program, &units)
+        selection.place = UNDER_ONE_KEY
+        if access_count(&large.access, entries, units) > 1:
+            selection.place = UNDER_SEVERAL
+            large.several += 1
+
+    cdef int _reserve(self) noexcept nogil:
+        """Room for one slot more. -1: no memory."""
+        cdef uint32_t capacity
+        cdef Selection* selections
+        if self.large != NULL:
+            if table_reserve(&self.allocator, &self.large.ids) < 0:
+                return -1
+            if numbers_reserve(&self.allocator, &self.large.row, self.large.row.size + 1) < 0:
+                return -1
+        if self.count == ALONE:  # beyond which the keys cannot name a slot
+            return -1
+        if self.free == NONE and self.count == self.capacity:
+            capacity = self.capacity + (self.capacity + 3) // 4 + (self.capacity < 4)
+            selections = <Selection*> reallocate(
+                &self.allocator, self.selections, self.capacity * sizeof(Selection), capacity * sizeof(Selection)
+            )
+            if selections == NULL:
+                return -1
+            self.selections = selections
+            self.capacity = capacity
+        return 0
+
+    def remove(self, id: int) -> bool:
+        """True if the id was there. Never needs memory."""
+        cdef uint32_t slot = self._slot_of(take_id(id))
+        if slot == NONE:
+            return False
+        self._drop_slot(slot)
+        return True
+
+    cdef void _drop_slot(self, uint32_t slot) noexcept nogil:
+        cdef Selection* selection = &self.selections[slot]
+        cdef LargeScreen* large = self.large
+        cdef const uint32_t* entries
+        cdef uint32_t units, last
+        if large != NULL:
+            entries = entries_behind(selection.program, &units)
+            if selection.place >= UNDER_SEVERAL:
+                large.several -= selection.place == UNDER_SEVERAL
+                access_take(&large.access, entries, units, slot)
+            else:
+                large.row.size -= 1
+                last = large.row.items[large.row.size]
+                large.row.items[selection.place] = last
+                self.selections[last].place = selection.place
+            access_forget(&large.access, entries, units)
+            access_tidy(&large.access)
+            table_drop(&self.allocator, &large.ids, _tag(selection.id), slot)
+        program_release(selection.program, self.attributes)
+        deallocate(&self.allocator, selection.program, bytes_of_block(selection.program))
+        selection.program = NULL
+        selection.id = self.free
+        self.free = slot
+        self.live -= 1
+        if self.live == 0 and self.inserting == 0:
+            self._free_large()
+            deallocate(&self.allocator, self.selections, self.capacity * sizeof(Selection))
+            self.selections = NULL
+            self.count = self.capacity = 0
+            self.free = NONE
+
+    # Asking
+
+    cdef int _verify(self, uint32_t slot, Fields fields, IdList out) noexcept nogil:
+        """-1: no memory."""
+        if not program_holds(self.selections[slot].program, fields.at):
+            return 0
+        return numbers_push(&out.allocator, &out.ids, self.selections[slot].id)
+
+    cdef int _ask_key(self, uint32_t tag, Fields fields, IdList out) noexcept nogil:
+        """What lies under a key."""
+        cdef uint32_t count, i, slot, bit, alone
+        cdef const uint32_t* slots = access_slots(&self.large.access, tag, &count, &alone)
+        for i in range(count):
+            slot = slots[i]
+            if i + AHEAD < count:
+                prefetch(&self.selections[slots[i + AHEAD]])
+            if not glance_passes(&self.selections[slot].glance, fields.views):
+                continue
+            if self.selections[slot].place == UNDER_SEVERAL:
+                bit = <uint32_t> 1 << (slot & 31)
+                if out.marks.items[slot >> 5] & bit:
+                    continue
+                if numbers_push(&out.allocator, &out.marked, slot) < 0:
+                    return -1
+                out.marks.items[slot >> 5] |= bit
+            if self._verify(slot, fields, out) < 0:
+                return -1
+        return 0
+
+    cdef int _ask_text(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil:
+        """The keys of its beginnings and ends."""
+        cdef const Field* field = &fields.at[column.attribute]
+        cdef uint32_t size
+        for size in range(1, min(field.size, <uint32_t> 63) + 1):
+            if column.prefixes >> size & 1:
+                if self._ask_key(tag_of_affix(column.attribute, KEY_PREFIX, field.text, size), fields, out) < 0:
+                    return -1
+            if column.suffixes >> size & 1:
+                if self._ask_key(
+                    tag_of_affix(column.attribute, KEY_SUFFIX, field.text + field.size - size, size), fields, out
+                ) < 0:
+                    return -1
+        return 0
+
+    cdef int _ask_column(self, const AccessColumn* column, Fields fields, IdList out) noexcept nogil:
+        """All keys that the value of one attribute has."""
+        cdef Field* field = &fields.at[column.attribute]
+        cdef uint64_t[2] hashes
+        cdef uint64_t ordered
+        cdef int count, i
+        cdef uint8_t kind
+        if column.keys[KEY_VALUE] != 0:
+            count = hash_field(hash_secret(), column.attribute, field, hashes)
+            for i in range(count):
+                if self._ask_key(tag_of_hash(hashes[i]), fields, out) < 0:
+                    return -1
+        if column.keys[KEY_PRESENT] != 0 and self._ask_key(tag_of_presence(column.attribute), fields, out) < 0:
+            return -1
+        if column.keys[KEY_RANGE] != 0:
+            kind = number_kind(field)
+            if kind == FIELD_INTEGER or kind == FIELD_FLOAT:
+                ordered = ordered_float(<double> field.integer if kind == FIELD_INTEGER else field.real)
+                if self._ask_key(tag_of_cell(column.attribute, access_cell(column, ordered)), fields, out) < 0:
+                    return -1
+        if column.prefixes | column.suffixes and is_text(field):
+            return self._ask_text(column, fields, out)
+        return 0
+
+    cdef int _ask_columns(self, Fields fields, IdList out) noexcept nogil:
+        """Those of the message's fields, or, where these are fewer, the screen's."""
+        cdef const Access* access = &self.large.access
+        cdef const AccessColumn* column
+        cdef uint32_t i
+        if access.column_count <= fields.count:
+            for i in range(access.column_count):
+                column = &access.columns[i]
+                if fields.at[column.attribute].kind != FIELD_ABSENT and self._ask_column(column, fields, out) < 0:
+                    return -1
+            return 0
+        for i in range(fields.count):
+            if fields.at[fields.numbers[i]].kind == FIELD_ABSENT:
+                continue
+            column = access_column(access, fields.numbers[i])
+            if column != NULL and self._ask_column(column, fields, out) < 0:
+                return -1
+        return 0
+
+    cdef int _ask_large(self, Fields fields, IdList out) noexcept nogil:
+        cdef LargeScreen* large = self.large
+        cdef uint32_t slot
+        cdef size_t i
+        if large.several != 0 and out._make_marks(self.count) < 0:
+            return -1
+        make_views(fields)
+        if self._ask_columns(fields, out) < 0:
+            return -1
+        for i in range(large.row.size):
+            slot = large.row.items[i]
+            if i + AHEAD < large.row.size:
+                prefetch(&self.selections[large.row.items[i + AHEAD]])
+            if glance_passes(&self.selections[slot].glance, fields.views) and self._verify(slot, fields, out) < 0:
+                return -1
+        return 0
+
+    cdef Py_ssize_t find(self, Fields fields, IdList out) except -1 nogil:
+        cdef size_t before = out.ids.size
+        cdef uint32_t slot
+        cdef size_t i
+        cdef int done = 0
+        if self.large == NULL:
+            for slot in range(self.count):
+                if self.selections[slot].program != NULL and program_holds(self.selections[slot].program, fields.at):
+                    done |= numbers_push(&out.allocator, &out.ids, self.selections[slot].id)
+        else:
+            done = self._ask_large(fields, out)
+            for i in range(out.marked.size):
+                out.marks.items[out.marked.items[i] >> 5] = 0
+            out.marked.size = 0
+        if done < 0:
+            out.ids.size = before
+            with gil:
+                raise MemoryError()
+        return <Py_ssize_t> (out.ids.size - before)
+
+    def match(self, mapping: object) -> tuple[int, ...]:
+        """The ids whose selector is true of these fields (`Fields.load`), ascending."""
+        cdef Fields fields = self.fields
+        cdef IdList found = self.found
+        self.fields = None
+        self.found = None
+        if fields is None or found is None:
+            fields = Fields(self.attributes)
+            found = IdList()
+        fields.load(mapping)
+        found.clear()
+        self.find(fields, found)
+        if make_ascending(&found.allocator, &found.ids, 0, &found.spare) < 0:
+            raise MemoryError()
+        answer = tuple_of_ids(found.ids.items, found.ids.size)
+        self.fields = fields
+        self.found = found
+        return answer
+
+    def __len__(self) -> int:
+        return self.live
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, without what `match` keeps for the next one and without the names of the attributes."""
+        return self.allocator.bytes + <size_t> type(self).__basicsize__
+
+    def asked(self) -> tuple:
+        """The attributes that any selector reads, each once, by their numbers."""
+        numbers = set()
+        cdef uint32_t slot, i
+        for slot in range(self.count):
+            if self.selections[slot].program != NULL:
+                for i in range(self.selections[slot].program.steps):
+                    if program_steps(self.selections[slot].program)[i].code < TESTS:
+                        numbers.add(program_steps(self.selections[slot].program)[i].attribute)
+        return tuple(self.attributes.attribute(number) for number in sorted(numbers))
+
+    def _shape(self) -> dict:
+        """For tests and benches: how many selectors are where."""
+        cdef LargeScreen* large = self.large
+        if large == NULL:
+            return {"row": self.live, "several": 0, "keys": 0}
+        return {"row": large.row.size, "several": large.several, "keys": large.access.table.used}
+
+    def _ask(self, Fields fields not None, times: int, in_a_row: bool) -> int:
+        """For benches: how many ids `find` finds, `times` times over, without the GIL; or all verified in a row."""
+        cdef IdList out = IdList()
+        cdef uint32_t rounds = times
+        cdef bint all_of_them = in_a_row
+        cdef size_t found = 0
+        cdef uint32_t slot
+        if fields.attributes is not self.attributes:
+            raise ValueError("fields of other attributes")
+        with nogil:
+            while rounds != 0:
+                rounds -= 1
+                out.clear()
+                if not all_of_them:
+                    self.find(fields, out)
+                else:
+                    for slot in range(self.count):
+                        if self.selections[slot].program != NULL and self._verify(slot, fields, out) < 0:
+                            with gil:
+                                raise MemoryError()
+                found += out.ids.size
+        return found
+
+    def _fail_after(self, allocations: int) -> None:
+        """For tests: the next `allocations` growths of memory succeed, then none; -1: all."""
+        self.allocator.allowance = allocations

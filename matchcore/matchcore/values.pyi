@@ -1,0 +1,3 @@
+"""Nothing for Python: how fields are compared is used by the compiled modules only."""
+
+def _number_of(text: bytes) -> int | float | None: ...
