@@ -69,7 +69,7 @@ class CrashRun:
                     self.report(f"{life + 1} kills, {dict(self.history.summary)}")
             await self._rest()
         finally:
-            self.network.close()
+            await self.network.close()
             await asyncio.to_thread(broker.terminate)
             self._note(broker)
             if self.failed.done():

@@ -16,6 +16,7 @@ class LiveSchedule:
 
     def __init__(self, random: Random, failed: "asyncio.Future[None]") -> None:
         self.random, self.failed = random, failed
+        self.over = False  # nothing begins any more: the clients stay as they are
         self._loop = failed.get_loop()
 
     @property
@@ -30,7 +31,7 @@ class LiveSchedule:
 
     def run(self, act: Callable[..., Any], *arguments: Any) -> None:
         """Do it, unless the run is over."""
-        if self.failed.done():
+        if self.over or self.failed.done():
             return
         try:
             act(*arguments)
@@ -45,7 +46,7 @@ class LiveLink(asyncio.Protocol):
         self._schedule, self._client = schedule, client
         self._transport: asyncio.Transport | None = None
         self._early = b""  # written before there was a connection
-        self._task = asyncio.get_running_loop().create_task(self._open(port))
+        self.opening = asyncio.get_running_loop().create_task(self._open(port))
 
     async def _open(self, port: int) -> None:
         loop = asyncio.get_running_loop()
@@ -72,6 +73,7 @@ class LiveLink(asyncio.Protocol):
         self._schedule.run(self._client.closed, self)
 
     def close(self) -> None:
+        self.opening.cancel()
         if self._transport is not None:
             self._transport.abort()
 
@@ -94,10 +96,14 @@ class LiveNetwork:
         link = LiveLink(self.schedule, client, port)
         self.links.append(link)
         if len(self.links) > 200:
-            self.links = [each for each in self.links if each is each._client.link] + [link]
+            self.links = [each for each in self.links if each is each._client.link or not each.opening.done()] + [link]
         return link
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """End all connections and attempts; none begins after this, though the loop may run on."""
+        self.schedule.over = True
         for link in self.links:
             link.close()
+        if self.links:
+            await asyncio.wait([link.opening for link in self.links])
 
