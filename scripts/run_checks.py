@@ -5,6 +5,10 @@ Tests that failed are named there again, and skipped ones counted with their rea
 report: nothing is left out silently, and the end of a long log says what to look for. The exit status is 0 only if
 every check passed; with FANLIGHT_REQUIRE_ALL=1 a skip is a failure (see the root conftest.py).
 
+The tests start thousands of processes beside one another, so a busy machine can make one of them fail for no fault of
+the code. In a run of all tests, up to AGAIN_MAX failures are run a second time, alone. Who passes then is named in the
+summary with what it said the first time: such a test depends on the machine, and is to be mended.
+
 Those that have one processor at work, or wait for it, run two at a time, and what each of them says is shown as a
 whole when it ends. The tests and those with Spark take all processors, one after another.
 
@@ -21,7 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from xml.etree import ElementTree
@@ -34,6 +38,7 @@ from tests.require import SAMPLES, data_folder  # noqa: E402
 REPORTS = ROOT / "build" / f"tests-{sys.version_info.major}.{sys.version_info.minor}"
 LINES_SHOWN = 12  # of what a failed test says, in the summary
 NOTHING_COLLECTED = 5  # pytest's exit status
+AGAIN_MAX = 3  # failed tests that get a second run; if there are more, it is not the machine
 PYTHON = (sys.executable, "-m")
 SHOWING = Lock()  # whoever prints the whole output of a check
 
@@ -81,12 +86,14 @@ class Tests:
     passed: int
     failed: dict[str, str]  # test -> what it says, cut to a few lines
     skipped: Counter[str]  # reason -> how many
+    unsteady: dict[str, str] = field(default_factory=dict)  # as `failed`, of the first run; they passed in the second
 
     @property
     def note(self) -> str:
         """The counts in words."""
         skipped = sum(self.skipped.values())
-        return f"{self.passed} passed, {len(self.failed)} failed, {skipped} skipped"
+        second = f", {len(self.unsteady)} in a second run only" if self.unsteady else ""
+        return f"{self.passed} passed{second}, {len(self.failed)} failed, {skipped} skipped"
 
 
 def read_report(path: Path) -> Tests:
@@ -148,12 +155,31 @@ def run_tests(name: str, arguments: Sequence[str], *, beside: bool = False) -> t
         return Outcome(name, 0.0, passed=True, note="not asked for"), None
     workers = SIDE_BY_SIDE.get(name, ()) if not ours else ()
     others = (f"--ignore={FOLDERS['spark']}",) if name == "tests" else ()
-    command = (*CHECKS[name], *workers, f"--junitxml={report}", *others, *(ours or [FOLDERS[name]]), *rest)
+    cache = ("-o", f"cache_dir={REPORTS / f'{name}.cache'}")  # of its own: two runs of tests may be under way
+    target = (*cache, *others, *(ours or [FOLDERS[name]]), *rest)
+    command = (*CHECKS[name], *workers, f"--junitxml={report}", *target)
     outcome = run(name, command, selected=bool(arguments), beside=beside)
     if not report.exists():
         return outcome, None
     tests = read_report(report)
+    if not arguments and 0 < len(tests.failed) <= AGAIN_MAX:
+        outcome, tests = run_again(name, (*CHECKS[name], *target), outcome, tests, beside=beside)
     return replace(outcome, note=tests.note), tests
+
+
+def run_again(
+    name: str, command: Sequence[str], first: Outcome, tests: Tests, *, beside: bool = False
+) -> tuple[Outcome, Tests]:
+    """Run what failed in the last run of pytest's `command` again, one test after another; return what holds now."""
+    report = REPORTS / f"{name}-again.xml"
+    report.unlink(missing_ok=True)
+    again = run(f"{name} again", (*command, "--last-failed", f"--junitxml={report}"), beside=beside)
+    second = read_report(report) if report.exists() else Tests(0, {}, Counter())
+    passed = again.passed and second.passed == len(tests.failed)
+    outcome = replace(first, seconds=first.seconds + again.seconds, passed=passed)
+    unsteady = {} if not passed else tests.failed
+    failed = {} if passed else tests.failed | second.failed
+    return outcome, replace(tests, passed=tests.passed + len(unsteady), failed=failed, unsteady=unsteady)
 
 
 def run_check(name: str, arguments: Sequence[str], *, beside: bool = False) -> tuple[Outcome, Tests | None]:
@@ -191,11 +217,13 @@ def main() -> int:
     outcomes: list[Outcome] = []
     skipped: Counter[str] = Counter()
     wrong: dict[str, str] = {}
+    unsteady: dict[str, str] = {}
     for outcome, tests in run_all(options.only or CHECKS, arguments):
         outcomes.append(outcome)
         if tests:
             skipped += tests.skipped
             wrong |= tests.failed
+            unsteady |= tests.unsteady
 
     print(f"\n=== summary (Python {sys.version.split()[0]})")
     for outcome in outcomes:
@@ -206,6 +234,8 @@ def main() -> int:
         print(f"{skipped.total()} skipped:")
         for reason, count in skipped.most_common():
             print(f"  {count:>4} x {reason}")
+    for test, says in unsteady.items():
+        print(f"passed in a second run only {test}\n{textwrap.indent(says, '    ')}")
     for test, says in wrong.items():
         print(f"failed {test}\n{textwrap.indent(says, '    ')}")
     failed = [outcome.name for outcome in outcomes if not outcome.passed]

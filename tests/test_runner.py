@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from scripts.run_checks import check_of, read_report
+from scripts import run_checks
+from scripts.run_checks import Outcome, check_of, read_report
 from tests import require
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,6 +78,50 @@ def test_failures_and_errors_are_counted(tmp_path: Path) -> None:
     tests = read_report(tmp_path / "report.xml")
     assert (tests.passed, list(tests.failed)) == (1, ["test_it::test_fails", "test_it::test_errs"])
     assert tests.failed["test_it::test_fails"].startswith("assert 1 == 2")
+
+
+UNSTEADY = """
+from pathlib import Path
+
+def test_passes_the_second_time():
+    before = Path("before")
+    was_there = before.exists()
+    before.touch()
+    assert was_there
+
+def test_passes(): pass
+"""
+
+
+def run_twice(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Outcome, run_checks.Tests]:
+    """A run of `text`, and a second one of what failed in it."""
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "test_it.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(run_checks, "ROOT", folder)
+    monkeypatch.setattr(run_checks, "REPORTS", folder)
+    command = (sys.executable, "-m", "pytest", "test_it.py")
+    first = run_checks.run("tests", (*command, "--junitxml=report.xml"))
+    return run_checks.run_again("tests", command, first, read_report(folder / "report.xml"))
+
+
+def test_what_fails_once_and_passes_alone_is_named_and_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome, tests = run_twice(tmp_path, UNSTEADY, monkeypatch)
+    assert outcome.passed
+    assert tests.note == "2 passed, 1 in a second run only, 0 failed, 0 skipped"
+    assert list(tests.unsteady) == ["test_it::test_passes_the_second_time"]
+    assert tests.unsteady["test_it::test_passes_the_second_time"].startswith("assert")
+
+
+def test_what_fails_twice_is_a_failure_and_so_is_what_failed_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome, tests = run_twice(tmp_path, UNSTEADY + "\ndef test_fails(): assert 1 == 2\n", monkeypatch)
+    assert not outcome.passed
+    assert tests.unsteady == {}
+    assert set(tests.failed) == {"test_it::test_passes_the_second_time", "test_it::test_fails"}
+    assert tests.note == "1 passed, 2 failed, 0 skipped"
 
 
 def test_examples_of_hypothesis_have_no_time_limit() -> None:
