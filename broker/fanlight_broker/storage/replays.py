@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from fanlight_archive import Archive as Reader
@@ -47,13 +48,23 @@ class ArchiveReplays:
         self.folder, self.loop = folder, loop
         self.running = 0
         self.messages = 0
-        self.threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
+        self._stopping, self._stopped = Lock(), False
 
     def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> "ArchiveReading":
         return ArchiveReading(self, wanted, encode, size)
 
+    def submit(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Let the thread do it. After `stop` nothing is read any more: the work is dropped."""
+        with self._stopping:
+            if not self._stopped:
+                self._threads.submit(work, *arguments)
+
     def stop(self) -> None:
-        self.threads.shutdown(wait=True, cancel_futures=True)
+        """End the thread. Blocks while it reads; the loop may go on, and submit work that is dropped."""
+        with self._stopping:
+            self._stopped = True
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
 
 class ArchiveReading:
@@ -76,13 +87,13 @@ class ArchiveReading:
         replays.running += 1
 
     def ask(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
-        self._replays.threads.submit(self._part, end, then)
+        self._replays.submit(self._part, end, then)
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
             self._replays.running -= 1
-            self._replays.threads.submit(self._let_go)  # after the part that the thread may be reading
+            self._replays.submit(self._let_go)  # after the part that the thread may be reading
 
     # -- in the thread ------------------------------------------------------------------------------------------------
 

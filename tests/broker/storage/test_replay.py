@@ -231,6 +231,23 @@ def test_a_replay_that_is_unsubscribed_or_whose_client_goes_ends_at_once(archive
     assert archived.world.broker.ledger.used == 0
 
 
+def test_a_replay_that_goes_on_while_the_archive_stops_ends_in_peace(
+    archived: Archived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PART_BYTES", 500)
+    fill(archived, 0, 200)
+    going_on, leaving = archived.world.connect(), archived.world.connect()
+    for peer in (going_on, leaving):
+        peer.reads = False
+        peer.say(REPLAY, 1, 7, "#", {})
+    archived.loop.run_until(lambda: all(peer.protocol.outbox.size > 0 for peer in (going_on, leaving)))
+    archived.archive.stop()  # in another thread than the loop's, which runs on
+    going_on.read_all()  # and asks for more
+    leaving.vanish()
+    archived.loop.run_all()
+    assert archived.archive.replays.running == 1
+
+
 @pytest.mark.parametrize(("fields", "code"), [
     ((7, "a.**", {}), None),
     ((7, "#", {"offset": 1, "since": 2}), "protocol_error"),
