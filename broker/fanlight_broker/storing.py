@@ -59,6 +59,7 @@ class Storing(Part):
         self._look: asyncio.TimerHandle | None = None
         self._trouble: str | None = None
         self._reader: ThreadPoolExecutor | None = None
+        self._stopped = False
 
     # -- its life -----------------------------------------------------------------------------------------------------
 
@@ -115,8 +116,9 @@ class Storing(Part):
         if self.store is not None and self._log is not None:
             self.store.close()
             self._loop.remove_reader(self._log.fileno())
+        self._stopped = True
         if self._reader is not None:
-            self._reader.shutdown(cancel_futures=True)
+            await self._loop.run_in_executor(None, partial(self._reader.shutdown, cancel_futures=True))
         if self._log is not None:
             await self._loop.run_in_executor(None, self._log.close)
 
@@ -132,11 +134,20 @@ class Storing(Part):
             self._space.least = least
 
     def _read(self, read: Callable[[], Read], then: Callable[[Read], None]) -> None:
-        """Read in the reader thread; the loop takes the result."""
+        """Read in the reader thread; the loop takes the result. During a stop nobody is left to take it."""
+        if self._stopped:
+            return
         if self._reader is None:
             self._reader = ThreadPoolExecutor(1, "log-reader")
         future = self._loop.run_in_executor(self._reader, read)
-        future.add_done_callback(lambda done: then(done.result()))
+
+        def take(done: asyncio.Future[Read]) -> None:
+            if not self._stopped:
+                then(done.result())
+            elif not done.cancelled() and (error := done.exception()) is not None:
+                log.warning("store_read_dropped", reason=repr(error))
+
+        future.add_done_callback(take)
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
