@@ -6,7 +6,7 @@ line in `assemble`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fanlight_broker.administration import Administration
 from fanlight_broker.archiving import Archiving
@@ -15,13 +15,16 @@ from fanlight_broker.config import Settings
 from fanlight_broker.core.protocol_part import ProtocolPart
 from fanlight_broker.core_part import Core
 from fanlight_broker.encryption import Encryption
+from fanlight_broker.in_memory import InMemory
 from fanlight_broker.inspecting import Inspecting
 from fanlight_broker.listeners import Listeners
 from fanlight_broker.measuring import Measuring
 from fanlight_broker.parts import Parts
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
-from fanlight_broker.storing import Storing
+
+if TYPE_CHECKING:
+    from fanlight_broker.storing import Storing
 
 PROTOCOLS: Final[tuple[type[ProtocolPart], ...]] = (
     NativePart,
@@ -42,7 +45,7 @@ def assemble(settings: Settings) -> Assembly:
     """
     authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
     archiving = Archiving(settings, core)
-    storing = Storing(settings, core, [format for protocol in PROTOCOLS for format in protocol.formats])
+    storing = store_part(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
@@ -52,3 +55,11 @@ def assemble(settings: Settings) -> Assembly:
         authentication, encryption, core, archiving, storing, listeners, inspecting, Measuring(), administration,
     ])
     return Assembly(parts, inspecting.summary)
+
+
+def store_part(settings: Settings, core: Core) -> "Storing | InMemory":
+    if settings.data is None:
+        return InMemory()
+    from fanlight_broker.storing import Storing  # here: the store is 5 MB of modules
+
+    return Storing(settings, settings.data, core, [format for each in PROTOCOLS for format in each.formats])

@@ -7,12 +7,12 @@ from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.archiving import Archiving
 from fanlight_broker.config import Settings
 from fanlight_broker.core.inspection import COUNTERS, GAUGES, BrokerInspection
+from fanlight_broker.core.ports import StoreView
 from fanlight_broker.core.system_topics import SystemTopics
 from fanlight_broker.core_part import Core
 from fanlight_broker.listeners import Listeners
 from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part
-from fanlight_broker.storing import Storing
 
 
 class Inspecting(Part):
@@ -20,16 +20,16 @@ class Inspecting(Part):
     inspection: BrokerInspection  # once it is open
 
     def __init__(
-        self, settings: Settings, core: Core, listeners: Listeners, archiving: Archiving, storing: Storing,
+        self, settings: Settings, core: Core, listeners: Listeners, archiving: Archiving, store: StoreView,
         ready: Callable[[], bool],
     ) -> None:
         self._limits, self._broker = settings.limits, core.broker
-        self._listeners, self._archiving, self._storing, self._ready = listeners, archiving, storing, ready
+        self._listeners, self._archiving, self._store, self._ready = listeners, archiving, store, ready
 
     async def open(self) -> None:
         broker = self._broker
         self.inspection = BrokerInspection(
-            broker, monotonic, self._listeners.counters, self._ready, self._archiving.archive, self._storing
+            broker, monotonic, self._listeners.counters, self._ready, self._archiving.archive, self._store
         )
         broker.system_topics = SystemTopics(
             self._limits, broker.publishing, broker.clients, broker.sessions, self.inspection.counters, monotonic(),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from fanlight_broker import logs
@@ -38,13 +39,16 @@ RESERVES: Final = 2  # files for what makes room on a full disk: a round needs t
 
 
 class Storing(Part):
-    """formats: one of each family that messages may be stored in"""
+    """folder: the setting `data`; without one there is an InMemory in its place
+    formats: one of each family that messages may be stored in
+    """
 
     name = "store"
-    store: Store | None = None  # None if the settings name no folder, and until it is open
+    store: Store | None = None  # None until it is open
 
-    def __init__(self, settings: Settings, core: Core, formats: Sequence[Format]) -> None:
-        self._settings, self._broker, self._flusher = settings, core.broker, core.flusher
+    def __init__(self, settings: Settings, folder: Path, core: Core, formats: Sequence[Format]) -> None:
+        self._settings, self._folder = settings, folder
+        self._broker, self._flusher = core.broker, core.flusher
         self._durabilities = listener_durabilities(settings)
         self._formats: Mapping[str, Format] = {format.family: format for format in formats}
         self._log: Log | None = None
@@ -64,9 +68,7 @@ class Storing(Part):
     # -- its life -----------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        folder = self._settings.data
-        if folder is None:
-            return
+        folder = self._folder
         try:
             self._log = Log(
                 folder, self._progressed, segment_bytes=self._settings.data_segment_bytes,
@@ -104,10 +106,6 @@ class Storing(Part):
             seconds=round(time.monotonic() - started, 3), **found._asdict(),
         )
         self._look_at(space)
-
-    async def start(self) -> None:
-        if self.store is None:
-            log.info("in_memory_only", advice="nothing survives a restart; --data DIR keeps it in a folder")
 
     async def stop(self) -> None:
         for timer in (self._retry, self._sync, self._late, self._look):
@@ -228,8 +226,6 @@ class Storing(Part):
 
     @property
     def promise(self) -> str:
-        if self.store is None:
-            return "in memory only"
         own = (f"{name} {durability.value}" for name, durability in self._durabilities.items())
         return ", ".join([self._settings.durability.value, *own])
 

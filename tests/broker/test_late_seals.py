@@ -29,7 +29,7 @@ def test_acknowledgements_of_consumers_ride_with_what_publishers_wait_for(tmp_pa
 
     async def run() -> None:
         settings = Settings(data=tmp_path)
-        storing = Storing(settings, Core(settings), [])
+        storing = Storing(settings, tmp_path, Core(settings), [])
         await storing.open()
         assert storing.store is not None
         store = storing.store
