@@ -10,7 +10,6 @@ from fanlight_broker.config import Settings
 from fanlight_broker.config.gauges import limit_families
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.payload_formats import PayloadFormats
 from fanlight_broker.net import files
 from fanlight_broker.net.clock import monotonic, thread_cpu, wall
 from fanlight_broker.net.flush import Flusher
@@ -35,6 +34,8 @@ class Core(Part):
             wall=wall,
         )
         if settings.payload_format is not None:
+            from fanlight_broker.core.payload_formats import PayloadFormats  # here: it needs the readers of bodies
+
             self.broker.router.read_bodies_as(PayloadFormats(settings.payload_format).of)
         self.flusher = Flusher(self.broker.ledger, flush_fault)
 

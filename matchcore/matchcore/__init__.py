@@ -13,19 +13,20 @@ classes.pxd); tiers.pxd has the rule. All of it is C over counted memory, and wh
 and never changes is a FrozenIndex. `matchcore.reference` has the same behaviour in plain Python.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidSelector, InvalidTopic, TopicError
-from matchcore.explanation import Deciding, Explanation, explain, why_not
 from matchcore.filters import FilterIndex
-from matchcore.frozen import FrozenIndex, freeze
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
-from matchcore.inclusion import covers, intersects
 from matchcore.names import NameIndex
-from matchcore.subsumption import Subsumed, minimal_cover, subsumed
 
 if TYPE_CHECKING:
+    from matchcore.explanation import Deciding, Explanation, explain, why_not
+    from matchcore.frozen import FrozenIndex, freeze
+    from matchcore.inclusion import covers, intersects
     from matchcore.rules import RuleIndex
+    from matchcore.subsumption import Subsumed, minimal_cover, subsumed
 
 __all__ = [
     "MAX_BYTES",
@@ -58,11 +59,26 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+# What no broker needs to listen, by the module that has it. It is imported when it is asked for.
+LATER: Final = {
+    "Deciding": "explanation",
+    "Explanation": "explanation",
+    "FrozenIndex": "frozen",
+    "RuleIndex": "rules",
+    "Subsumed": "subsumption",
+    "covers": "inclusion",
+    "explain": "explanation",
+    "freeze": "frozen",
+    "intersects": "inclusion",
+    "minimal_cover": "subsumption",
+    "subsumed": "subsumption",
+    "why_not": "explanation",
+}
+
 
 def __getattr__(name: str) -> object:
-    """What needs selectors is imported when it is asked for: a broker starts without it."""
-    if name == "RuleIndex":
-        from matchcore.rules import RuleIndex
-
-        return RuleIndex
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{LATER[name]}"), name)
+    globals()[name] = found  # so that this is asked once
+    return found

@@ -1,5 +1,6 @@
 """What a broker does not import before it listens: half of its start and half of its memory at rest, once."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from socket import create_connection
 from urllib.request import urlopen
 
 import pytest
+
+import fanlight.sync
 
 SECONDS = 120  # a safety net
 PORTS = ["--native-port=0", "--http-port=0", "--mqtt-port=0", "--mqtt-websocket-port=0"]
@@ -31,6 +34,28 @@ LATER = {
     "pyarrow": "an archive (setting `archive`)",
     "multiprocessing": "nothing",
     "unittest": "nothing",
+    "pickle": "nothing",
+    "fanlight_broker.storing": "a store",
+    "fanlight_broker.storage": "a store, an archive",
+    "fanlight_broker.net.websocket": "the first WebSocket client",
+    "fanlight_broker.net.tls_socket": "a TLS port",
+    "fanlight_broker.core.explain": "the first /explain",
+    "matchcore.explanation": "the same",
+    "matchcore.frozen": "an index that is written to a file, which no broker does",
+    "matchcore.inclusion": "filters that are compared, which no broker does",
+    "matchcore.subsumption": "the same",
+    "matchcore.reference": "tests",
+    "matchcore.rules": "rules",
+    **dict.fromkeys(
+        (
+            "fanlight_broker.core.condition", "fanlight_broker.core.screener", "fanlight_broker.core.field_reader",
+            "fanlight_broker.core.json_body", "fanlight_broker.core.msgpack_body", "fanlight_broker.core.fields",
+            "matchcore.where", "matchcore.patterns", "matchcore.selector", "matchcore.kleene", "matchcore.fields",
+            "matchcore.normal_form", "matchcore.screen", "matchcore.program", "matchcore.access", "matchcore.cover",
+            "matchcore.glance", "matchcore.values", "matchcore.selecting", "matchcore.reasons",
+        ),
+        "the first selector (core/selectors.py)",
+    ),
 }
 
 # What was imported until the broker was ready, and whether there are passes of the garbage collector: asked for by a
@@ -66,7 +91,7 @@ class Started:
                 break
 
     def modules(self) -> set[str]:
-        """The packages imported so far, without what is below them. The garbage collector has gone on since."""
+        """The modules and packages imported so far. The garbage collector has gone on since."""
         assert self.process.stdin is not None
         assert self.process.stderr is not None
         self.process.stdin.write("\n")
@@ -74,7 +99,7 @@ class Started:
         word, collecting, frozen, *names = self.process.stderr.readline().split()
         assert (word, collecting) == ("MODULES", "True")
         assert int(frozen) > 10_000
-        return {name.partition(".")[0] for name in names}
+        return set(names)
 
 
 @pytest.fixture
@@ -92,6 +117,26 @@ def test_a_broker_listens_before_it_imports_what_is_needed_later(started: Starte
         assert answer.status == 200
     assert {"aiohttp", "prometheus_client"} < started.modules()
     assert not {"numpy", "wsproto"} & started.modules()
+
+
+def test_what_comes_later_exists() -> None:
+    """A name of ours that is moved or misspelt would forbid nothing."""
+    ours = [name for name in LATER if name.startswith(("fanlight_broker.", "matchcore."))]
+    assert [name for name in ours if importlib.util.find_spec(name) is None] == []
+
+
+def test_the_first_selector_brings_what_it_needs(started: Started) -> None:
+    needed = {"fanlight_broker.core.condition", "fanlight_broker.core.screener", "matchcore.where", "matchcore.screen"}
+    with fanlight.sync.connect(f"fanlight://127.0.0.1:{started.listening['native']}") as client:
+        client.subscribe("a.#")
+        client.publish("a.b", b"plain")
+        assert not needed & started.modules()
+        dear = client.subscribe("a.#", where="price > 100")
+        assert needed < started.modules()
+        client.publish("a.b", b"cheap", headers={"price": 1})
+        client.publish("a.b", b"dear", headers={"price": 101})
+        assert next(iter(dear)).payload == b"dear"
+    assert not {"numpy", "fanlight_broker.storage"} & started.modules()
 
 
 def test_the_first_websocket_client_brings_what_it_needs(started: Started) -> None:

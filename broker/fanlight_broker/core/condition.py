@@ -96,10 +96,5 @@ def is_small(where: Mapping[str, Any]) -> bool:
     return True
 
 
-def where_of(condition: Condition | None) -> str | None:
-    """The text of a condition; None without one."""
-    return condition.where if condition is not None else None
-
-
 def _invalid(error: matchcore.InvalidSelector) -> InvalidSelector:
     return InvalidSelector(str(error), position=error.position)

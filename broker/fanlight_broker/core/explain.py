@@ -7,8 +7,8 @@ from typing import Any
 
 import matchcore
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.ports import View
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
 from fanlight_broker.core.topics import SYNTAXES, first_word, masked, reserved, sees_reserved, words_of
 from matchcore.reasons import why_not_true

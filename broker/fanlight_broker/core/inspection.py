@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from fanlight_broker.core import delayed, queue_views
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.delayed_message import DelayedEntry
-from fanlight_broker.core.explain import explain
 from fanlight_broker.core.flow import CONSUMER
 from fanlight_broker.core.metrics import MetricFamily, histogram
 from fanlight_broker.core.ports import Recorded, StoreView, View
 from fanlight_broker.core.rates import Readings, reading
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Session
 from fanlight_broker.core.subscription import Subscription, group_name_of, number_of
@@ -172,8 +171,8 @@ class BrokerInspection:
             "receipts": ledger.receipts,
             "messages_unroutable": ledger.unroutable,
             "messages_filtered": ledger.filtered,
-            "bodies_malformed": broker.router.screens.screener.reader.malformed,
-            "bodies_too_large": broker.router.screens.screener.reader.too_large,
+            "bodies_malformed": broker.router.screens.bodies.malformed,
+            "bodies_too_large": broker.router.screens.bodies.too_large,
             "dropped_newest": ledger.dropped_newest,
             "dropped_oldest": ledger.dropped_oldest,
             "dropped_credit": ledger.dropped_credit,
@@ -334,6 +333,8 @@ class BrokerInspection:
     def explain(
         self, topic: str, *, syntax: str, client: str | None, limit: int, fields: Mapping[str, Any] | None = None
     ) -> View:
+        from fanlight_broker.core.explain import explain  # here: few are asked, and it needs selectors
+
         return explain(self._broker, topic.encode(), syntax, client, limit, fields)
 
 

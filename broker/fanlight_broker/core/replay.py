@@ -14,9 +14,8 @@ in the archive too. `ReplaySource` does the reading; the protocol decides how a 
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.flow import Flow
@@ -24,6 +23,9 @@ from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 WAITING_MAX: Final = 65_536  # messages at a subscription that is joining; their bytes count for its outbox
 
@@ -41,7 +43,7 @@ class ReplayRequest(NamedTuple):
     since: int | None = None  # microseconds UTC
     end: int | None = None  # messages before this offset; not live then
     live: bool = True
-    condition: Condition | None = None  # on the content of its messages
+    condition: "Condition | None" = None  # on the content of its messages
 
 
 class ReplayStart(NamedTuple):

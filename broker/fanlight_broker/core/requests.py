@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Format
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 SESSION_BYTES: Final = 3_072  # of a session and its present client, beside what it is charged for one by one
 
@@ -50,4 +52,4 @@ class SessionOptions:
     retain_as_published: bool = False
     identifier: bytes = b""  # the subscription identifier, as the client's format encodes it
     group: str | None = None
-    condition: Condition | None = None  # on the content of its messages
+    condition: "Condition | None" = None  # on the content of its messages

@@ -19,8 +19,8 @@ from typing import Protocol
 
 import matchcore
 from fanlight_broker.core.deadlines import Deadlines
-from fanlight_broker.core.fields import is_wanted
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
+from fanlight_broker.core.selectors import is_wanted
 from fanlight_broker.core.shares import NUMBERS, Share, SharedPot, Shares, percent_of
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import (

@@ -22,13 +22,13 @@ from typing import Final
 
 import matchcore
 from fanlight_broker.core.archive_selection import ArchiveSelection
-from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
 from fanlight_broker.core.overlap import merged
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.rates import Counts
 from fanlight_broker.core.screens import ById, Screens
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.session_queues import new_queue
 from fanlight_broker.core.shares import NUMBERS, SharedPot
 from fanlight_broker.core.subscription import (
@@ -388,7 +388,7 @@ class Router:
 
     def explanations(
         self, topic: bytes, syntax: str, subscriptions: Iterable[Subscription]
-    ) -> dict[int, matchcore.Explanation]:
+    ) -> "dict[int, matchcore.Explanation]":
         """For each of these matching subscriptions, by id: which tier of the matcher found it, by which rows."""
         places = {s.id: s.id if s.condition is None else self.screens.screen_of(s).id for s in subscriptions}
         found = matchcore.explain(self._filters, topic, syntax=syntax, ids=set(places.values())) if places else []

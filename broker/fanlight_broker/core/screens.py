@@ -8,22 +8,31 @@ A filter is in the index once for all its subscriptions with selectors (wire/scr
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import matchcore
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.screener import MessageScreener
+from fanlight_broker.core.selectors import new_screen, new_screener
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, invalid_filter
 from fanlight_broker.wire.finder import Finder
 from fanlight_broker.wire.screening import FilterScreen
-from matchcore.fields import Attributes
-from matchcore.screen import Screen
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
+    from fanlight_broker.core.screener import MessageScreener
 
 ById = list[Subscription | FilterScreen | None]
 ATTRIBUTES_MAX = 65_535  # different ones, of all selectors: matchcore's numbers
 SCREEN_BYTES = 500  # of a filter's screen, beside matchcore's and its place in the index
 ID_BYTES = 60  # of a subscription in it, beside matchcore's
+
+
+class UnreadBodies(NamedTuple):
+    """Of the bodies that selectors have asked about: how many had no fields, and why."""
+
+    malformed: int = 0
+    too_large: int = 0
 
 
 class Screens:
@@ -32,18 +41,24 @@ class Screens:
         wall: Callable[[], float] | None = None,
     ) -> None:
         self.nbytes = 0  # of the screens; a subscription counts its tree
-        self._attributes = Attributes()
         self._by_id = by_id
         self._free = free
         self._filters = filters
         self._finder = finder
         self._count = 0
         self._of_filter: dict[tuple[bytes, int], FilterScreen] = {}
-        finder.screener = self.screener = MessageScreener(self._attributes, wall)
+        self._wall = wall
+        self._screener: MessageScreener | None = None  # from the first selector on
 
     def __len__(self) -> int:
         """Subscriptions with selectors."""
         return self._count
+
+    @property
+    def bodies(self) -> UnreadBodies:
+        if self._screener is None:
+            return UnreadBodies()
+        return UnreadBodies(self._screener.reader.malformed, self._screener.reader.too_large)
 
     def subscriptions(self, screens: list[FilterScreen]) -> list[Subscription]:
         """Those with selectors of some filters."""
@@ -57,7 +72,7 @@ class Screens:
         """
         key = subscription.filter, subscription.syntax_number
         found = self._of_filter.get(key)
-        screen = found if found is not None else FilterScreen(*key, Screen(self._attributes))
+        screen = found if found is not None else FilterScreen(*key, new_screen(self._asking()))
         condition: Condition = subscription.condition
         before = nbytes_of(screen) if found is not None else 0
         id = self._enter(subscription)
@@ -77,6 +92,12 @@ class Screens:
         self._count += 1
         self.nbytes += nbytes_of(screen) - before
         return found is None
+
+    def _asking(self) -> "MessageScreener":
+        """What asks the screens: it is made with the first one."""
+        if self._screener is None:
+            self._finder.screener = self._screener = new_screener(self._wall)
+        return self._screener
 
     def _begin(self, screen: FilterScreen) -> None:
         """Put the screen of a filter in force. Raises InvalidFilter."""

@@ -12,9 +12,8 @@ subscription begins and ends in compiled code (wire/subscription_table.pxd): `en
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from fanlight_broker.core.journal import NO_JOURNAL
@@ -35,6 +34,9 @@ from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, chec
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.queue import Queue
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,000 years at a million a second
 
@@ -112,7 +114,7 @@ class Subscribing:
 
     def check(
         self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None,
-        condition: Condition | None = None,
+        condition: "Condition | None" = None,
     ) -> None:
         """May a subscriber have one more subscription, with this filter?
 

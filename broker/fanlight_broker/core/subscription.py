@@ -5,10 +5,12 @@ It is one compiled object, the target of the routes that it is on (wire/target.p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.wire.target import UNLIMITED, Target
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 Subscription: TypeAlias = Target
 
@@ -28,7 +30,7 @@ class SubscriptionOptions:
     credit: int = UNLIMITED  # messages
     waiting_max: int | None = None  # messages without credit; None: the broker's limit
     after: int = UNLIMITED  # ends after this many messages
-    condition: Condition | None = None  # on the content of its messages
+    condition: "Condition | None" = None  # on the content of its messages
 
 
 PLAIN = SubscriptionOptions()
@@ -46,7 +48,7 @@ def nbytes_held(subscription: Subscription) -> int:
     return nbytes
 
 
-def share_bytes(filter: bytes, group: str | None, condition: Condition | None = None) -> int:
+def share_bytes(filter: bytes, group: str | None, condition: "Condition | None" = None) -> int:
     """What it counts in its principal's share while it is in force: with about what its filter takes in the index."""
     nbytes = SUBSCRIPTION_BYTES + INDEX_BYTES + 2 * len(filter)
     if condition is not None:

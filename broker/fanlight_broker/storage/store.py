@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from fanlight_broker import event_log
-from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.delayed_message import DelayedEntry, DelayedMessage, DelayedPublisher
 from fanlight_broker.core.limits import StoreDurability
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription, group_name_of

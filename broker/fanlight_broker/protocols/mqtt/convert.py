@@ -11,6 +11,7 @@ topic without a spelling. A topic without one makes the whole message unsayable.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from fanlight_broker.core.content import Content, Header
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
@@ -24,7 +25,9 @@ from fanlight_broker.protocols.mqtt.properties import (
     encode_properties,
 )
 from fanlight_broker.wire.message import Format, Message
-from matchcore.kleene import Untyped
+
+if TYPE_CHECKING:
+    from matchcore.kleene import Untyped
 
 SYNTAX = 1  # of topics on the wire, by its number in the core
 
@@ -37,8 +40,10 @@ def properties_of(message: Message) -> Properties:
     return decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), PropertyPlace.PUBLISH)
 
 
-def described(message: Message) -> tuple[Mapping[str, Untyped], str | None]:
+def described(message: Message) -> tuple[Mapping[str, "Untyped"], str | None]:
     """User properties, the first of each name, which have no types; and the content type."""
+    from matchcore.kleene import Untyped  # here: only selectors ask
+
     properties = properties_of(message)
     headers = {name: Untyped(value) for name, value in reversed(properties.user_properties)}
     return headers, properties.content_type

@@ -11,11 +11,11 @@ them.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.core import errors
-from fanlight_broker.core.condition import Condition, condition_of
 from fanlight_broker.core.requests import SessionOptions
+from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
@@ -31,6 +31,9 @@ from fanlight_broker.protocols.mqtt.subscribe_body import filters_of
 from fanlight_broker.protocols.mqtt.topics import SHARE, parse_shared
 from fanlight_broker.protocols.mqtt.version import V5
 from fanlight_broker.wire.message import Variant
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 Filters = Iterable[tuple[bytes, int]]  # each with the byte of its options (3.8.3.1)
 
@@ -71,7 +74,7 @@ def begin_subscribe(peer: Peer, packet: Subscribe) -> Iterator[None]:
     return subscribe(peer, packet.packet_id, identifier, filters, condition)
 
 
-def condition_in(where: Sequence[str]) -> Condition:
+def condition_in(where: Sequence[str]) -> "Condition":
     """Raises InvalidSelector."""
     if len(where) > 1:
         raise errors.InvalidSelector(
@@ -94,7 +97,7 @@ def begin_unsubscribe(peer: Peer, packet: Unsubscribe) -> Iterator[None]:
 
 
 def subscribe(
-    peer: Peer, packet_id: int, identifier: bytes, filters: Filters, condition: Condition | None = None
+    peer: Peer, packet_id: int, identifier: bytes, filters: Filters, condition: "Condition | None" = None
 ) -> Iterator[None]:
     refused: list[errors.FanlightError] = []
     since = peer.broker.position.appended

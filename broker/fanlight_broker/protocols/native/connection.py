@@ -9,13 +9,13 @@ from typing import Any, Final
 from fanlight_broker import __version__, event_log
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.connection import ConnectionState, ProtocolConnection
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, Accepted, Refused, Repeated
+from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import PLAIN, Subscription, SubscriptionOptions
 from fanlight_broker.core.topics import SYNTAXES, syntax_of, words_of

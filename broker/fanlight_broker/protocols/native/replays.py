@@ -5,9 +5,9 @@ A number belongs to its replay until that has gone live, and to an ordinary subs
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.replay import Replay, ReplayPart, ReplayRequest
+from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.protocols.native import convert, frames

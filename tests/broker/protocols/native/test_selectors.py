@@ -76,9 +76,9 @@ def test_fields_of_the_body_and_of_the_message() -> None:
     publisher.send(publish("shop.us.new", msgpack.packb(order), {"content-type": "application/msgpack"}))
     expected = [(1, b'{"order": {"total": 12}}'), (1, msgpack.packb(order))]
     assert messages(listener.frames()) == expected
-    reader = world.broker.router.screens.screener.reader
-    assert reader.malformed >= 2
-    assert reader.malformed + reader.too_large >= 4
+    bodies = world.broker.router.screens.bodies
+    assert bodies.malformed >= 2
+    assert bodies.malformed + bodies.too_large >= 4
     assert not publisher.gone
 
 

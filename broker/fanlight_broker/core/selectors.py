@@ -1,0 +1,49 @@
+"""The way to selectors: what reads them and what asks them is imported here, with the first one.
+
+Parser, screens and readers of bodies are 2 MB of modules, and 20 ms of imports, once. A broker whose clients have no
+selectors does not need them: what it imports when it starts may import them for types alone.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fanlight_broker.wire.message import Message
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
+    from fanlight_broker.core.screener import MessageScreener
+    from matchcore.screen import Screen
+
+
+def condition_of(where: str | Mapping[str, Any]) -> "Condition":
+    """The condition that a client asks for: a text, or a dict as of EventBridge. Raises InvalidSelector."""
+    from fanlight_broker.core import condition
+
+    return condition.condition_of(where)
+
+
+def where_of(condition: "Condition | None") -> str | None:
+    """The text of a condition; None without one."""
+    return condition.where if condition is not None else None
+
+
+def is_wanted(condition: "Condition", message: Message) -> bool:
+    """Is a condition true of a message whose publisher is not known any more, such as a retained one?"""
+    from fanlight_broker.core import fields
+
+    return fields.is_wanted(condition, message)
+
+
+def new_screener(wall: Callable[[], float] | None) -> "MessageScreener":
+    """What asks the screens of a router. wall: seconds since 1970."""
+    from fanlight_broker.core.screener import MessageScreener
+    from matchcore.fields import Attributes
+
+    return MessageScreener(Attributes(), wall)
+
+
+def new_screen(screener: "MessageScreener") -> "Screen":
+    """The screen of a filter, which this screener is to ask."""
+    from matchcore.screen import Screen
+
+    return Screen(screener.reader.attributes)
