@@ -27,4 +27,4 @@ cdef class Subscriptions:
     cdef Py_ssize_t seek(self, uint32_t hash, uint32_t number, bytes filter, object group) except -2
     cdef Py_ssize_t place_of(self, Target target) except -2
     cdef void put(self, void* target, uint32_t hash) noexcept
-    cdef int resize(self, Py_ssize_t capacity) except -1
+    cdef bint resize(self, Py_ssize_t capacity) noexcept

@@ -108,7 +108,8 @@ cdef class Subscriptions:
         if self.seek(hash, target.number, target.filter, group) >= 0:
             return False
         if 4 * (self.count + 1) > 3 * (self.mask + 1):
-            self.resize(2 * (self.mask + 1) if self.mask >= 0 else FIRST_SLOTS)
+            if not self.resize(2 * (self.mask + 1) if self.mask >= 0 else FIRST_SLOTS):
+                raise MemoryError()
         self.put(<void*> target, hash)
         Py_INCREF(target)
         self.count += 1
@@ -141,7 +142,7 @@ cdef class Subscriptions:
         self.count -= 1
         self.version += 1
         if self.mask >= 4 * FIRST_SLOTS and 8 * self.count < self.mask:
-            self.resize((self.mask + 1) // 4)
+            self.resize((self.mask + 1) // 4)    # without memory for that, it stays as large as it is
         Py_DECREF(target)
         return True
 
@@ -175,7 +176,8 @@ cdef class Subscriptions:
         self.slots[at] = target
         self.hashes[at] = hash
 
-    cdef int resize(self, Py_ssize_t capacity) except -1:
+    cdef bint resize(self, Py_ssize_t capacity) noexcept:
+        """False: there is no memory, and nothing has changed."""
         cdef void** slots = self.slots
         cdef uint32_t* hashes = self.hashes
         cdef void** new_slots = <void**> allocate_zeros(capacity, sizeof(void*))
@@ -184,7 +186,7 @@ cdef class Subscriptions:
         if new_slots is NULL or new_hashes is NULL:
             deallocate(new_slots)
             deallocate(new_hashes)
-            raise MemoryError()
+            return False
         self.slots = new_slots
         self.hashes = new_hashes
         self.mask = capacity - 1
@@ -193,4 +195,4 @@ cdef class Subscriptions:
                 self.put(slots[at], hashes[at])
         deallocate(slots)
         deallocate(hashes)
-        return 0
+        return True

@@ -6,6 +6,7 @@ and lets its first, second, third, ... allocation fail, until none is left to fa
 
 import gc
 from collections.abc import Callable, Iterator
+from sys import getrefcount
 from typing import TypeVar
 
 import pytest
@@ -183,6 +184,33 @@ def test_a_message_that_the_archive_has_no_memory_for_goes_to_nobody_and_the_nex
         assert sum(target.delivered for target in floor.targets) >= sum(before) + 5
 
     every_failure(Archived, Archived.attempt, check, least=12)
+
+
+def test_a_subscription_is_removed_without_memory_for_a_smaller_table() -> None:
+    """The table keeps its size, and nothing of what was removed."""
+    outbox = Outbox(Ledger(1 << 30, lambda: None), 1 << 20, "drop_newest")
+    targets = [Target(outbox, Variant(FORMAT), number, b"%d" % number) for number in range(100)]
+    (count,) = {getrefcount(target) for target in targets}  # without a table
+
+    def filled() -> Subscriptions:
+        table = Subscriptions(False)
+        for target in targets:
+            table.add(target)
+        return table
+
+    def empty(table: Subscriptions) -> None:
+        for target in targets:
+            table.remove(target)
+
+    def check(table: Subscriptions, failed: int) -> None:
+        assert not table
+        assert {getrefcount(target) for target in targets} == {count}
+        table.add(targets[0])
+        assert table.numbered(0) is targets[0]
+        assert table.numbered(1) is None
+
+    every_failure(filled, empty, check, least=2)
+    every_failure(filled, empty, check, MANY, least=1)
 
 
 def test_a_table_without_memory_refuses_the_new_one_and_keeps_the_others() -> None:
