@@ -156,7 +156,7 @@ run: same-python $(STAMPS)/built
 	@exec $(BIN)/fanlightd serve --data "$(DATA)" $(ARGS)
 
 demo: same-python $(STAMPS)/built
-	@exec $(BIN)/python -m fanlight_bench.demo $(ARGS)
+	@exec $(BIN)/python -m fanlight_bench.demo --usual-ports $(ARGS)
 
 bench: same-python $(STAMPS)/built
 	@exec $(BIN)/python -m fanlight_bench $(ARGS)

@@ -1,6 +1,11 @@
 """The demo: its sample, its bookkeeping, and a whole run against a real broker."""
 
 import gzip
+import os
+import shlex
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +14,9 @@ from fanlight_archive import Archive
 from fanlight_bench.data import make_sample
 from fanlight_bench.demo import quotes, screen
 from fanlight_bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
+from fanlight_bench.demo.hints import hints
 from fanlight_bench.demo.ledger import Account, Ledger
+from fanlight_bench.demo.ports import usual_if_free
 from fanlight_bench.demo.quotes import Quote
 from tests import require
 from tests.conftest import TestBroker
@@ -90,6 +97,40 @@ def test_the_demo_keeps_all_of_it_in_an_archive(tmp_path: Path, capsys: pytest.C
     with Archive(folder) as kept:
         rows = [row for batch in kept.read() for row in batch.select(["topic", "syntax", "value"]).to_pylist()]
     assert rows == [{"topic": q.topic, "syntax": q.syntax, "value": q.payload} for q in quotes.read()]
+
+
+def test_the_demo_takes_the_usual_ports_where_all_are_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = {"native_port": one.getsockname()[1], "http_port": other.getsockname()[1]}
+        other.close()
+        assert usual_if_free(ports) == {}
+    assert usual_if_free(ports) == ports
+
+
+def test_the_commands_that_the_demo_shows_have_the_addresses_they_need() -> None:
+    usual = hints("fanlight://127.0.0.1:7420", "http://127.0.0.1:7421", 1883)
+    assert not any("--url" in line or "--http" in line or " -p " in line for line in usual)
+    other = hints("fanlight://127.0.0.1:7", "http://127.0.0.1:8", 9)
+    assert [part in line for part, line in zip(("--url", "-p 9", "--http"), other[1:], strict=True)] == [True] * 3
+
+
+def test_the_commands_that_the_demo_shows_work(broker: TestBroker) -> None:
+    _, subscribe, _, explain = hints(broker.url, broker.http_url, broker.mqtt_port)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [*shlex.split(subscribe), "--count", "1", "--ready"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as subscriber:
+        assert subscriber.stderr is not None
+        assert "subscribed" in subscriber.stderr.readline()
+        said = subprocess.run(shlex.split(explain), env=environment, check=True, capture_output=True, text=True).stdout
+        assert "close is 172.26; the selector wants > 500" in said
+        assert main(["--url", broker.url, "--speed", "0", "--plain"]) == OK
+        shown, _ = subscriber.communicate()
+    first = next(
+        quote for quote in quotes.read() if (quote.headers["close"] or 0) > 500 and quote.headers["volume"] > 1_000_000
+    )
+    assert shown == f"{first.topic} {first.payload.decode()}\n"
 
 
 def test_an_archive_is_not_asked_of_a_broker_that_is_running(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 """`python -m fanlight_bench.demo`: real stock prices through a broker, to wildcard and exact subscribers.
 
-Starts a broker on free ports, replays daily prices of the S&P 500 at a chosen speed, shows what arrives, and
-checks each delivery against the oracle. Exit codes: 0 all is well; 1 something was lost, doubled or out of
-order; 3 no broker.
+Starts a broker, replays daily prices of the S&P 500 at a chosen speed, shows what arrives, and checks each delivery
+against the oracle. Exit codes: 0 all is well, or interrupted; 1 something was lost, doubled or out of order; 3 no
+broker.
 """
 
 import argparse
@@ -16,7 +16,9 @@ from pathlib import Path
 
 import fanlight
 from fanlight_bench.demo import quotes, screen
+from fanlight_bench.demo.hints import hints
 from fanlight_bench.demo.ledger import Account, Ledger
+from fanlight_bench.demo.ports import usual_if_free
 from fanlight_bench.launch import START_SECONDS, Broker, LaunchError, Patience
 
 OK, FAULTY, NO_BROKER = 0, 1, 3
@@ -124,8 +126,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--speed", type=float, default=2.0, metavar="DAYS", help="a second (%(default)s); 0: all at once")
-    add("--seconds", type=float, default=13.0, help="how long, at most 3600 (%(default)s)")
+    add("--seconds", type=float, default=60.0, help="how long, at most 3600 (%(default)s); Ctrl-C ends it")
     add("--url", help="of a running broker; without it, one is started on free ports")
+    add(
+        "--usual-ports", action="store_true",
+        help="start it on the ports that clients use without an address (7420, 7421, 1883), if these are free",
+    )
     add("--archive", type=Path, metavar="DIR", help="keep what passes there, for docs/pipeline.md: needs pyarrow")
     add(
         "--start-timeout", type=Patience.parse, default=START_SECONDS, metavar="SECONDS",
@@ -141,10 +147,12 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             url = options.url
             if url is None:
-                kept = {} if options.archive is None else {"archive": options.archive}
-                broker = stack.enter_context(Broker(**kept))
+                settings: dict[str, object] = usual_if_free() if options.usual_ports else {}
+                if options.archive is not None:
+                    settings["archive"] = options.archive
+                broker = stack.enter_context(Broker(**settings))
                 url = broker.url
-                print(f"A broker listens at {url}; its views are at {broker.http_url}")
+                print("\n".join(hints(url, broker.http_url, broker.mqtt_port)), flush=True)
             ledger = asyncio.run(demo(url, speed=options.speed, seconds=options.seconds, plain=options.plain))
         except (LaunchError, fanlight.FanlightError) as error:
             print(f"demo: {error}", file=sys.stderr)
