@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import fanlight
 from fanlight_bench.demo import quotes, screen
@@ -147,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             url = options.url
             if url is None:
-                settings: dict[str, object] = usual_if_free() if options.usual_ports else {}
+                settings: dict[str, Any] = usual_if_free() if options.usual_ports else {}
                 if options.archive is not None:
                     settings["archive"] = options.archive
                 broker = stack.enter_context(Broker(**settings))
