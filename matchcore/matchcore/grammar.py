@@ -9,10 +9,11 @@ canonical tokens match the same topics, but for MQTT's rule about `$`, which is 
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import AnyStr
 
 from matchcore import syntax as _syntax
 
-__all__ = ["MAX_BYTES", "MAX_WORDS", "Filter", "Token", "Wildcard", "parse_filter", "split_topic"]
+__all__ = ["MAX_BYTES", "MAX_WORDS", "Filter", "Token", "Wildcard", "parse_filter", "split_suffix", "split_topic"]
 
 MAX_WORDS = 128  # words in a topic or a filter; AMQP's 255 bytes hold as many one-letter words
 MAX_BYTES = 65_535  # bytes; the longest string MQTT can carry
@@ -108,3 +109,9 @@ def parse_filter(text: str | bytes, syntax: str, *, max_words: int = MAX_WORDS, 
     encoded = str.encode(text) if isinstance(text, str) else bytes.join(b"", (text,))
     is_exact = not any(isinstance(token, Wildcard) for token in tokens)
     return Filter(encoded, str.__str__(syntax), is_exact, tuple(tokens))
+
+
+def split_suffix(filter: AnyStr) -> tuple[AnyStr, AnyStr | None]:
+    """The topic filter, which ends at the first `?`, and the expression behind that; None if there is no `?`."""
+    topic_filter, mark, expression = filter.partition(b"?" if isinstance(filter, bytes) else "?")
+    return topic_filter, expression if mark else None

@@ -16,23 +16,17 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from matchcore.errors import InvalidSelector
+from matchcore.grammar import split_suffix
 from matchcore.selector import And, Attribute, Compare, Selector, Source
 from matchcore.where import MAX_LEAVES, MAX_TEXT_BYTES, parse_where
 
 __all__ = ["parse_suffix", "split_suffix"]
 
-MARK = b"?"
 BLANKS = " \t\r\n"
 OPERATOR = re.compile(r"[<>]=?|=")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 EXAMPLE = "write a clause such as location=roomA or value>25"
 SAY_IT_IN_SQL = "write the condition as a selector in SQL, which can say it"
-
-
-def split_suffix(filter: bytes) -> tuple[bytes, bytes | None]:
-    """The topic filter, which ends at the first `?`, and the expression behind that; None if there is no `?`."""
-    topic_filter, mark, expression = filter.partition(MARK)
-    return topic_filter, expression if mark else None
 
 
 def parse_suffix(expression: str | bytes) -> Selector:

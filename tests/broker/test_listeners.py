@@ -50,11 +50,12 @@ def test_what_cannot_be_had_is_named(text: str, why: str) -> None:
 def test_every_setting_reaches_the_connections() -> None:
     settings = Settings(
         mqtt_keep_alive_max=60, mqtt_topic_alias_max=3, mqtt_server_reference="b:1883", mqtt_payload_format_check=True,
-        mqtt_authentication_methods=f"A={__name__}:Method",
+        mqtt_authentication_methods=f"A={__name__}:Method", mqtt_filter_suffix=True,
     )
     options = options_of(settings)
     assert (options.keep_alive_max, options.topic_alias_max, options.server_reference) == (60, 3, "b:1883")
     assert options.payload_format_check
+    assert options.filter_suffix
     assert "A" in options.methods
 
 

@@ -5,11 +5,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 import matchcore
-from fanlight_broker.core.errors import InvalidSelector
+from fanlight_broker.core.errors import InvalidFilter, InvalidSelector
 from matchcore.fields import Attributes
-from matchcore.patterns import parse_pattern
+from matchcore.patterns import parse_pattern, selector_of
 from matchcore.screen import Screen
-from matchcore.selector import Attribute, In, Selector, leaves
+from matchcore.selector import And, Attribute, In, Selector, leaves
+from matchcore.suffix import parse_suffix
 from matchcore.where import MAX_TEXT_BYTES, parse_where
 
 CONDITION_BYTES: Final = 600  # of a selector without tests: its text, its place in a screen
@@ -76,6 +77,30 @@ def _of_text(where: str) -> Condition:
         return Condition(parse_where(where))
     except matchcore.InvalidSelector as error:
         raise _invalid(error) from error
+
+
+def condition_of_suffix(expression: bytes, condition: Condition | None = None) -> Condition:
+    """The condition behind the `?` of a filter, as EMQX spells it. With another condition, both must be true.
+
+    Raises InvalidFilter: it is the filter that a client has written wrongly.
+    """
+    try:
+        found = _of_suffix(expression)
+        if condition is None:
+            return found
+        return Condition(selector_of(And(tuple(
+            part for each in (condition.selector, found.selector)
+            for part in (each.parts if isinstance(each, And) else (each,))
+        ))))
+    except matchcore.InvalidSelector as error:
+        raise InvalidFilter(f"what is behind the ? of the filter: {error}", position=error.position) from error
+    except InvalidSelector as error:
+        raise InvalidFilter(f"what is behind the ? of the filter: {error.text}", **error.details) from error
+
+
+@lru_cache(maxsize=KNOWN)
+def _of_suffix(expression: bytes) -> Condition:
+    return Condition(parse_suffix(expression))
 
 
 def is_small(where: Mapping[str, Any]) -> bool:

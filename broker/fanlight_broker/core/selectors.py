@@ -22,6 +22,13 @@ def condition_of(where: str | Mapping[str, Any]) -> "Condition":
     return condition.condition_of(where)
 
 
+def condition_of_suffix(expression: bytes, condition: "Condition | None" = None) -> "Condition":
+    """The condition behind the `?` of a filter, as EMQX spells it, and this other one. Raises InvalidFilter."""
+    from fanlight_broker.core import condition as conditions
+
+    return conditions.condition_of_suffix(expression, condition)
+
+
 def where_of(condition: "Condition | None") -> str | None:
     """The text of a condition; None without one."""
     return condition.where if condition is not None else None

@@ -45,10 +45,14 @@ EXPENDABLE: Final = (
 )
 
 
-def decode(first: int, body: bytes, version: Version | None, user_properties_max: int | None = None) -> Packet:
+def decode(
+    first: int, body: bytes, version: Version | None, user_properties_max: int | None = None, *,
+    filter_suffix: bool = False,
+) -> Packet:
     """A packet from its first byte and what is behind its Remaining Length.
 
-    `version` is None before CONNECT; only a CONNECT is accepted then.
+    `version` is None before CONNECT; only a CONNECT is accepted then. `filter_suffix`: a Topic Filter of SUBSCRIBE and
+    UNSUBSCRIBE ends at a `?`, and what is behind that is not looked at.
     Raises MalformedPacket, ProtocolError, UnsupportedProtocol.
     """
     if first not in VALID_FIRST_BYTES:
@@ -57,7 +61,8 @@ def decode(first: int, body: bytes, version: Version | None, user_properties_max
     if version is None and kind is not PacketType.CONNECT:
         raise ProtocolError(f"{kind.name} before CONNECT")  # [MQTT-3.1.0-1]
     # A CONNECT's decoder does not look at the version.
-    return DECODERS[kind](Reader(body, kind.name, user_properties_max), first, version or V5)
+    reader = Reader(body, kind.name, user_properties_max, filter_suffix=filter_suffix)
+    return DECODERS[kind](reader, first, version or V5)
 
 
 def encode(packet: Packet, version: Version) -> bytes:

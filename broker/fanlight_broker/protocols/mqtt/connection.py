@@ -232,7 +232,10 @@ class MqttConnection(ProtocolConnection):
                 self._at_work = on_subscribe.begin(self, first, body)
                 if self._at_work is not None:
                     return
-            packet = decode(first, body, self.version, self.options.user_properties_max)
+            packet = decode(
+                first, body, self.version, self.options.user_properties_max,
+                filter_suffix=self.options.filter_suffix,
+            )
         if type(packet) not in LEGAL[self.state]:
             raise ProtocolError(f"{packet.type.name} is not allowed now")
         check_from_client(packet)

@@ -19,11 +19,14 @@ _FOUR: Final = struct.Struct(">I")
 class Reader:
     """A body being read. All methods raise MalformedPacket; `what` is the field's name for its text."""
 
-    __slots__ = ("_at", "_end", "_octets", "packet", "user_properties_max")
+    __slots__ = ("_at", "_end", "_octets", "filter_suffix", "packet", "user_properties_max")
 
-    def __init__(self, octets: bytes, packet: str, user_properties_max: int | None = None) -> None:
+    def __init__(
+        self, octets: bytes, packet: str, user_properties_max: int | None = None, *, filter_suffix: bool = False
+    ) -> None:
         self.packet = packet  # its name, for errors
         self.user_properties_max = user_properties_max  # that it may have in one place; None: any number
+        self.filter_suffix = filter_suffix  # does a Topic Filter end at a `?`?
         self._octets = octets
         self._at = 0
         self._end = len(octets)

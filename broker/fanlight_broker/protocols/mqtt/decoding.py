@@ -37,8 +37,9 @@ from fanlight_broker.protocols.mqtt.reason_codes import (
     REASONS_OF_RETURN_CODES,
     ReasonCode,
 )
-from fanlight_broker.protocols.mqtt.topics import check_topic_filter, check_topic_name
+from fanlight_broker.protocols.mqtt.topics import SharedFilter, check_topic_filter, check_topic_name
 from fanlight_broker.protocols.mqtt.version import PROTOCOL_NAME, PROTOCOL_NAME_3_1, V3, V5, Version
+from matchcore.grammar import split_suffix
 
 # Bits of the Connect Flags (3.1.2.3).
 _RESERVED: Final = 0b0000_0001
@@ -191,14 +192,14 @@ def decode_subscribe(reader: Reader, first: int, version: Version) -> Subscribe:
     while reader:
         filter = reader.string("Topic Filter")
         options = reader.byte("Subscription Options")
-        subscriptions.append(_subscription(filter, options, version))
+        subscriptions.append(_subscription(reader, filter, options, version))
     if not subscriptions:
         raise ProtocolError("SUBSCRIBE: no Topic Filter")  # 5.0: [MQTT-3.8.3-2]; 3.1.1: [MQTT-3.8.3-3]
     return Subscribe(packet_id, tuple(subscriptions), properties)
 
 
-def _subscription(filter: str, options: int, version: Version) -> Subscription:
-    shared = check_topic_filter(filter, "SUBSCRIBE: Topic Filter")
+def _subscription(reader: Reader, filter: str, options: int, version: Version) -> Subscription:
+    shared = _checked(reader, filter)
     if options & _OPTIONS_RESERVED[version]:
         raise MalformedPacket(f"SUBSCRIBE: reserved Subscription Options are set: {options:08b}")
     qos = options & _QOS
@@ -213,6 +214,11 @@ def _subscription(filter: str, options: int, version: Version) -> Subscription:
     if no_local and shared:
         raise ProtocolError(f"SUBSCRIBE: No Local on a Shared Subscription, {filter[:60]!r}")  # [MQTT-3.8.3-4]
     return Subscription(filter, qos, no_local, bool(options & _RETAIN_AS_PUBLISHED), retain_handling)
+
+
+def _checked(reader: Reader, filter: str) -> SharedFilter | None:
+    topic_filter = split_suffix(filter)[0] if reader.filter_suffix else filter
+    return check_topic_filter(topic_filter, f"{reader.packet}: Topic Filter")
 
 
 def decode_suback(reader: Reader, first: int, version: Version) -> SubAck:
@@ -236,7 +242,7 @@ def decode_unsubscribe(reader: Reader, first: int, version: Version) -> Unsubscr
     filters = []
     while reader:
         filter = reader.string("Topic Filter")
-        check_topic_filter(filter, "UNSUBSCRIBE: Topic Filter")
+        _checked(reader, filter)
         filters.append(filter)
     if not filters:
         raise ProtocolError("UNSUBSCRIBE: no Topic Filter")  # [MQTT-3.10.3-2]

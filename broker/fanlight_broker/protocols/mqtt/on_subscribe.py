@@ -3,6 +3,9 @@
     body --subscribe_body, compiled--> filters, one at a time --.--> reason codes --> SUBACK, UNSUBACK
       '-- codec, if there is anything special about it ---------'
 
+With the setting mqtt_filter_suffix a filter may end in a selector, `sensor/+/t?value>25`: the subscription is one for
+`sensor/+/t` with that selector, and an UNSUBSCRIBE may have the suffix, whatever it says.
+
 A packet may hold 100,000 filters and more, at 1 to 2 µs each: it yields when the turn is over, and the client's
 next packets wait until it is done. Retained messages are sent when the turn's packets are done, one slice for all of
 them.
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.requests import SessionOptions
-from fanlight_broker.core.selectors import condition_of
+from fanlight_broker.core.selectors import condition_of, condition_of_suffix
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
@@ -31,6 +34,7 @@ from fanlight_broker.protocols.mqtt.subscribe_body import filters_of
 from fanlight_broker.protocols.mqtt.topics import SHARE, parse_shared
 from fanlight_broker.protocols.mqtt.version import V5
 from fanlight_broker.wire.message import Variant
+from matchcore.grammar import split_suffix
 
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
@@ -49,7 +53,7 @@ MQTT: Final = SYNTAXES.index("mqtt")
 
 def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
     """The work that a packet asks for. None: it is another one, or the codec is to look at it."""
-    if first not in (SUBSCRIBE, UNSUBSCRIBE):
+    if first not in (SUBSCRIBE, UNSUBSCRIBE) or (peer.options.filter_suffix and b"?" in body):
         return None
     filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5)
     if filters is None:
@@ -105,7 +109,7 @@ def subscribe(
     asked: dict[int, tuple[SessionOptions, Variant]] = {}  # few are different, however many filters there are
     session, over, sessions = peer.session, peer.broker.turns.over, peer.broker.sessions
     entering = sessions.entering(session) if condition is None else None
-    first_match = peer.broker.retained.first_match
+    first_match, suffixes = peer.broker.retained.first_match, peer.options.filter_suffix
     for filter, octet in filters:
         if codes and over():
             yield
@@ -117,7 +121,9 @@ def subscribe(
                 options = replace(options, condition=condition)
             found = asked[octet] = options, sessions.variant_of(session, options)
         options, variant = found
-        begun = entering.enter(variant, filter, MQTT, options.no_local) if entering is not None else None
+        begun = None
+        if entering is not None and not (suffixes and b"?" in filter):
+            begun = entering.enter(variant, filter, MQTT, options.no_local)
         if begun is not None and (octet >> 4 not in (SEND, SEND_IF_NEW) or first_match(filter, MQTT) is None):
             codes.append(GRANTED[options.qos])
         else:
@@ -156,11 +162,16 @@ def _subscribe(
 ) -> ReasonCode:
     """`begun`: it is new, and in force already."""
     sessions = peer.broker.sessions
+    expression = None
+    if peer.options.filter_suffix:
+        filter, expression = split_suffix(filter)
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
         options = replace(options, group=group)
     handling = octet >> 4
     try:
+        if expression is not None:
+            options = replace(options, condition=condition_of_suffix(expression, options.condition))
         subscription, is_new = (begun, True) if begun is not None \
             else sessions.subscribe(session, filter, "mqtt", options, variant)
         if options.group is None and (handling == SEND or (handling == SEND_IF_NEW and is_new)):
@@ -193,6 +204,8 @@ def unsubscribe(peer: Peer, packet_id: int, filters: Filters) -> Iterator[None]:
 
 def _unsubscribe(peer: Peer, filter: bytes) -> ReasonCode:
     group = None
+    if peer.options.filter_suffix:
+        filter, _ = split_suffix(filter)
     if filter.startswith(SHARED):
         group, filter = parts_of(filter)
     try:

@@ -45,6 +45,7 @@ class MqttOptions:
     user_properties_max: int = 1_000  # in one packet
     connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT, which may have a will, and a token as its password
     server_reference: str | None = None  # the server that clients are referred to when this broker stops (4.11)
+    filter_suffix: bool = False  # is what is behind a `?` in a Topic Filter a selector, as in EMQX?
     payload_format_check: bool = False  # check payloads that are declared as UTF-8?
     methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
 

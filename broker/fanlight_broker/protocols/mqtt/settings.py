@@ -94,6 +94,13 @@ class MqttSettings(ProtocolSettings):
         bool, MQTT, NeedsRestart(),
         Reason("whether payloads that MQTT 5 clients declare as UTF-8 are checked, and refused if they are not"),
     ] = False
+    mqtt_filter_suffix: Annotated[
+        bool, MQTT, NeedsRestart(),
+        Reason(
+            "whether a filter ends at a ? and a selector follows, as in EMQX: sensor/+/t?location=roomA&value>25; "
+            "otherwise a ? is an ordinary character"
+        ),
+    ] = False
     mqtt_authentication_methods: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("methods"),
         Reason(

@@ -1,0 +1,75 @@
+"""Selectors of mosquitto_sub: the User Property `where`, and the suffix of a filter as EMQX spells it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartBroker, TestBroker
+from tests.interop.mosquitto import Sub, pub, run
+
+FILTER = "sensor/+/t?location=roomA&value>25"
+COMMAND = Path(sys.executable).parent / "fanlight"
+
+both = pytest.mark.parametrize("version", [3, 5])
+
+
+def publish(broker: TestBroker, payload: str, topic: str = "sensor/1/t", **headers: str) -> None:
+    properties = [word for name, value in headers.items() for word in ("-D", "publish", "user-property", name, value)]
+    pub(broker.mqtt_port, "-t", topic, "-m", payload, "-q", 1, *properties)
+
+
+def publish_three(broker: TestBroker) -> None:
+    publish(broker, "hot", location="roomA", value="26")
+    publish(broker, "cold", location="roomA", value="24")
+    publish(broker, "elsewhere", location="roomB", value="30")
+
+
+def test_the_user_property_where(broker: TestBroker) -> None:
+    where = ("-D", "subscribe", "user-property", "where", "location = 'roomA' AND value > 25")
+    with Sub(broker.mqtt_port, "-t", "sensor/#", "-q", 1, *where) as sub:
+        publish_three(broker)
+        publish(broker, "end", "sensor/end", location="roomA", value="1e2")
+        assert [message.payload for message in sub.until("sensor/end")] == [b"hot"]
+
+
+@both
+def test_the_suffix_of_a_filter(start_broker: StartBroker, version: int) -> None:
+    broker = start_broker(mqtt_filter_suffix=True)
+    with Sub(broker.mqtt_port, "-t", FILTER, "-t", "end", "-q", 1, version=version) as sub:
+        publish_three(broker)
+        publish(broker, "end", "end")
+        assert [message.payload for message in sub.until("end")] == [b"hot"]
+        asked = [COMMAND, "explain", "sensor/1/t", "--http", broker.http_url, "--json"]
+        asked += ["--fields", '{"location": "roomA", "value": 24}']
+        answer = json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)
+    (filtered,) = answer["filtered"]
+    assert (filtered["filter"], filtered["where"]) == ("sensor/+/t", "location = 'roomA' AND value > 25")
+    assert filtered["reason"] == "value is 24; the selector wants > 25"
+
+
+@both
+def test_a_malformed_suffix_is_refused(start_broker: StartBroker, version: int) -> None:
+    broker = start_broker(mqtt_filter_suffix=True)
+    _, _, complaint = run("mosquitto_sub", broker.mqtt_port, "-t", "sensor/+/t?value>warm", version=version)
+    assert "denied" in complaint
+    broker.wait_for_line("request_refused")
+    (line,) = [json.loads(line) for line in broker.lines if "request_refused" in line]
+    assert line["code"] == "TOPIC_FILTER_INVALID"
+    assert "byte 6 (counting from 0): > compares numbers, found 'warm'" in line["text"]
+
+
+def test_the_suffix_of_a_session_outlives_kill_9(start_broker: StartBroker, tmp_path: Path) -> None:
+    settings = {"mqtt_filter_suffix": True, "data": tmp_path / "data", "data_free_bytes_min": "1MiB"}
+    session = ("-c", "-i", "watcher", "-x", 3_600, "-q", 1, "-t", FILTER)
+    broker = start_broker(**settings)
+    with Sub(broker.mqtt_port, *session):
+        pass
+    broker.kill()
+    broker = start_broker(**settings)
+    publish_three(broker)
+    with Sub(broker.mqtt_port, *session) as sub:
+        publish(broker, "end", "sensor/end/t", location="roomA", value="99")
+        assert [message.payload for message in sub.until("sensor/end/t")] == [b"hot"]
