@@ -53,6 +53,15 @@ cdef struct AccessEntry:
     uint16_t kind
 
 
+# How many units of 4 bytes an entry takes.
+cdef inline uint32_t access_units(uint32_t kind) noexcept nogil:
+    if kind == KEY_NOTED:
+        return 1
+    if kind == KEY_RANGE:
+        return 5
+    return 3 if kind >= KEY_PREFIX else 2
+
+
 cdef struct AccessColumn:
     uint32_t attribute
     uint32_t holders                  # entries of this attribute

@@ -159,14 +159,6 @@ cdef int access_sample(Access* access, AccessColumn* column, uint64_t end) noexc
 
 # The entries of a selector
 
-cdef inline uint32_t _units(uint32_t kind) noexcept nogil:
-    if kind == KEY_NOTED:
-        return 1
-    if kind == KEY_RANGE:
-        return 5
-    return 3 if kind >= KEY_PREFIX else 2
-
-
 cdef inline uint64_t _ordered(const uint32_t* units) noexcept nogil:
     cdef uint64_t value
     memcpy(&value, units, 8)
@@ -184,7 +176,7 @@ cdef void access_forget(Access* access, const uint32_t* entries, uint32_t units)
             column.holders -= 1
             if column.holders == 0:
                 _drop_column(access, column)
-        at += _units(entry.kind)
+        at += access_units(entry.kind)
 
 
 cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil:
@@ -200,7 +192,7 @@ cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32
             count -= access_cell(column, _ordered(&entries[at + 1]))
         elif entry.kind != KEY_NOTED:
             count += 1
-        at += _units(entry.kind)
+        at += access_units(entry.kind)
     return count
 
 
@@ -320,7 +312,7 @@ cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uin
                 while cell <= end and done >= 0:
                     done = _put(access, tag_of_cell(entry.attribute, cell), slot)
                     cell += 1
-        at += _units(entry.kind)
+        at += access_units(entry.kind)
     if done < 0:
         access_take(access, entries, at, slot)
         return -1
@@ -343,7 +335,7 @@ cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, u
                 end = access_cell(column, _ordered(&entries[at + 3]))
                 for cell in range(access_cell(column, _ordered(&entries[at + 1])), end + 1):
                     _take(access, tag_of_cell(entry.attribute, cell), slot)
-        at += _units(entry.kind)
+        at += access_units(entry.kind)
 
 
 cdef const uint32_t* access_slots(

@@ -71,6 +71,8 @@ class Explanation:
     """Where it was found: "exact", "pool" or "buckets"."""
     where: str | None = None
     """Its selector, which is true of the fields."""
+    found_by: tuple[str, ...] = ()
+    """Through what in the filter's screen the selector was found: access keys, its row or its list, in words."""
 
     @property
     def key(self) -> tuple[Deciding, ...]:
@@ -80,7 +82,8 @@ class Explanation:
     @property
     def reason(self) -> str:
         """Tier, rows and selector in a line for people."""
-        return self._found if self.where is None else f"{self._found}; true: {self.where}"
+        screen = ", ".join(self.found_by)
+        return self._found if self.where is None else f"{self._found}; screen: {screen}; true: {self.where}"
 
     @property
     def _found(self) -> str:
@@ -108,11 +111,13 @@ def explain(
     """
     words = None
     found = []
-    plain = [(*one, None) for one in index.located(topic, syntax=syntax)]
-    for filter, filter_syntax, id, tier, key, where in [*plain, *index.selected(topic, fields=fields, syntax=syntax)]:
+    plain = [(*one, None, ()) for one in index.located(topic, syntax=syntax)]
+    selected = index.selected(topic, fields=fields, syntax=syntax, ids=ids)
+    for filter, filter_syntax, id, tier, key, where, found_by in [*plain, *selected]:
         if ids is None or id in ids:
             words = words or _split(topic, syntax)
-            found.append(replace(_explanation(filter, filter_syntax, id, words, tier, key), where=where))
+            explained = _explanation(filter, filter_syntax, id, words, tier, key)
+            found.append(replace(explained, where=where, found_by=found_by))
     return found
 
 

@@ -234,9 +234,12 @@ cdef class FilterIndex(FilterTable):
         """[(filter, syntax, id, where), ...] of the subscriptions that have a selector."""
         return [] if self.selecting is None else self.selecting.selectors()
 
-    def selected(self, topic: str | bytes, *, fields=None, syntax: str = "amqp") -> list:
-        """[(filter, syntax, id, tier, key, where), ...]: as `located`, of those that have a selector that is true."""
-        return [] if self.selecting is None else self.selecting.selected(topic, fields, syntax)
+    def selected(self, topic: str | bytes, *, fields=None, syntax: str = "amqp", ids=None) -> list:
+        """[(filter, syntax, id, tier, key, where, found by), ...]: as `located`, of those whose selector is true.
+
+        found by: through what in the screen of the filter, in words. `ids`: only these; None: all.
+        """
+        return [] if self.selecting is None else self.selecting.selected(topic, fields, syntax, ids)
 
     def match_many(self, topics, *, fields=None, offsets=None, syntax: str = "amqp") -> tuple:
         """(offsets, ids): numpy int64 of one more than topics, and uint32; row i is ids[offsets[i]:offsets[i+1]].

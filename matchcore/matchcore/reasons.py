@@ -7,7 +7,7 @@ from matchcore.kleene import Fields, attribute_of, holds
 from matchcore.normal_form import AllOf, AnyOf, HitsOf, Leaf, Normal, normal_form
 from matchcore.selector import Attribute, Compare, Present, Selector, leaves
 
-__all__ = ["true_tests", "why_not_true"]
+__all__ = ["shown_value", "true_tests", "why_not_true"]
 
 SHOWN_CHARACTERS = 60  # of a value or a list of values
 SHOWN_PARTS = 3  # of an OR
@@ -57,7 +57,7 @@ def _unmet_test(leaf: Leaf, values: Values) -> str | None:
     if is_true is not None and is_true is not leaf.negated:
         return None
     compared = "" if is_true is not None or _is_absent(found) else f" ({_kind(found)}, not compared)"
-    return f"{test.attribute} is {_shown(found)}{compared}; the selector wants {_wanted(leaf)}"
+    return f"{test.attribute} is {shown_value(found)}{compared}; the selector wants {_wanted(leaf)}"
 
 
 def _wanted(leaf: Leaf) -> str:
@@ -71,7 +71,8 @@ def _wanted(leaf: Leaf) -> str:
     return f"NOT {text}" if leaf.negated else text
 
 
-def _shown(found: object) -> str:
+def shown_value(found: object) -> str:
+    """A value as selectors write it, cut to a part of a line."""
     if _is_absent(found):
         return "absent"
     if isinstance(found, bool):

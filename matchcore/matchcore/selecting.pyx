@@ -15,6 +15,7 @@ from matchcore.screen cimport Screen
 
 from matchcore.grammar import split_topic
 from matchcore.kleene import attribute_of, holds, key_of, with_topic
+from matchcore.reached import found_by
 from matchcore.selector import And, AtLeast, Or, Source
 from matchcore.where import parse_where
 
@@ -220,18 +221,25 @@ cdef class Selecting:
             for id, where in sorted(self.texts[number].items())
         ]
 
-    def selected(self, topic: object, fields: object, syntax: str) -> list:
-        """[(filter, syntax, id, tier, key, where), ...] of those that match. RuntimeError if the index changes."""
+    def selected(self, topic: object, fields: object, syntax: str, wanted: object) -> list:
+        """[(filter, syntax, id, tier, key, where, found by), ...] of those that match, of these ids (None: of all).
+
+        RuntimeError if the index changes.
+        """
         cdef uint64_t version
         values = self._values(topic, fields, syntax)
         found = []
         version = self.version
         for filter, filter_syntax, number, tier, key in self.filters.located(topic, syntax=syntax):
             texts = self.texts[number]
-            ids = self.screens[number].match(values)
+            screen = self.screens[number]
+            ids = [id for id in screen.match(values) if wanted is None or id in wanted]
+            ways = found_by(screen, ids, values)
             if self.version != version:
                 raise RuntimeError("the FilterIndex changed while its matches were explained")
-            found += [(filter, filter_syntax, id, tier, key, texts[id]) for id in ids]
+            found += [
+                (filter, filter_syntax, id, tier, key, texts[id], way) for id, way in zip(ids, ways, strict=True)
+            ]
         return found
 
 

@@ -202,7 +202,7 @@ def test_why_it_matches_and_why_it_does_not() -> None:
     index.insert("a.*", 3)
     found = explain(index, "a.b", fields={"price": 120})
     assert [(one.id, one.reason) for one in found] == [
-        (3, "pool: length 2, left 0 'a'"), (1, "pool: length 2, left 0 'a'; true: price > 100"),
+        (3, "pool: length 2, left 0 'a'"), (1, "pool: length 2, left 0 'a'; screen: list of 2; true: price > 100"),
     ]  # fmt: skip
     assert [one.id for one in explain(index, "a.b", fields={"price": 300}, ids={2})] == [2]
     reason = "price is 80; the selector wants > 100"

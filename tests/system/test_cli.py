@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -203,6 +204,11 @@ def test_explain_says_who_gets_it_and_why_another_does_not(shell: Shell) -> None
     assert code == 0
     assert "cli.why.# (amqp) where region = 'us' for far" in out.decode()
     assert "region is 'eu'; the selector wants = 'us'" in out.decode()
+    assert "1 subscription of the topic whose selector is not true:" in out.decode()
+    code, out, _ = shell("explain", "cli.why.not", "--fields", '{"region": "us"}')
+    assert "pool: left 0 'cli', left 1 'why'; screen: list of 1\n" in re.sub("length [0-9]+, ", "", out.decode())
+    code, out, _ = shell("explain", "cli.why.not")
+    assert "whether a selector is true depends on the message: give its --fields" in out.decode()
     for region in ("eu", "us"):
         shell("pub", "cli.why.not", region, "--header", f"region={region}")
     assert finished(far) == (0, b"us\n")

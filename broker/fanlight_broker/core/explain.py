@@ -1,5 +1,6 @@
-"""Explain: which subscriptions a topic reaches, found in which tier of the matcher and by which rows; which of them do
-not want a message with these fields; and why a client's others are not among them.
+"""Explain: which subscriptions a topic reaches, found in which tier of the matcher and by which rows, and through what
+in the screen of their filter; which of them do not want a message with these fields; and why a client's others are not
+among them.
 """
 
 from collections.abc import Mapping
@@ -35,13 +36,15 @@ def explain(
     matching = [s for s in reached if s.condition is None or known is None or s.id in wanted]
     shown = matching[:limit]
     explanations = broker.router.explanations(topic, syntax, shown)
+    found_by = {} if known is None else broker.router.screens.found_by(shown, known)
     view: View = {
         "topic": text(topic), "syntax": syntax, "words": [text(word) for word in words],
         "total": len(matching),
         "matches": [
             {
                 **identified(s), "tier": explanations[s.id].tier, "rows": [str(row) for row in explanations[s.id].rows],
-                "reason": explanations[s.id].reason,
+                "found_by": list(found_by.get(s.id, ())),
+                "reason": with_screen(explanations[s.id].reason, found_by.get(s.id, ())),
             }
             for s in shown
         ],
@@ -53,6 +56,10 @@ def explain(
     if client is not None:
         view["client"] = explain_client(broker, topic, syntax, client, {s.id for s in matching}, limit, known)
     return view
+
+
+def with_screen(reason: str, found_by: tuple[str, ...]) -> str:
+    return f"{reason}; screen: {', '.join(found_by)}" if found_by else reason
 
 
 def identified(subscription: Subscription) -> View:
@@ -77,6 +84,7 @@ def explain_client(
         "name": client,
         "connected": len(found),
         "matching": sum(s.id in matching for c in found for s in c.subscriber.subscriptions),
+        "why_not_total": len(others),
         "why_not": [
             {
                 "filter": filter_of(s), "syntax": SYNTAXES[s.syntax_number], "where": where_of(s.condition),

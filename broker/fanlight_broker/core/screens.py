@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matchcore
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.selectors import new_screen, new_screener
+from fanlight_broker.core.selectors import found_by, new_screen, new_screener
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, invalid_filter
 from fanlight_broker.wire.finder import Finder
@@ -136,6 +136,20 @@ class Screens:
         """The ids of those with a selector that is true of these fields; other ids may be there, too."""
         found = [self.screen_of(each) for each in subscriptions if each.condition is not None]
         return {id for each in {each.id: each for each in found}.values() for id in each.screen.match(fields)}
+
+    def found_by(
+        self, subscriptions: Iterable[Subscription], fields: Mapping[str, object]
+    ) -> dict[int, tuple[str, ...]]:
+        """Through what in their screens a message with these fields comes to those with a selector, by their ids."""
+        grouped: dict[int, tuple[FilterScreen, list[int]]] = {}
+        for each in subscriptions:
+            if each.condition is not None:
+                screen = self.screen_of(each)
+                grouped.setdefault(screen.id, (screen, []))[1].append(each.id)
+        return {
+            id: way for screen, ids in grouped.values()
+            for id, way in zip(ids, found_by(screen.screen, ids, fields), strict=True)
+        }
 
     def _next_id(self) -> int:
         return self._free[-1] if self._free else len(self._by_id)

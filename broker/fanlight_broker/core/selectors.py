@@ -4,7 +4,7 @@ Parser, screens and readers of bodies are 2 MB of modules, and 20 ms of imports,
 selectors does not need them: what it imports when it starts may import them for types alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fanlight_broker.wire.message import Message
@@ -54,3 +54,10 @@ def new_screen(screener: "MessageScreener") -> "Screen":
     from matchcore.screen import Screen
 
     return Screen(screener.reader.attributes)
+
+
+def found_by(screen: "Screen", ids: Sequence[int], fields: Mapping[str, object]) -> list[tuple[str, ...]]:
+    """Through what a message with these fields comes to each of these selectors of a screen."""
+    from matchcore.reached import found_by
+
+    return found_by(screen, ids, fields)

@@ -171,6 +171,8 @@ def test_explain_says_who_gets_a_message_and_why_others_do_not() -> None:
     view = explain(broker, b"stock.eu", "amqp", name, 10, {"price": 80})
     assert [(each["subscription"], each["where"]) for each in view["matches"]] == [(0, None), (2, "price > 10")]
     assert all(each["tier"] for each in view["matches"])
+    assert [each["found_by"] for each in view["matches"]] == [[], ["list of 3"]]
+    assert [each["reason"].partition("; screen: ")[2] for each in view["matches"]] == ["", "list of 3"]
     assert [(each["subscription"], each["reason"]) for each in view["filtered"]] == [
         (1, "price is 80; the selector wants > 100"),
         (3, "0 of 2 alternatives are true, 1 must be: (1) $word[2] is 'eu'; the selector wants = 'us' (2) payload.z is "
@@ -180,6 +182,9 @@ def test_explain_says_who_gets_a_message_and_why_others_do_not() -> None:
     why_not = {each["where"]: each["reason"] for each in view["client"]["why_not"]}
     assert why_not["price > 100"] == "price is 80; the selector wants > 100"
     assert "forex" in why_not["price > 10"]
+    assert view["client"]["why_not_total"] == 3
+    view = explain(broker, b"stock.eu", "amqp", name, 1, {"price": 80})
+    assert (len(view["matches"]), len(view["client"]["why_not"]), view["client"]["why_not_total"]) == (1, 1, 3)
     view = explain(broker, b"stock.eu", "amqp", None, 1, {})
     assert (view["total"], view["filtered_total"], len(view["filtered"])) == (1, 3, 1)
     view = explain(broker, b"stock.eu", "amqp", name, 10)  # of the topic alone

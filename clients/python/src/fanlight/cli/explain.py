@@ -32,9 +32,11 @@ def explained(answer: dict[str, Any]) -> list[str]:
     for match in matches:
         out.append(_subscription(match))
         if match.get("reason"):
-            out.append(f"    {match['reason']}")
+            out.append(f"    {text.shown(str(match['reason']))}")
     if len(matches) < count:
         out.append(f"  ... and {count - len(matches)} more")
+    if "filtered" not in answer and any(match.get("where") for match in matches):
+        out.append("whether a selector is true depends on the message: give its --fields")
     out += _filtered(answer)
     out += _why_not(answer.get("client") or {})
     return out
@@ -53,9 +55,10 @@ def _filtered(answer: dict[str, Any]) -> list[str]:
         return []
     found = answer["filtered"] or []
     count = answer.get("filtered_total", len(found))
-    out = [f"{count} with a selector that is not true" + (":" if found else "")]
+    plural = "" if count == 1 else "s"
+    out = [f"{count} subscription{plural} of the topic whose selector is not true" + (":" if found else "")]
     for each in found:
-        out += [_subscription(each), f"    {each.get('reason', '?')}"]
+        out += [_subscription(each), f"    {text.shown(str(each.get('reason', '?')))}"]
     if len(found) < count:
         out.append(f"  ... and {count - len(found)} more")
     return out
@@ -70,6 +73,9 @@ def _why_not(client: dict[str, Any]) -> list[str]:
     reasons = client.get("why_not") or []
     if not reasons:
         return [f"{name}: {client.get('matching', 0)} of its subscriptions match, and none does not"]
-    return [f"{name} does not get it by:"] + [
-        f"  {text.shown(str(each.get('filter', '?')))}: {each.get('reason', '?')}" for each in reasons
+    out = [f"{name} does not get it by:"] + [
+        f"  {text.shown(str(each.get('filter', '?')))}: {text.shown(str(each.get('reason', '?')))}" for each in reasons
     ]
+    if (more := client.get("why_not_total", len(reasons)) - len(reasons)) > 0:
+        out.append(f"  ... and {more} more")
+    return out
