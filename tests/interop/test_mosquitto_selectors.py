@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,24 @@ def test_the_suffix_of_a_session_outlives_kill_9(start_broker: StartBroker, tmp_
     with Sub(broker.mqtt_port, *session) as sub:
         publish(broker, "end", "sensor/end/t", location="roomA", value="99")
         assert [message.payload for message in sub.until("sensor/end/t")] == [b"hot"]
+
+
+def publish_in_vain(broker: TestBroker) -> None:
+    """By both protocols; each is answered with no subscription."""
+    native = [COMMAND, "pub", "stock.a", "x", "--header", "price=80", "--receipt", "--url", broker.url]
+    done = subprocess.run(native, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (5, "0\n")
+    assert done.stderr == "fanlight pub: nobody is subscribed, or no selector is true of it\n"
+    mqtt = ("-d", "-q", 1, "-t", "stock/a", "-m", "x", "-D", "publish", "user-property", "price", "80")
+    assert "received PUBACK (Mid: 1, RC:16)" in run("mosquitto_pub", broker.mqtt_port, *mqtt)[1]
+
+
+def test_publishers_learn_that_nobody_gets_it_and_the_counters_why(broker: TestBroker) -> None:
+    publish_in_vain(broker)
+    with Sub(broker.mqtt_port, "-t", "stock/#", "-D", "subscribe", "user-property", "where", "price > 100"):
+        publish_in_vain(broker)
+        publish_in_vain(broker)
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
+        metrics = page.read().decode()
+    assert "fanlight_messages_filtered_total 4.0" in metrics
+    assert "fanlight_messages_unroutable_total 2.0" in metrics

@@ -27,7 +27,7 @@ exit codes:
   2    the command line is wrong
   3    no connection
   4    timed out
-  5    nobody is subscribed: `pub --receipt`, `request`
+  5    nobody is subscribed, or no selector is true of it: `pub --receipt`, `request`
   130  interrupted
 """
 

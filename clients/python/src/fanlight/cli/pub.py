@@ -36,7 +36,7 @@ async def run(options: argparse.Namespace) -> int:
                 print(f"fanlight pub: {refused[0]}{f' (and {more:,} more)' if more else ''}", file=sys.stderr)
                 return exits.REFUSED
     if unheard:
-        print("fanlight pub: nobody is subscribed", file=sys.stderr)
+        print("fanlight pub: nobody is subscribed, or no selector is true of it", file=sys.stderr)
         return exits.NOBODY
     return exits.OK
 
