@@ -14,7 +14,7 @@ from fanlight_archive import Archive
 from fanlight_bench.data import make_sample
 from fanlight_bench.demo import quotes, screen
 from fanlight_bench.demo.__main__ import FAULTY, NO_BROKER, OK, accounts, main
-from fanlight_bench.demo.hints import hints
+from fanlight_bench.demo.hints import WHERE, hints
 from fanlight_bench.demo.ledger import Account, Ledger
 from fanlight_bench.demo.ports import usual_if_free
 from fanlight_bench.demo.quotes import Quote
@@ -112,6 +112,12 @@ def test_the_commands_that_the_demo_shows_have_the_addresses_they_need() -> None
     assert not any("--url" in line or "--http" in line or " -p " in line for line in usual)
     other = hints("fanlight://127.0.0.1:7", "http://127.0.0.1:8", 9)
     assert [part in line for part, line in zip(("--url", "-p 9", "--http"), other[1:], strict=True)] == [True] * 3
+
+
+def test_the_readme_has_the_same_condition() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"""fanlight sub 'stock.#' --where "{WHERE}\"""" in readme
+    assert f"user-property where '{WHERE}'" in readme
 
 
 def test_the_commands_that_the_demo_shows_work(broker: TestBroker) -> None:
