@@ -17,6 +17,7 @@ from fanlight_broker.net.clock import monotonic
 from fanlight_broker.parts import Part, PartError
 
 if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition, StoredSelector
     from fanlight_broker.storage.archive import Archive, EventLoop
 
 
@@ -36,7 +37,8 @@ class Archiving(Part):
     async def open(self) -> None:
         broker = self._broker
         self.archive = archive = open_archive(
-            self._settings, asyncio.get_running_loop(), monotonic, broker.acknowledgements, lambda: broker.limits
+            self._settings, asyncio.get_running_loop(), monotonic, broker.acknowledgements, lambda: broker.limits,
+            broker.router.screens.new_stored,
         )
         if archive is not None:
             broker.router.archive_selection = archive.selection
@@ -78,7 +80,7 @@ def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
 
 def open_archive(
     settings: Settings, loop: "EventLoop", clock: Callable[[], float], acknowledgements: Acknowledgements,
-    limits: Callable[[], Limits],
+    limits: Callable[[], Limits], selector_of: "Callable[[Condition], StoredSelector] | None" = None,
 ) -> "Archive | None":
     """The archive; None if there is to be none. Reads and writes the disk. Raises PartError."""
     if settings.archive is None:
@@ -108,7 +110,7 @@ def open_archive(
     except (ArchiveError, OSError) as error:
         raise PartError(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error
     try:
-        return Archive(options, writer, loop, clock, acknowledgements, limits)
+        return Archive(options, writer, loop, clock, acknowledgements, limits, selector_of)
     except InvalidFilter as error:
         writer.close()
         raise PartError(f"archive_topics: {error}") from error

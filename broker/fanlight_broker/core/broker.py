@@ -71,7 +71,7 @@ class Broker:
         self.shares = Shares(self.ledger, limits)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, wall)
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
-        self.retained = Retained(self.ledger, limits, self.shares)
+        self.retained = Retained(self.ledger, limits, self.shares, self.router.screens.of_stored)
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
         if permissions is None:
             permissions = Unrestricted()

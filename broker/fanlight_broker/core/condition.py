@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import matchcore
 from fanlight_broker.core.errors import InvalidFilter, InvalidSelector
-from matchcore.fields import Attributes
+from fanlight_broker.wire.message import Message
 from matchcore.patterns import parse_pattern, selector_of
-from matchcore.screen import Screen
-from matchcore.selector import And, Attribute, In, Selector, leaves
+from matchcore.selector import And, In, Selector, leaves
 from matchcore.suffix import parse_suffix
 from matchcore.where import MAX_TEXT_BYTES, parse_where
 
@@ -22,7 +21,7 @@ KNOWN: Final = 64  # texts read last are kept, 6 MB at most: many clients have t
 class Condition:
     """One selector. `where` is its canonical text; equal texts are equal conditions."""
 
-    __slots__ = ("_screen", "attributes", "nbytes", "selector", "where")
+    __slots__ = ("nbytes", "selector", "where")
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
@@ -35,16 +34,7 @@ class Condition:
             )
         tests = list(leaves(selector))
         values = sum(len(test.values) for test in tests if isinstance(test, In))
-        self._screen: Screen | None = None
-        self.attributes = frozenset(test.attribute for test in tests)
         self.nbytes = CONDITION_BYTES + LEAF_BYTES * len(tests) + VALUE_BYTES * values + size
-
-    def is_true_of(self, fields: Mapping[Attribute, object]) -> bool:
-        """Of one message, for those who ask few: unknown is not true."""
-        if self._screen is None:
-            self._screen = Screen(Attributes())
-            self._screen.insert(0, self.selector)
-        return bool(self._screen.match(fields))
 
     def __str__(self) -> str:
         return self.where
@@ -54,6 +44,21 @@ class Condition:
 
     def __hash__(self) -> int:
         return hash(self.where)
+
+
+class KnownPublisher(Protocol):
+    """What a store knows of a publisher."""
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def user(self) -> str | None: ...
+
+
+class StoredSelector(Protocol):
+    """A selector that is asked about stored messages, one by one: a `core.stored_screener.StoredScreener`."""
+
+    def is_true_of(self, message: Message, publisher: KnownPublisher | None = None, time: float = ...) -> bool: ...
 
 
 def condition_of(where: str | Mapping[str, Any]) -> Condition:

@@ -1,10 +1,10 @@
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, final
 
 from fanlight_broker.wire.message import Message
 from matchcore.fields import Attributes, Fields
 
-__all__ = ["BODY_FORMATS", "FieldReader", "body_format"]
+__all__ = ["BODY_FORMATS", "BodyCounts", "FieldReader", "body_format"]
 
 BODY_FORMATS: Mapping[str, int]
 
@@ -16,13 +16,17 @@ class _Publisher(Protocol):
 
 def body_format(content_type: str) -> int: ...
 
-class FieldReader:
-    attributes: Attributes
-    fields: Fields
+@final
+class BodyCounts:
     decoded: int
     malformed: int
     too_large: int
-    def __init__(self, attributes: Attributes) -> None: ...
+
+class FieldReader:
+    attributes: Attributes
+    fields: Fields
+    bodies: BodyCounts
+    def __init__(self, attributes: Attributes, bodies: BodyCounts | None = None) -> None: ...
     def read_fields(
         self, message: Message, format: int = 0, publisher: _Publisher | None = None, time: float = 0.0
     ) -> Fields: ...

@@ -11,6 +11,7 @@
 A content type of another format means that the body has no fields, whatever the setting says.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -33,7 +34,7 @@ from matchcore.fields cimport (
 from fanlight_broker.core.topics import SEPARATORS, SYNTAXES
 from matchcore.kleene import Untyped
 
-__all__ = ["BODY_FORMATS", "FieldReader", "body_format"]
+__all__ = ["BODY_FORMATS", "BodyCounts", "FieldReader", "body_format"]
 
 BODY_FORMATS = {"msgpack": BODY_MSGPACK, "json": BODY_JSON}
 
@@ -84,11 +85,19 @@ def body_format(str content_type not None):
     return format_of(text, size)
 
 
-cdef class FieldReader:
-    """attributes  that any selector of the broker asks for"""
+@cython.final
+cdef class BodyCounts:
+    """How many bodies were read, and were not."""
 
-    def __cinit__(self, Attributes attributes not None):
+
+cdef class FieldReader:
+    """attributes  that its selectors ask for
+    bodies         where bodies are counted; None: apart
+    """
+
+    def __cinit__(self, Attributes attributes not None, BodyCounts bodies=None):
         self.attributes = attributes
+        self.bodies = BodyCounts() if bodies is None else bodies
         self.fields = Fields(attributes)
         self.separators = b"".join([SEPARATORS[syntax] for syntax in SYNTAXES])
         self.scratch.data = <char*> malloc(BODY_BYTES_MOST)
@@ -190,7 +199,7 @@ cdef class FieldReader:
         cdef uint32_t before = fields.count, missing = self.attributes.asked[PAYLOAD_ROOT], number
         cdef BodyFault fault
         if size > BODY_BYTES_MOST:
-            self.too_large += 1
+            self.bodies.too_large += 1
             return
         self.scratch.used = self.guesses.at = 0
         if self.guesses.changes != self.attributes.changes:
@@ -201,12 +210,12 @@ cdef class FieldReader:
         else:
             fault = read_json(body, size, self.attributes, fields, missing, &self.guesses, &self.scratch)
         if fault == SOUND:
-            self.decoded += 1
+            self.bodies.decoded += 1
             return
         if fault == TOO_DEEP:
-            self.too_large += 1
+            self.bodies.too_large += 1
         else:
-            self.malformed += 1
+            self.bodies.malformed += 1
         while fields.count > before:
             fields.count -= 1
             number = fields.numbers[fields.count]

@@ -15,12 +15,11 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from sys import getsizeof
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import matchcore
 from fanlight_broker.core.deadlines import Deadlines
 from fanlight_broker.core.limits import TOPIC_WORDS_CEILING, Limits
-from fanlight_broker.core.selectors import is_wanted
 from fanlight_broker.core.shares import NUMBERS, Share, SharedPot, Shares, percent_of
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import (
@@ -38,6 +37,9 @@ from fanlight_broker.wire.message import HOLDER_BYTES, NEVER, Message, Variant
 from fanlight_broker.wire.places import split_ids, take_ids
 from fanlight_broker.wire.retained import TOPICS_IN_PART as PART
 from fanlight_broker.wire.retained import RetainedEntry, RetainedTable, place_bytes, sums_of
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition, StoredSelector
 
 SLICE = 256  # messages in one turn of the loop
 PLACES_BYTES = PART // 8 + 4 * SLICE + 256  # of a cursor's current part: a bit for each topic, and the next ids
@@ -69,8 +71,12 @@ class Retained(RetainedTable):
     journal: RetainedJournal | None
     indexes: list[matchcore.NameIndex]
 
-    def __init__(self, ledger: Ledger, limits: Limits, shares: Shares) -> None:
+    def __init__(
+        self, ledger: Ledger, limits: Limits, shares: Shares,
+        selector_of: "Callable[[Condition], StoredSelector] | None" = None,
+    ) -> None:
         self.shares = shares
+        self._selector_of = selector_of
         self.limits = limits
         self.refused = self.expired = 0
         self.spell_with(SYNTAXES, CANONICAL, canonical)
@@ -289,6 +295,13 @@ class Retained(RetainedTable):
         entry = None if id is None else self.entries[id]
         return None if entry is None or entry.message.expired(now) else entry.message
 
+    def wanted_by(self, condition: "Condition | None") -> Callable[[Message], bool] | None:
+        """Is a selector true of a message? Valid for this turn. None: there is no selector."""
+        if condition is None:
+            return None
+        assert self._selector_of is not None
+        return self._selector_of(condition).is_true_of
+
     @property
     def parts(self) -> int:
         return len(self.indexes)
@@ -385,6 +398,8 @@ class Cursor:
         The turn may be `over` before: then it is all of it.
         """
         subscription, retained = self.subscription, self._retained
+        is_wanted = retained.wanted_by(subscription.condition)
+        is_shown = partial(self._is_shown, now=now, is_wanted=is_wanted)
         looked_at = 0
         while looked_at < most and not self.done and self.has_room:
             if looked_at and over():
@@ -395,16 +410,15 @@ class Cursor:
             begun = self._at
             self._at, sent = retained.send(
                 self._ids, begun, min(begun + min(LOOK, most - looked_at), len(self._ids)), subscription, self._variant,
-                now, self._revision, self._origin, partial(self._is_shown, now=now), subscription.condition is not None,
+                now, self._revision, self._origin, is_shown, is_wanted is not None,
             )
             looked_at += self._at - begun
             self.sent += sent
         return looked_at
 
-    def _is_shown(self, message: Message, now: float) -> bool:
-        subscription = self.subscription
-        return shown_to(subscription.filter, self._syntax, message, now) and (
-            subscription.condition is None or is_wanted(subscription.condition, message)
+    def _is_shown(self, message: Message, now: float, is_wanted: Callable[[Message], bool] | None) -> bool:
+        return shown_to(self.subscription.filter, self._syntax, message, now) and (
+            is_wanted is None or is_wanted(message)
         )
 
     def _look_up(self) -> int:

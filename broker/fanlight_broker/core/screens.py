@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matchcore
 from fanlight_broker.core.errors import LimitExceeded
-from fanlight_broker.core.selectors import found_by, new_screen, new_screener
+from fanlight_broker.core.selectors import found_by, new_screen, new_screener, new_stored
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES, invalid_filter
 from fanlight_broker.wire.finder import Finder
@@ -21,11 +21,13 @@ from fanlight_broker.wire.screening import FilterScreen
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
     from fanlight_broker.core.screener import MessageScreener
+    from fanlight_broker.core.stored_screener import StoredScreener
 
 ById = list[Subscription | FilterScreen | None]
 ATTRIBUTES_MAX = 65_535  # different ones, of all selectors: matchcore's numbers
 SCREEN_BYTES = 500  # of a filter's screen, beside matchcore's and its place in the index
 ID_BYTES = 60  # of a subscription in it, beside matchcore's
+STORED_MAX = 8  # selectors whose StoredScreener is kept, 70 KiB each: many clients ask for retained messages at once
 
 
 class UnreadBodies(NamedTuple):
@@ -49,6 +51,7 @@ class Screens:
         self._of_filter: dict[tuple[bytes, int], FilterScreen] = {}
         self._wall = wall
         self._screener: MessageScreener | None = None  # from the first selector on
+        self._stored: dict[Condition, StoredScreener] = {}
 
     def __len__(self) -> int:
         """Subscriptions with selectors."""
@@ -56,9 +59,24 @@ class Screens:
 
     @property
     def bodies(self) -> UnreadBodies:
+        """Of live messages and of stored ones."""
         if self._screener is None:
             return UnreadBodies()
-        return UnreadBodies(self._screener.reader.malformed, self._screener.reader.too_large)
+        return UnreadBodies(self._screener.reader.bodies.malformed, self._screener.reader.bodies.too_large)
+
+    def new_stored(self, condition: "Condition") -> "StoredScreener":
+        """Asks a selector about stored messages; for a thread of its own."""
+        return new_stored(condition, self._asking().reader.bodies, self._finder.body_formats)
+
+    def of_stored(self, condition: "Condition") -> "StoredScreener":
+        """The same, for the loop."""
+        found = self._stored.pop(condition, None)
+        if found is None:
+            found = self.new_stored(condition)
+            if len(self._stored) >= STORED_MAX:
+                del self._stored[next(iter(self._stored))]
+        self._stored[condition] = found  # behind the others: the first was asked for longest ago
+        return found
 
     def subscriptions(self, screens: list[FilterScreen]) -> list[Subscription]:
         """Those with selectors of some filters."""

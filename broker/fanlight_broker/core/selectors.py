@@ -7,11 +7,11 @@ selectors does not need them: what it imports when it starts may import them for
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fanlight_broker.wire.message import Message
-
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition
+    from fanlight_broker.core.field_reader import BodyCounts
     from fanlight_broker.core.screener import MessageScreener
+    from fanlight_broker.core.stored_screener import StoredScreener
     from matchcore.screen import Screen
 
 
@@ -34,19 +34,21 @@ def where_of(condition: "Condition | None") -> str | None:
     return condition.where if condition is not None else None
 
 
-def is_wanted(condition: "Condition", message: Message) -> bool:
-    """Is a condition true of a message whose publisher is not known any more, such as a retained one?"""
-    from fanlight_broker.core import fields
-
-    return fields.is_wanted(condition, message)
-
-
 def new_screener(wall: Callable[[], float] | None) -> "MessageScreener":
     """What asks the screens of a router. wall: seconds since 1970."""
     from fanlight_broker.core.screener import MessageScreener
     from matchcore.fields import Attributes
 
     return MessageScreener(Attributes(), wall)
+
+
+def new_stored(
+    condition: "Condition", bodies: "BodyCounts", body_formats: Callable[[bytes, int], int] | None
+) -> "StoredScreener":
+    """What asks a selector about stored messages, one by one."""
+    from fanlight_broker.core.stored_screener import StoredScreener
+
+    return StoredScreener(condition.selector, bodies, body_formats)
 
 
 def new_screen(screener: "MessageScreener") -> "Screen":

@@ -21,6 +21,7 @@ from fanlight_archive import Writer
 from fanlight_broker import event_log
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
+from fanlight_broker.core.condition import Condition, StoredSelector
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.limits import Durability, Limits
 from fanlight_broker.core.marks import Mark
@@ -82,7 +83,8 @@ class ArchiveOptions:
 class Archive:
     """The archive of one broker, over a writer that has opened its folder.
 
-    clock  in seconds; the clock that `now` comes from everywhere
+    clock        in seconds; the clock that `now` comes from everywhere
+    selector_of  makes what asks a selector about archived messages; needed where replays have selectors
     """
 
     counted, gauged = COUNTERS, GAUGES
@@ -90,6 +92,7 @@ class Archive:
     def __init__(
         self, options: ArchiveOptions, writer: Writer, loop: EventLoop, clock: Callable[[], float],
         acknowledgements: Acknowledgements, limits: Callable[[], Limits],
+        selector_of: Callable[[Condition], StoredSelector] | None = None,
     ) -> None:
         self.options = options
         self.awaited = options.receipts
@@ -108,7 +111,7 @@ class Archive:
             durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
         )
         self.state = self.writer_thread.progress()
-        self.replays = ArchiveReplays(options.folder, loop)
+        self.replays = ArchiveReplays(options.folder, loop, selector_of)
         self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, what is called with its offset)
         self.kept = [Mark(*row) for row in writer.marks]  # as they were when the archive was opened
         self._pending = PendingMarks()

@@ -12,20 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from fanlight_archive import Archive as Reader
 from fanlight_archive import ArchiveError, Gone, Loss, Missing
 from fanlight_archive.arrow import pa, pc
+from fanlight_archive.schema import HEADERS
 from fanlight_broker import event_log
 from fanlight_broker.core.archive_selection import TopicSelection
-from fanlight_broker.core.condition import Condition
+from fanlight_broker.core.archived_format import archived_message
+from fanlight_broker.core.condition import Condition, StoredSelector
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
-from fanlight_broker.core.fields import Fields, MessageParts, fields_in
 from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
 from fanlight_broker.core.topics import SYNTAXES
-from matchcore.kleene import Untyped
 
 log: Final = event_log.get("archive")
 
@@ -35,8 +35,14 @@ NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
 ROWS: Final = 256  # converted to Python objects at a time
 ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
                  "correlation")  # fmt: skip
-KNOWN: Final = ("client", "qos", "retain")
-ASKED: Final = ("topic", "value", "headers", "syntax", "content_type", *KNOWN)  # by selectors
+ASKED: Final = ("timestamp", "topic", "value", "headers", "syntax", "content_type", "client", "qos", "retain")
+
+
+class ArchivedPublisher(NamedTuple):
+    """Who has published a message, as far as the archive knows."""
+
+    name: str | None
+    user: str | None = None
 
 
 class CallbackLoop(Protocol):
@@ -44,8 +50,12 @@ class CallbackLoop(Protocol):
 
 
 class ArchiveReplays:
-    def __init__(self, folder: Path, loop: CallbackLoop) -> None:
-        self.folder, self.loop = folder, loop
+    """selector_of: makes what asks a selector, for the thread; needed where replays have selectors"""
+
+    def __init__(
+        self, folder: Path, loop: CallbackLoop, selector_of: Callable[[Condition], StoredSelector] | None = None
+    ) -> None:
+        self.folder, self.loop, self.selector_of = folder, loop, selector_of
         self.running = 0
         self.messages = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
@@ -75,6 +85,10 @@ class ArchiveReading:
     ) -> None:
         self._replays, self._wanted, self._encode, self._size = replays, wanted, encode, size
         self._selection = TopicSelection([(wanted.filter, wanted.syntax)])
+        self._selector: StoredSelector | None = None
+        if wanted.condition is not None:
+            assert replays.selector_of is not None
+            self._selector = replays.selector_of(wanted.condition)
         self._reader: Reader | None = None
         self._batches: Iterator[Any] | None = None
         self._frames: Iterator[tuple[int, Any]] | None = None  # of the current batch
@@ -209,23 +223,20 @@ class ArchiveReading:
         self._next = end  # also past messages that were not selected
 
     def _true_of(self, part: Any) -> list[bool] | None:
-        """Of each row, whether the selector is true of it; None: there is none.
-
-        The archive has headers as text, and the broker's own knowledge of a message but for its user.
-        """
-        condition = self._wanted.condition
-        if condition is None:
+        """Of each row, whether the selector is true of it; None: there is no selector."""
+        selector = self._selector
+        if selector is None:
             return None
-        columns = [part.column(part.schema.get_field_index(name)).to_pylist() for name in ASKED]
-        return [condition.is_true_of(fields) for fields in self._fields(columns, condition)]
-
-    @staticmethod
-    def _fields(columns: list[list[Any]], condition: Condition) -> Iterator[Fields]:
-        for topic, value, headers, syntax, kind, *rest in zip(*columns, strict=True):
-            known = dict(zip(KNOWN, rest, strict=True))
-            first = {one["key"]: _untyped(one["value"]) for one in reversed(headers or ())}
-            parts = MessageParts(topic.encode(), SYNTAXES.index(syntax), value, first, kind, known.get)
-            yield fields_in(parts, condition.attributes)[0]
+        columns = [_values(part, name) for name in ASKED]
+        found = []
+        for time, topic, value, headers, syntax, kind, client, qos, retain in zip(*columns, strict=True):
+            message = archived_message(
+                topic, NUMBERS[syntax], value, [(one["key"], one["value"]) for one in headers or ()],
+                kind.decode() if kind is not None else None, qos, retain,
+            )
+            publisher = ArchivedPublisher(client.decode() if client is not None else None)
+            found.append(selector.is_true_of(message, publisher, time / 1e6))
+        return found
 
     def _mask(self, batch: Any) -> Any:
         """The mask of selected rows of a batch; None if no row is selected. Each topic is looked up once."""
@@ -253,7 +264,7 @@ def _values(batch: Any, name: str) -> list[Any]:
     if column.null_count == len(column):
         return [None] * len(column)
     values: list[Any]
-    if column.null_count or name == "headers":
+    if column.null_count or column.type in (HEADERS, pa.int8(), pa.bool_()):
         values = column.to_pylist()
         return [value.encode() if isinstance(value, str) else value for value in values]
     at, rows = column.offset, len(column)
@@ -264,12 +275,6 @@ def _values(batch: Any, name: str) -> list[Any]:
         data = bytes(memoryview(octets)[first : bounds[-1]]) if octets is not None else b""
         return [data[start - first : end - first] for start, end in pairwise(bounds)]
     return memoryview(column.buffers()[1]).cast("q")[at : at + rows].tolist()
-
-
-def _untyped(value: bytes | None) -> Untyped | bytes | None:
-    """A header's value for a selector: the archive has no types."""
-    shown = _shown(value)
-    return Untyped(shown) if isinstance(shown, str) else shown
 
 
 def _shown(value: bytes | None) -> str | bytes | None:

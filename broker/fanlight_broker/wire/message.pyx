@@ -113,12 +113,6 @@ cdef class Format:
         """A message of this family as what it says (the core's Content); None if it says too much for that."""
         raise NotImplementedError(f"format {self.name} does not say what its messages mean")
 
-    def described(self, message):
-        """What selectors may ask of a message of this family: its headers by name, the first of each, and its content
-        type or None.
-        """
-        raise NotImplementedError(f"format {self.name} does not say what its messages mean")
-
     def write(self, content):
         """A message of this family that says `content`, or None if it cannot be said."""
         raise NotImplementedError(f"format {self.name} does not take messages of others")

@@ -34,15 +34,15 @@ class Bodies:
 
     def read(self, body: bytes) -> dict[Path, Any] | None:
         """What was found; None: the body was refused, and nothing was."""
-        read = self.reader.decoded
+        read = self.reader.bodies.decoded
         self.reader.read_fields(Message(LINE, b"t", 0, body), self.format)
         found = {self.numbers[number]: value for number, value in self.reader.values().items()}
-        assert self.reader.decoded > read or not found
-        return found if self.reader.decoded > read else None
+        assert self.reader.bodies.decoded > read or not found
+        return found if self.reader.bodies.decoded > read else None
 
     @property
     def refused(self) -> tuple[int, int]:
-        return self.reader.malformed, self.reader.too_large
+        return self.reader.bodies.malformed, self.reader.bodies.too_large
 
 
 def values_of(value: Pairs, path: Path = ()) -> Iterator[tuple[Path, Any]]:

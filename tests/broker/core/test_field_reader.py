@@ -118,7 +118,7 @@ def test_the_content_type_says_which_format_the_body_has(format: Format, content
         found = asked.of(message, setting)
         assert found.pop("$content_type") == content_type
         assert found == ({"payload.price": 7, "payload.order.urgent": True} if expected else {})
-    assert (asked.reader.decoded, asked.reader.malformed) == (3 if expected else 0, 0)
+    assert (asked.reader.bodies.decoded, asked.reader.bodies.malformed) == (3 if expected else 0, 0)
 
 
 def test_without_a_content_type_the_format_of_the_topic_counts() -> None:
@@ -127,23 +127,23 @@ def test_without_a_content_type_the_format_of_the_topic_counts() -> None:
     assert asked.of(message) == {}
     assert asked.of(message, JSON) == {"payload.price": 7}
     assert asked.of(message, MSGPACK) == {}
-    assert (asked.reader.decoded, asked.reader.malformed, asked.reader.too_large) == (1, 1, 0)
+    assert (asked.reader.bodies.decoded, asked.reader.bodies.malformed, asked.reader.bodies.too_large) == (1, 1, 0)
 
 
 def test_a_body_that_is_not_sound_takes_no_header_with_it() -> None:
     asked = Asked("n", "payload.price", "payload.more", "$qos")
     message = written(FORMAT, ("n", 7), payload=b'{"price": 7, "more"', content_type="application/json")
     assert asked.of(message) == {"n": 7, "$qos": 0}
-    assert asked.reader.malformed == 1
+    assert asked.reader.bodies.malformed == 1
     message = written(FORMAT, ("n", 8), payload=b'{"price": 7}' + b" " * 65_536, content_type="application/json")
     assert asked.of(message) == {"n": 8, "$qos": 0}
-    assert (asked.reader.decoded, asked.reader.malformed, asked.reader.too_large) == (0, 1, 1)
+    assert (asked.reader.bodies.decoded, asked.reader.bodies.malformed, asked.reader.bodies.too_large) == (0, 1, 1)
 
 
 def test_no_body_is_read_for_nobody() -> None:
     asked = Asked("n", "$bytes")
     assert asked.of(written(MQTT_5_0, payload=b"{", content_type="application/json")) == {"$bytes": 1}
-    assert (asked.reader.decoded, asked.reader.malformed) == (0, 0)
+    assert (asked.reader.bodies.decoded, asked.reader.bodies.malformed) == (0, 0)
 
 
 def test_what_the_broker_knows_of_a_message() -> None:

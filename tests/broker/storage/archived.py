@@ -28,7 +28,7 @@ class Archived:
         options = ArchiveOptions(folder, filters, durability, 0.01, receipts)
         self.archive = Archive(
             options, Writer(folder, files=self.disk), self.loop, lambda: self.world.now, broker.acknowledgements,
-            lambda: broker.limits,
+            lambda: broker.limits, broker.router.screens.new_stored,
         )
         broker.router.archive_selection = self.archive.selection
         broker.replay_source = self.archive

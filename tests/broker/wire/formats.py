@@ -33,9 +33,6 @@ class LineFormat(Format):
     def tag_frame(self, tag: int) -> bytes:
         return b"REL id=" + tag.to_bytes(2, "big")
 
-    def described(self, message: Message) -> tuple[dict[str, str], None]:
-        return {}, None
-
     def read(self, message: Message) -> Content:
         self.crossed += 1
         return Content(message.topic, message.syntax, message.payload)

@@ -10,9 +10,6 @@ What MQTT has no way to say is left out and counted: a header that is neither te
 topic without a spelling. A topic without one makes the whole message unsayable.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from fanlight_broker.core.content import Content, Header
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
 from fanlight_broker.protocols.mqtt.data_types import TWO_BYTES_MAX, Reader, encode_variable
@@ -26,9 +23,6 @@ from fanlight_broker.protocols.mqtt.properties import (
 )
 from fanlight_broker.wire.message import Format, Message
 
-if TYPE_CHECKING:
-    from matchcore.kleene import Untyped
-
 SYNTAX = 1  # of topics on the wire, by its number in the core
 
 
@@ -38,15 +32,6 @@ def properties_of(message: Message) -> Properties:
     if not fields:
         return NONE
     return decode_properties(Reader(encode_variable(len(fields)) + fields, "PUBLISH"), PropertyPlace.PUBLISH)
-
-
-def described(message: Message) -> tuple[Mapping[str, "Untyped"], str | None]:
-    """User properties, the first of each name, which have no types; and the content type."""
-    from matchcore.kleene import Untyped  # here: only selectors ask
-
-    properties = properties_of(message)
-    headers = {name: Untyped(value) for name, value in reversed(properties.user_properties)}
-    return headers, properties.content_type
 
 
 def read(message: Message) -> Content:

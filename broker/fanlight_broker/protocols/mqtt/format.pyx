@@ -186,9 +186,6 @@ cdef class PublishFormat(Format):
     def read(self, Message message):
         return convert.read(message)
 
-    def described(self, message):
-        return convert.described(message)
-
     def write(self, content):
         found, left_out = convert.write(self, content)
         MQTT_5_0.left_out += left_out    # one count, for the formats of single connections too

@@ -24,7 +24,8 @@ def values_of(message: Message) -> list[Any] | None:
     Its fields have been found sound by the lane.
     """
     unpacker = msgpack.Unpacker(
-        None, raw=False, strict_map_key=True, max_buffer_size=0, max_map_len=HEADERS_MAX, max_array_len=HEADERS_MAX
+        None, raw=False, strict_map_key=True, object_pairs_hook=first_of_each, max_buffer_size=0,
+        max_map_len=HEADERS_MAX, max_array_len=HEADERS_MAX,
     )
     unpacker.feed(message.fields)
     try:
@@ -33,12 +34,15 @@ def values_of(message: Message) -> list[Any] | None:
         return None
 
 
-def described(message: Message) -> tuple[Mapping[str, Any], str | None]:
-    """Headers, and the content type among them. A message with too many headers has none."""
-    values = values_of(message) or []
-    headers: Mapping[str, Any] = (values[2] if len(values) > 2 else None) or {}
-    content_type = headers.get(CONTENT_TYPE)
-    return headers, content_type if isinstance(content_type, str) else None
+def first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A map in which a name may come several times: its first value that is not nil counts, as for selectors."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found = {}
+        for name, value in pairs:
+            if found.get(name) is None:
+                found[name] = value
+    return found
 
 
 def read(message: Message) -> Content | None:

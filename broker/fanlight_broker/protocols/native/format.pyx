@@ -68,9 +68,6 @@ cdef class MessageFormat(Format):
     def read(self, Message message):
         return convert.read(message)
 
-    def described(self, message):
-        return convert.described(message)
-
     def write(self, content):
         return convert.write(FORMAT, content)
 
