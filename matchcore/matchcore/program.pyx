@@ -78,31 +78,19 @@ cdef bint step_holds(const Program* program, const Step* step, Field* at) noexce
     return found != (step.mask & NEGATED)
 
 
-cdef bint _has_integer(const uint32_t* values, uint32_t count, int64_t wanted) noexcept nogil:
+ctypedef fused Number:
+    int64_t
+    double
+
+
+cdef bint _has_number(const uint32_t* values, uint32_t count, Number wanted) noexcept nogil:
     cdef uint32_t low = 0
     cdef uint32_t high = count
     cdef uint32_t middle
-    cdef int64_t value
+    cdef Number value
     while low < high:
         middle = (low + high) // 2
-        memcpy(&value, values + 2 * middle, 8)
-        if value == wanted:
-            return True
-        if value < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return False
-
-
-cdef bint _has_float(const uint32_t* values, uint32_t count, double wanted) noexcept nogil:
-    cdef uint32_t low = 0
-    cdef uint32_t high = count
-    cdef uint32_t middle
-    cdef double value
-    while low < high:
-        middle = (low + high) // 2
-        memcpy(&value, values + 2 * middle, 8)
+        memcpy(&value, values + 2 * middle, sizeof(value))
         if value == wanted:
             return True
         if value < wanted:
@@ -146,13 +134,13 @@ cdef bint _is_in(const Program* program, const Step* step, Field* field) noexcep
     if sizes.integers + sizes.floats != 0:
         kind = number_kind(field)
         if kind == FIELD_INTEGER:
-            equal = _has_integer(integers, sizes.integers, field.integer)
+            equal = _has_number(integers, sizes.integers, field.integer)
         elif kind != FIELD_FLOAT:
             compared = False
         elif is_whole(field.real, &whole):
-            equal = _has_integer(integers, sizes.integers, whole)
+            equal = _has_number(integers, sizes.integers, whole)
         else:
-            equal = _has_float(floats, sizes.floats, field.real)
+            equal = _has_number(floats, sizes.floats, field.real)
     if sizes.texts != 0 and not equal:
         if is_text(field):
             equal = _has_text(program, texts, sizes.texts, field)

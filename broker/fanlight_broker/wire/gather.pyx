@@ -13,11 +13,16 @@ from fanlight_broker.wire.target cimport NOT_OWN, Target
 from fanlight_broker.wire.message cimport AS_PUBLISHED
 
 
-cdef inline bint begins_with(bytes filter, const char* word, Py_ssize_t size, char separator) noexcept:
-    """Is this its first word?"""
-    cdef Py_ssize_t length = PyBytes_GET_SIZE(filter)
+cdef inline bint begins_with(bytes first, bytes filter, unsigned char syntax, const char* separators) noexcept:
+    """Is this the very first word of a filter? None is that of all."""
+    cdef Py_ssize_t size, length = PyBytes_GET_SIZE(filter)
     cdef const char* at = PyBytes_AS_STRING(filter)
-    return length >= size and memcmp(at, word, size) == 0 and (length == size or at[size] == separator)
+    if first is None:
+        return True
+    size = PyBytes_GET_SIZE(first)
+    return length >= size and memcmp(at, PyBytes_AS_STRING(first), size) == 0 and (
+        length == size or at[size] == separators[syntax]
+    )
 
 
 def heard_by_own(list targets not None):
@@ -49,17 +54,13 @@ def gather(list by_id not None, tuple ids not None, bytes first, bytes separator
     cdef list targets = [], groups = [], sessions = []
     cdef dict known = {}
     cdef Target target
-    cdef Py_ssize_t size = 0
-    cdef const char* word = NULL
-    cdef const char* separator = PyBytes_AS_STRING(separators)
-    if first is not None:
-        word, size = PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first)
+    cdef const char* octets = PyBytes_AS_STRING(separators)    # one for each syntax
     for id in ids:
         found = by_id[id]
         if found is None:
             continue
         target = <Target?> found
-        if word is not NULL and not begins_with(target.filter, word, size, separator[target.syntax_number]):
+        if not begins_with(first, target.filter, target.syntax_number, octets):
             continue
         if target.extras is not None and target.extras.group is not None:
             key = <size_t> <void*> target.extras.group
@@ -83,19 +84,15 @@ def apart(list by_id not None, tuple ids not None, bytes first, bytes separators
     cdef list screens = [], plain = []
     cdef FilterScreen screen
     cdef Target target
-    cdef Py_ssize_t size = 0
-    cdef const char* word = NULL
-    cdef const char* separator = PyBytes_AS_STRING(separators)
-    if first is not None:
-        word, size = PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first)
+    cdef const char* octets = PyBytes_AS_STRING(separators)    # one for each syntax
     for id in ids:
         found = by_id[id]
         if type(found) is FilterScreen:
             screen = <FilterScreen> found
-            if word is NULL or begins_with(screen.filter, word, size, separator[screen.syntax_number]):
+            if begins_with(first, screen.filter, screen.syntax_number, octets):
                 screens.append(screen)
         elif found is not None:
             target = <Target?> found
-            if word is NULL or begins_with(target.filter, word, size, separator[target.syntax_number]):
+            if begins_with(first, target.filter, target.syntax_number, octets):
                 plain.append(id)
     return screens, plain
