@@ -51,6 +51,36 @@ def pairs(draw: st.DrawFn) -> tuple[Written, Written]:
     return ("/".join(levels) if any(levels) else "+/#", "mqtt"), (text, syntax)
 
 
+def of_three_words() -> dict[str, int]:
+    """All filters of up to three words from {a, b} and wildcards, each with the topics of up to six words from
+    {a, b, z} that it matches, as bits.
+    """
+    texts = [".".join(words) for size in range(4) for words in product(["a", "b", "*", "#"], repeat=size)]
+    topics = [".".join(words) for size in range(7) for words in product("abz", repeat=size)]
+    return {text: bits_of((text, "amqp"), [(topic, "amqp") for topic in topics]) for text in texts}
+
+
+def with_dollars(words: list[str]) -> dict[Written, int]:
+    """All short filters with the empty word and one that begins with `$`, in both syntaxes, each with the topics of up
+    to four of these words that it matches, as bits.
+    """
+    amqp = [".".join(words) for size in range(3) for words in product(["", "$x", "*", "#"], repeat=size)]
+    mqtt = ["/".join(words) for words in product(["", "$x", "+"], ["", "$x", "+", "#"])]
+    written = dict.fromkeys([(text, "amqp") for text in amqp] + [(text, "mqtt") for text in ["$x", "+", "#", *mqtt]])
+    topics = [
+        (SEPARATORS[syntax].join(chosen), syntax)
+        for syntax in SEPARATORS
+        for size in range(5)
+        for chosen in product(words, repeat=size)
+    ]
+    topics = [(text, syntax) for text, syntax in topics if text or syntax == "amqp"]
+    return {filter: bits_of(filter, topics) for filter in written}
+
+
+def bits_of(filter: Written, topics: list[Written]) -> int:
+    return sum(1 << i for i, topic in enumerate(topics) if reference.matches(*filter, *topic))
+
+
 def test_a_filter_covers_what_is_less_general() -> None:
     assert covers("stock.#", "stock.*.ibm")
     assert covers("#", "")
@@ -102,34 +132,16 @@ def test_all_filters_of_three_words_agree_with_all_topics_of_six() -> None:
     """Each topic up to six words from {a, b, z}: a MANY of a counterexample to filters of three words holds at most
     two, and two MANYs have a literal between them. z stands for all words that are not named.
     """
-    texts = [".".join(words) for size in range(4) for words in product(["a", "b", "*", "#"], repeat=size)]
-    topics = [".".join(words) for size in range(7) for words in product("abz", repeat=size)]
-    matched = {
-        text: sum(1 << i for i, topic in enumerate(topics) if reference.matches(text, "amqp", topic, "amqp"))
-        for text in texts
-    }
-    for a, b in product(texts, texts):
+    matched = of_three_words()
+    for a, b in product(matched, matched):
         expected = matched[b] & ~matched[a] == 0
         assert covers(a, b) is expected, (a, b)
         assert oracle((a, "amqp"), (b, "amqp")) is expected, (a, b)
 
 
 def test_a_dollar_and_empty_words_agree_with_all_topics_of_four() -> None:
-    amqp = [".".join(words) for size in range(3) for words in product(["", "$x", "*", "#"], repeat=size)]
-    mqtt = ["/".join(words) for words in product(["", "$x", "+"], ["", "$x", "+", "#"])]
-    written = dict.fromkeys([(text, "amqp") for text in amqp] + [(text, "mqtt") for text in ["$x", "+", "#", *mqtt]])
-    topics = [
-        (SEPARATORS[syntax].join(words), syntax)
-        for syntax in SEPARATORS
-        for size in range(5)
-        for words in product(["", "$x", "$z", "z"], repeat=size)
-    ]
-    topics = [(text, syntax) for text, syntax in topics if text or syntax == "amqp"]
-    matched = {
-        filter: sum(1 << i for i, topic in enumerate(topics) if reference.matches(*filter, *topic))
-        for filter in written
-    }
-    for a, b in product(written, written):
+    matched = with_dollars(["", "$x", "$z", "z"])
+    for a, b in product(matched, matched):
         expected = matched[b] & ~matched[a] == 0
         assert says(a, b) is oracle(a, b) is expected, (a, b)
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from matchcore import InvalidFilter, intersects, reference
-from tests.matchcore.test_covers import Written, filters, pairs
-
-SEPARATORS = {"amqp": ".", "mqtt": "/"}
+from tests.matchcore.test_covers import Written, filters, of_three_words, pairs, with_dollars
 
 
 def meet(a: Written, b: Written) -> bool:
@@ -59,32 +57,14 @@ def test_all_filters_of_three_words_agree_with_all_topics_of_six() -> None:
     """Two filters of three words that meet do so in a topic of six: each of its words is a literal of one of them, or
     a ONE, or may be left out. z stands for all words that are not named.
     """
-    texts = [".".join(words) for size in range(4) for words in product(["a", "b", "*", "#"], repeat=size)]
-    topics = [".".join(words) for size in range(7) for words in product("abz", repeat=size)]
-    matched = {
-        text: sum(1 << i for i, topic in enumerate(topics) if reference.matches(text, "amqp", topic, "amqp"))
-        for text in texts
-    }
-    for a, b in product(texts, texts):
+    matched = of_three_words()
+    for a, b in product(matched, matched):
         assert intersects(a, b) is (matched[a] & matched[b] != 0), (a, b)
 
 
 def test_a_dollar_and_empty_words_agree_with_all_topics_of_four() -> None:
-    amqp = [".".join(words) for size in range(3) for words in product(["", "$x", "*", "#"], repeat=size)]
-    mqtt = ["/".join(words) for words in product(["", "$x", "+"], ["", "$x", "+", "#"])]
-    written = dict.fromkeys([(text, "amqp") for text in amqp] + [(text, "mqtt") for text in ["$x", "+", "#", *mqtt]])
-    topics = [
-        (SEPARATORS[syntax].join(words), syntax)
-        for syntax in SEPARATORS
-        for size in range(5)
-        for words in product(["", "$x", "z"], repeat=size)
-    ]
-    topics = [(text, syntax) for text, syntax in topics if text or syntax == "amqp"]
-    matched = {
-        filter: sum(1 << i for i, topic in enumerate(topics) if reference.matches(*filter, *topic))
-        for filter in written
-    }
-    for a, b in product(written, written):
+    matched = with_dollars(["", "$x", "z"])
+    for a, b in product(matched, matched):
         assert meet(a, b) is reference.intersects(*a, *b) is (matched[a] & matched[b] != 0), (a, b)
 
 

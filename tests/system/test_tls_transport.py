@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from fanlight_broker.protocols.native.connection import NativeConnection
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from tests.certificates import Certificates
 from tests.system.secure_wire import TlsPeer
-from tests.system.test_transports import LOOPS, Loop, conversation, give_up, run, soon
+from tests.system.test_transports import LOOPS, Loop, conversation, give_up, readers_are_reset, run, soon
 from tests.system.wire import (
     SMALL_BUFFER,
     WAIT_SECONDS,
@@ -259,14 +260,7 @@ def test_readers_that_are_reset_while_they_are_written_to_harm_nobody(
             await client.connect(port) as publisher,
             await client.connect(port) as reader,
         ):
-            await reader.subscribe(1, "x")
-            for start in range(0, 500, 100):
-                victim = await client.connect(port, receive_buffer=SMALL_BUFFER)
-                await victim.subscribe(1, "x")
-                await publisher.send(*(publish("x", each) for each in numbered(range(start, start + 50), 20_000)))
-                victim.reset()
-                await publisher.send(*(publish("x", each) for each in numbered(range(start + 50, start + 100))))
-                assert [number_of(each) for each in await reader.payloads(100)] == list(range(start, start + 100))
+            await readers_are_reset(publisher, reader, partial(client.connect, port), 500)
             await soon(lambda: len(broker.clients) == 2)
 
     run(loop, main())

@@ -8,8 +8,9 @@ slow ones, so a listener is run here in the test's own process, with each way fo
 import asyncio
 import hashlib
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -186,20 +187,27 @@ def test_cut_off_in_the_middle_of_a_frame_the_reader_gets_its_end_and_a_goodbye(
     run(loop, main())
 
 
+async def readers_are_reset(
+    publisher: Peer, reader: Peer, connect: Callable[..., Awaitable[Peer]], messages: int
+) -> None:
+    """While another reads all messages, some come and are reset in the middle of what is written to them."""
+    await reader.subscribe(1, "x")
+    for start in range(0, messages, 100):
+        victim = await connect(receive_buffer=SMALL_BUFFER)
+        await victim.subscribe(1, "x")
+        await publisher.send(*(publish("x", each) for each in numbered(range(start, start + 50), 20_000)))
+        victim.reset()
+        await publisher.send(*(publish("x", each) for each in numbered(range(start + 50, start + 100))))
+        assert [number_of(each) for each in await reader.payloads(100)] == list(range(start, start + 100))
+
+
 @all_ways
 @both_loops
 def test_readers_that_are_reset_while_they_are_written_to_harm_nobody(loop: Loop, way: str) -> None:
     async def main() -> None:
         async with listener(way) as (port, broker), await Peer.connect(port) as publisher:
             async with await Peer.connect(port) as reader:
-                await reader.subscribe(1, "x")
-                for start in range(0, 2_000, 100):
-                    victim = await Peer.connect(port, receive_buffer=SMALL_BUFFER)
-                    await victim.subscribe(1, "x")
-                    await publisher.send(*(publish("x", each) for each in numbered(range(start, start + 50), 20_000)))
-                    victim.reset()
-                    await publisher.send(*(publish("x", each) for each in numbered(range(start + 50, start + 100))))
-                    assert [number_of(each) for each in await reader.payloads(100)] == list(range(start, start + 100))
+                await readers_are_reset(publisher, reader, partial(Peer.connect, port), 2_000)
             await soon(lambda: len(broker.clients) == 1)
 
     run(loop, main())

@@ -81,7 +81,7 @@ def test_of_native_headers_that_are_left_out_or_nil_there_are_none() -> None:
         assert Asked("a", "$bytes").of(message) == {"$bytes": 1}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(headers=st.dictionaries(st.text(max_size=9), st.one_of(st.text(max_size=9), st.integers(-9, 9)), max_size=9))
 def test_each_header_that_both_protocols_can_say_is_found(headers: dict[str, str | int]) -> None:
     # A name that begins with $ is none of a native header, U+0000 is in no string of MQTT.
@@ -162,7 +162,10 @@ def test_of_a_publisher_that_has_gone_the_name_is_known() -> None:
     assert Asked("$client", "$user").of(message, publisher=Absent("gone", "p").subscriber) == {"$client": "gone"}
 
 
-@settings(max_examples=300, deadline=None)
+WORDS = Asked("$words", *(f"$word[{n}]" for n in range(1, 129)))
+
+
+@settings(max_examples=200, deadline=None)
 @given(topic=st.lists(st.sampled_from([b"a", b"bc", b"/", b".", b"$x", "ä".encode(), b"\xff", b"\0"])).map(b"".join))
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_words_are_those_of_the_matcher(syntax: str, topic: bytes) -> None:
@@ -170,8 +173,7 @@ def test_words_are_those_of_the_matcher(syntax: str, topic: bytes) -> None:
         words = matchcore.split_topic(topic, syntax)
     except matchcore.InvalidTopic:
         return
-    asked = Asked("$words", *(f"$word[{n}]" for n in range(1, 129)))
-    found = asked.of(Message(MQTT_5_0, topic, SYNTAXES.index(syntax), b""))
+    found = WORDS.of(Message(MQTT_5_0, topic, SYNTAXES.index(syntax), b""))
     assert found.pop("$words") == len(words)
     expected = [word.decode(errors="replace") if is_utf8(word) else OTHER for word in words]
     assert found == {f"$word[{n}]": word for n, word in enumerate(expected, 1)}

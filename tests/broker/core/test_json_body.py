@@ -1,119 +1,17 @@
-"""Fields out of JSON agree with the standard library's decoder about what is sound, and about each value."""
+"""Fields out of JSON: what is sound, and what each value is. What holds of msgpack too is in test_bodies.py."""
 
 import json
 import locale
 import struct
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from matchcore.selector import Attribute, Source
-from tests.broker.core.bodies import OTHER, Bodies, Pairs, Path, depth, exactly, expected, values_of
-
-LEVELS = 8
-NAMES = st.sampled_from(["a", "b", "c", "price", "region", "a rather long name of a field", "ä€", "", "\n", "😀"])
-NUMBERS = st.one_of(
-    st.integers(),
-    st.sampled_from([2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 2**53 + 1, 10**19, 10**400, -0.0, 5e-324]),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.decimals(-1000, 1000, places=4).map(float),
-)
-ESCAPED = st.text("ab\\\"/\b\f\n\r\t\0\x7f", max_size=9)
-SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, st.text(max_size=40), ESCAPED)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=6), st.lists(st.tuples(NAMES, inner), max_size=6).map(Pairs)
-    ),
-    max_leaves=30,
-)
-MAPS = st.lists(st.tuples(NAMES, VALUES), max_size=8).map(Pairs)
-STYLES = st.fixed_dictionaries({"ascii": st.booleans(), "blank": st.sampled_from(["", "", " ", "\r\n\t "])})
-
-
-def encode(value: Any, ascii: bool = False, blank: str = "") -> str:
-    """With the pairs of an object as they are, and `blank` wherever it may be."""
-    if isinstance(value, Pairs):
-        names = [f"{blank}{json.dumps(name, ensure_ascii=ascii)}{blank}" for name, _ in value]
-        members = [f"{name}:{encode(inner, ascii, blank)}" for name, (_, inner) in zip(names, value, strict=True)]
-        return f"{blank}{{{','.join(members)}{blank}}}{blank}"
-    if isinstance(value, list):
-        return f"{blank}[{','.join(encode(one, ascii, blank) for one in value) or blank}]{blank}"
-    return blank + json.dumps(value, ensure_ascii=ascii) + blank
-
-
-def refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def decode(body: bytes) -> Any:
-    """Raises ValueError."""
-    return json.loads(body.decode(), object_pairs_hook=Pairs, parse_constant=refuse, parse_float=finite)
-
-
-def finite(text: str) -> float | None:
-    """An infinite one is absent."""
-    return number if abs(number := float(text)) != float("inf") else None
-
-
-def paths_in(value: Any) -> list[Path]:
-    return sorted({path for path, _ in values_of(value) if len(path) <= LEVELS}) if isinstance(value, Pairs) else []
-
-
-def agrees(body: bytes, paths: list[Path]) -> None:
-    bodies = Bodies("json", *paths)
-    found = bodies.read(body)
-    try:
-        value = decode(body)
-    except ValueError:
-        assert found is None
-        assert sum(bodies.refused) == 1
-        return
-    if not isinstance(value, Pairs) or depth(value) > LEVELS:
-        assert found is None
-        assert bodies.refused == ((0, 1) if isinstance(value, Pairs) else (1, 0))
-    else:
-        assert exactly(found) == exactly(expected(value, paths))
-
-
-@settings(max_examples=100, deadline=None)
-@given(value=MAPS, style=STYLES, data=st.data())
-def test_each_value_is_found_by_its_path(value: Pairs, style: dict[str, Any], data: st.DataObject) -> None:
-    body, paths = encode(value, **style).encode(), paths_in(value)
-    agrees(body, paths)
-    if paths:
-        agrees(body, data.draw(st.lists(st.sampled_from(paths), max_size=3)))
-
-
-@settings(max_examples=50, deadline=None)
-@given(value=MAPS, style=STYLES)
-def test_a_body_that_is_cut_short_or_goes_on_has_no_fields(value: Pairs, style: dict[str, Any]) -> None:
-    assume(depth(value) <= LEVELS)
-    body = encode(value, **style).strip().encode()
-    bodies = Bodies("json", *paths_in(value))
-    for end in range(len(body)):
-        assert bodies.read(body[:end]) is None
-    for more in (b"}", b",", b"1", b"{}", b"\0"):
-        assert bodies.read(body + more) is None
-    assert bodies.refused == (len(body) + 5, 0)
-    assert bodies.read(body + b" \t\r\n") is not None
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    value=MAPS, style=STYLES,
-    changes=st.lists(
-        st.tuples(st.integers(0, 500), st.one_of(st.integers(0, 255), st.sampled_from(b'{}[]:,"\\u0-+.eE \n'))),
-        min_size=1, max_size=3,
-    ),
-)  # fmt: skip
-def test_damaged_bodies_are_judged_alike(value: Pairs, style: dict[str, Any], changes: list[tuple[int, int]]) -> None:
-    body = bytearray(encode(value, **style).encode())
-    for at, octet in changes:
-        body[at % len(body)] = octet
-    agrees(bytes(body), paths_in(value))
+from tests.broker.core.bodies import OTHER, Bodies, exactly
+from tests.broker.core.encodings import JSON
 
 
 @settings(max_examples=400, deadline=None)
@@ -129,10 +27,10 @@ def test_damaged_bodies_are_judged_alike(value: Pairs, style: dict[str, Any], ch
 @example(body=b'{"a":NaN}')
 @example(body=b'{"a":-Infinity}')
 def test_random_texts_are_judged_alike(body: bytes) -> None:
-    agrees(body, [("a",)])
-    agrees(b'{"a":' + body + b"}", [("a",)])
-    agrees(b'{"a":' + body + b"}", [])
-    agrees(b'{"a":"' + body + b'"}', [("a",)])
+    JSON.agrees(body, [("a",)])
+    JSON.agrees(b'{"a":' + body + b"}", [("a",)])
+    JSON.agrees(b'{"a":' + body + b"}", [])
+    JSON.agrees(b'{"a":"' + body + b'"}', [("a",)])
 
 
 @settings(max_examples=400, deadline=None)
@@ -147,7 +45,7 @@ def test_random_texts_are_judged_alike(body: bytes) -> None:
 @example(sign="-", whole="2", fraction="2250738585072011", exponent=-308)
 def test_numbers_are_the_nearest_that_there_are(sign: str, whole: str, fraction: str, exponent: int | None) -> None:
     text = sign + whole + (f".{fraction}" if fraction else "") + (f"e{exponent:+}" if exponent is not None else "")
-    agrees(f'{{"a":{text}}}'.encode(), [("a",)])
+    JSON.agrees(f'{{"a":{text}}}'.encode(), [("a",)])
 
 
 @pytest.mark.parametrize(
@@ -190,40 +88,23 @@ def test_text_must_be_utf_8_also_where_nobody_asks_for_it() -> None:
         assert bodies.read(b'{"b":["' + text + b'"],"a":1}') is None
 
 
+def test_an_infinite_number_counts_as_absent() -> None:
+    assert Bodies("json", ("a",)).read(b'{"a":1e400,"a":1}') == {("a",): 1}
+
+
+@pytest.mark.parametrize("levels", [9, 16, 17, 39])
+def test_no_number_of_levels_is_too_many_to_be_refused(levels: int) -> None:
+    bodies = Bodies("json", ("z",))
+    assert bodies.read(b'{"a":' * levels + b"7" + b"}" * levels) is None
+    assert bodies.read(b'{"b":' + b"[" * (levels - 1) + b"1" + b"]" * (levels - 1) + b',"z":1}') is None
+    assert bodies.refused == (0, 2)
+
+
 def test_names_are_compared_with_their_escapes_decoded() -> None:
     bodies = Bodies("json", ("ab",), ("m", "\U0001f600"))
     assert bodies.read(rb'{"\u0061b":"\u0062", "m":{"\ud83d":1, "\ud83d\ude00":"x\ny"}}') == {
         ("ab",): "b", ("m", "\U0001f600"): "x\ny",
     }  # fmt: skip
-
-
-def test_of_several_values_of_a_path_the_first_that_is_not_absent_counts() -> None:
-    bodies = Bodies("json", ("a",), ("m", "x"), ("m", "y"))
-    body = b'{"a":null,"a":1e400,"a":1,"a":2,"m":5,"m":{"x":1},"m":{"x":2,"y":3}}'
-    assert bodies.read(body) == {("a",): 1, ("m", "x"): 1, ("m", "y"): 3}
-
-
-def test_nothing_is_read_behind_the_last_field_that_is_asked_for() -> None:
-    bodies = Bodies("json", ("a",), ("m", "x"))
-    bodies.attributes.release(next(number for number, path in bodies.numbers.items() if path == ("nowhere\0",)))
-    assert bodies.read(b'{"a":5,"m":{"x":6 rubbish') == {("a",): 5, ("m", "x"): 6}
-    assert bodies.read(b'{"a":5,"m":{"y":6 rubbish') is None
-    assert bodies.refused == (1, 0)
-
-
-@pytest.mark.parametrize("levels", range(1, 40))
-def test_a_body_has_eight_levels_at_most(levels: int) -> None:
-    names = tuple("abcdefgh")
-    bodies = Bodies("json", names[:levels])
-    maps = "".join(f'{{"{names[level % 8]}":' for level in range(levels)) + "7" + "}" * levels
-    found = bodies.read(maps.encode())
-    lists = Bodies("json", ("z",)).read(b'{"b":' + b"[" * (levels - 1) + b"1" + b"]" * (levels - 1) + b',"z":1}')
-    if levels <= LEVELS:
-        assert found == {names[:levels]: 7}
-        assert lists == {("z",): 1}
-    else:
-        assert found is lists is None
-        assert bodies.refused == (0, 1)
 
 
 def test_the_largest_body_that_is_read_has_64_kib_and_all_of_it_may_be_escaped_text() -> None:
@@ -262,21 +143,6 @@ def test_every_float_is_read_as_it_was_written(bits: int) -> None:
     for text in (repr(value), f"{value:.17e}", f"{value:.25e}"):
         found = Bodies("json", ("a",)).read(f'{{"a":{text}}}'.encode())
         assert exactly(found) == exactly({("a",): float(text)})
-
-
-@settings(max_examples=30, deadline=None)
-@given(values=st.lists(MAPS, min_size=2, max_size=5), style=STYLES)
-def test_one_reader_reads_bodies_of_several_kinds_in_turn(values: list[Pairs], style: dict[str, Any]) -> None:
-    paths = sorted({path for value in values for path in paths_in(value)})
-    bodies = Bodies("json", *paths)
-    for value in [*values, *values]:
-        if depth(value) <= LEVELS:
-            assert exactly(bodies.read(encode(value, **style).encode())) == exactly(expected(decoded(value), paths))
-
-
-def decoded(value: Pairs) -> Any:
-    """As it comes back from its text."""
-    return decode(encode(value).encode())
 
 
 def test_a_name_has_the_meaning_of_its_place_and_of_the_attributes_that_there_are() -> None:

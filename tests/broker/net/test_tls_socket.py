@@ -62,6 +62,13 @@ class Client:
                 return found
             found += octets
 
+    def last(self, octets: bytes) -> bytes:
+        """As `encrypted`, with close_notify behind it."""
+        octets = self.encrypted(octets)
+        with pytest.raises(ssl.SSLWantReadError):
+            self.tls.unwrap()
+        return octets + self.outgoing.read()
+
     def told_the_end(self) -> bool:
         """Has the broker sent close_notify, and then the end of its half of the stream?"""
         try:
@@ -193,10 +200,7 @@ async def test_what_was_received_waits_while_it_is_paused_and_goes_on_without_th
 async def test_the_end_of_the_stream_waits_until_what_came_before_is_taken(signed: Certificates) -> None:
     async with pair(signed) as one:
         one.owner.on_read = one.socket.pause_reading
-        last = one.client.encrypted(b"last")
-        with pytest.raises(ssl.SSLWantReadError):
-            one.client.tls.unwrap()
-        one.send(last + one.client.outgoing.read(), MIB)
+        one.send(one.client.last(b"last"), MIB)
         one.world.poller.turn()
         assert (one.owner.read, one.owner.told) == (b"last", [])
         one.socket.resume_reading()
@@ -284,10 +288,7 @@ async def test_close_notify_of_the_peer_ends_the_connection_and_is_answered(
     version: ssl.TLSVersion, signed: Certificates
 ) -> None:
     async with pair(signed, version) as one:
-        last = one.client.encrypted(b"last")
-        with pytest.raises(ssl.SSLWantReadError):
-            one.client.tls.unwrap()
-        one.send(last + one.client.outgoing.read(), MIB)
+        one.send(one.client.last(b"last"), MIB)
         assert (one.owner.read, one.owner.told) == (b"last", ["eof"])
         one.client.incoming.write(one.client.socket.recv(KIB))
         one.client.tls.unwrap()
