@@ -35,6 +35,31 @@ def command(
     return Command(capsys)
 
 
+def test_a_queue_with_a_selector_on_the_command_line(module_broker: TestBroker, command: Command) -> None:
+    where = ("--where", "total > 1000 AND region IN ('eu', 'us')")
+    assert command("queue", "add", "large", "sales.#", *where) == (0, "'large' is added\n", "")
+    assert command("queue", "add", "large", "sales.#", *where) == (0, "'large' exists, declared like this\n", "")
+    code, _, complaint = command("queue", "add", "large", "sales.#")
+    assert code != 0
+    assert "another where" in complaint
+    code, _, complaint = command("queue", "add", "odd", "sales.#", "--where", "total >")
+    assert code != 0
+    assert "byte" in complaint
+    with fanlight.sync.connect(module_broker.url) as client:
+        for total in (1_000, 1_001, 2_000):
+            sent = client.publish("sales.x", b"%d" % total, headers={"total": total, "region": "eu"}, receipt=True)
+            assert sent == (total > 1_000)
+        assert client.queues.info("large").where == "total > 1000 AND region IN ('eu', 'us')"
+        assert {each.name: each.where for each in client.queues.list()}["large"] == client.queues.info("large").where
+        with client.subscribe("sales.#", durable="large", ack=True, where={
+            "total": [{"numeric": [">", 1000]}], "region": ["eu", "us"],
+        }) as orders:  # fmt: skip
+            assert [int(orders.next(timeout=60).payload) for _ in range(2)] == [1_001, 2_000]
+    assert "  where total > 1000 AND region IN ('eu', 'us')\n" in command("queue", "info", "large")[1]
+    assert json.loads(command("queue", "info", "large", "--json")[1])["where"].startswith("total > 1000")
+    command("queue", "rm", "large", "--force")
+
+
 async def test_an_operator_adds_sees_moves_and_removes_queues(module_broker: TestBroker) -> None:
     async with fanlight.connect(module_broker.url) as client:
         queues = client.queues

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+import fanlight
 from fanlight import sync
 from tests.conftest import StartBroker, TestBroker
 
@@ -45,6 +48,32 @@ def worker(broker: TestBroker, most: int) -> "Iterator[subprocess.Popen[str]]":
 def lines(process: "subprocess.Popen[str]", count: int) -> list[str]:
     assert process.stdout is not None
     return [process.stdout.readline().strip() for _ in range(count)]
+
+
+def test_the_selector_of_a_queue_survives_a_kill_of_the_broker(start_broker: StartBroker, tmp_path: Path) -> None:
+    broker = start_broker(data=tmp_path)
+    prices = [5, 500, 6, 600]
+    expected: list[int] = []
+    with sync.connect(broker.url) as shop:
+        assert shop.queues.add("dear", "orders.#", where="price > 100")
+    for life in range(3):
+        with sync.connect(broker.url) as shop:
+            for price in prices:
+                payload = b"%d" % (price + life)
+                routed = shop.publish("orders.new", payload, headers={"price": price + life}, receipt=True)
+                assert routed == (price > 100)
+            expected += [price + life for price in prices if price > 100]
+            assert [int(each.payload) for each in shop.queues.peek("dear", 100)] == expected
+        broker.kill()
+        broker = start_broker(data=tmp_path)
+        with sync.connect(broker.url) as shop:
+            assert shop.queues.info("dear").where == "price > 100"
+            with pytest.raises(fanlight.QueueInUse, match="another where"):
+                shop.queues.add("dear", "orders.#")
+    with sync.connect(broker.url) as shop, shop.subscribe(
+        "orders.#", durable="dear", ack=True, where="price > 100"
+    ) as orders:  # fmt: skip
+        assert [int(orders.next(timeout=60).payload) for _ in expected] == expected
 
 
 def test_a_work_queue_survives_a_kill_of_broker_and_worker(start_broker: StartBroker, tmp_path: Path) -> None:

@@ -72,11 +72,10 @@ class QueueFull(FanlightError):
 
 
 class QueueInUse(FanlightError):
-    def __init__(self, name: str, option: str) -> None:
-        super().__init__(
-            f"the queue {name!r} exists with another {option}; leave that out, or choose another name",
-            consumer=name, option=option,
-        )
+    """advice: in place of that to leave the option out"""
+
+    def __init__(self, name: str, option: str, advice: str = "leave that out, or choose another name") -> None:
+        super().__init__(f"the queue {name!r} exists with another {option}; {advice}", consumer=name, option=option)
 
 
 class QueueNotEmpty(FanlightError):

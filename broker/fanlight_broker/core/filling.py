@@ -30,6 +30,7 @@ from fanlight_broker.core.turns import Turns
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.retained import RetainedEntry
 
 AHEAD: Final = 1_024  # messages that wait while the archive is read; below half of it more are read
 
@@ -72,7 +73,9 @@ class ArchiveFilling:
         self._end: int | None = None
         self._part = ReplayPart()
         self._messages: deque[Message] = deque()  # of the part, not in the queue yet
-        request = ReplayRequest(text, syntax, offset=wanted.offset, epoch=wanted.epoch, since=wanted.since)
+        request = ReplayRequest(
+            text, syntax, offset=wanted.offset, epoch=wanted.epoch, since=wanted.since, condition=queue.condition
+        )
         self._reading = source.read(request, self._encode, lambda message: len(message.fields))
 
     def start(self) -> None:
@@ -169,6 +172,7 @@ class RetainedFilling:
         self, queue: WorkQueue, retained: Retained, turns: Turns, ledger: Ledger, bind: Callable[[], None], then: Then
     ) -> None:
         ((self._filter, self._syntax),) = queue.filters
+        self._condition = queue.condition
         self._inside, self._ledger, self._bind = queue.inside, ledger, bind
         self._retained, self._turns, self._then = retained, turns, then
         self._revision = retained.revision
@@ -190,16 +194,19 @@ class RetainedFilling:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _visible(self) -> Iterator[Message | None]:
-        """Those that were there at the start; None for an id that is not one of them."""
+        """Those that were there at the start and that the queue wants; None for each other id."""
         retained = self._retained
         for part in range(retained.parts):
             for id in retained.ids(self._filter, self._syntax, part):
                 entry = retained.entry(id)
-                if entry is None or entry.revision > self._revision \
-                        or not shown_to(self._filter, self._syntax, entry.message, self._ledger.now):
-                    yield None
-                else:
-                    yield entry.message
+                yield entry.message if entry is not None and self._wants(entry) else None
+
+    def _wants(self, entry: RetainedEntry) -> bool:
+        if entry.revision > self._revision \
+                or not shown_to(self._filter, self._syntax, entry.message, self._ledger.now):
+            return False
+        is_wanted = self._retained.wanted_by(self._condition)
+        return is_wanted is None or is_wanted(entry.message)
 
     def _advance(self) -> None:
         queue = self._inside.queue

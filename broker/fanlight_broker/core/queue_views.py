@@ -5,6 +5,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import Final
 
+from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.queues import Queues
@@ -81,6 +82,7 @@ def queue_view(queue: WorkQueue, now: float, consumers_max: int | None = None) -
             {"filter": masked(text, syntax).decode("utf-8", "backslashreplace"), "syntax": syntax}
             for text, syntax in queue.filters
         ],
+        "where": where_of(queue.condition),
         "waiting": len(inside.queue), "delayed": inside.queue.apart, "unacknowledged": inside.unacknowledged,
         "bytes": inside.queue.nbytes, "in_memory": in_memory(inside.queue),
         "oldest_seconds": None if age is None else round(age, 3),

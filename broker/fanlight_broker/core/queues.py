@@ -15,6 +15,7 @@ from typing import Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core.burial import Burial
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import (
     FanlightError,
@@ -50,6 +51,7 @@ log: Final = event_log.get("queues")
 
 NAME_BYTES_MAX: Final = 255
 SWEPT_PER_LOOK: Final = 512  # messages of a queue that are brought in or dropped between two of the clock
+SAME_SELECTOR: Final = "all who declare it give the same selector, or none; give that, or choose another name"
 PROTOCOL: Final = "queue"  # of the subscriber that has a queue's filters, in views
 
 
@@ -108,18 +110,19 @@ class Queues:
 
     def declare(
         self, client: Client, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
-        beginning: Beginning | None = None,
+        beginning: Beginning | None = None, condition: Condition | None = None,
     ) -> WorkQueue:
         """The queue of this name: a new one, or the one that exists, if it agrees.
 
         filters    texts and syntaxes; for a queue that exists, some of its own
         beginning  what a new queue, with one filter, begins with: see `known`; None: what is published from now on
+        condition  on the content of what comes into it; as its filters, the same each time
 
         Raises QueueInUse, InvalidFilter, NotPermitted, LimitExceeded, StoreUnavailable, Unsupported.
         """
         found = self._by_name.get(name)
         if found is not None:
-            self._check_agreement(found, filters, options)
+            self._check_agreement(found, filters, options, condition)
             self.check_reader(client.subscriber, found)
             return found
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX:
@@ -132,20 +135,26 @@ class Queues:
         self._shares.check(share, SharedPot.QUEUES)
         for text, syntax in filters:
             parse_filter(text, syntax, self.limits)  # all of them, before the queue is there
-            self._subscribing.check(client.subscriber, text, syntax, name)
+            self._subscribing.check(client.subscriber, text, syntax, name, condition)
+        if condition is not None:  # each filter has the selector
+            self._subscribing.check_bytes(
+                client.subscriber, condition.nbytes * len(filters), condition.nbytes * len(filters)
+            )
         if beginning is not None and not beginning.retained and self.source is None:
             raise Unsupported(
                 "this broker keeps no archive, so a queue cannot begin with archived messages", option="deliver"
             )
         log.info("queue_begun", queue=name, durable=options.durable)
-        found = self.begin(client.subscriber, name, filters, options, now, filled=beginning is not None)
+        found = self.begin(
+            client.subscriber, name, filters, options, now, filled=beginning is not None, condition=condition
+        )
         if beginning is not None:
             self._fill(found, beginning)
         return found
 
     def begin(
         self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
-        *, filled: bool = False,
+        *, filled: bool = False, condition: Condition | None = None,
     ) -> WorkQueue:
         """Create a queue, without a check. Messages may be restored into `inside.queue` at once.
 
@@ -158,7 +167,7 @@ class Queues:
         )
         queue = new_queue(self._ledger, self.limits, creator.share.account)
         inside = NamedQueue(name, queue, subscriber)
-        found = WorkQueue(name, filters, options, subscriber, inside, unused_since=now)
+        found = WorkQueue(name, filters, options, subscriber, inside, unused_since=now, condition=condition)
         self._apply(found)
         self._by_name[name] = found
         self._shares.charge(creator.share, SharedPot.QUEUES)
@@ -172,7 +181,9 @@ class Queues:
         subscriber = queue.subscriber
         variant = self._router.variants.of(subscriber.format)
         for number, (text, syntax) in enumerate(queue.filters, 1):
-            binding = Subscription(queue.inside.origin, variant, number, text, SYNTAXES.index(syntax))
+            binding = Subscription(
+                queue.inside.origin, variant, number, text, SYNTAXES.index(syntax), condition=queue.condition
+            )
             self._subscribing.bind(subscriber, binding, queue.inside)
 
     def _store(self, queue: WorkQueue) -> None:
@@ -249,12 +260,14 @@ class Queues:
 
     @staticmethod
     def _check_agreement(
-        queue: WorkQueue, filters: tuple[tuple[bytes, str], ...], options: QueueOptions
+        queue: WorkQueue, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: Condition | None
     ) -> None:
         """Raises QueueInUse if a queue was made with something else than what is asked for."""
         for each in filters:
             if each not in queue.filters:
                 raise QueueInUse(queue.name, "filter")
+        if condition != queue.condition:
+            raise QueueInUse(queue.name, "where", SAME_SELECTOR)
         different = options.first_difference(queue.options)
         if different is not None:
             raise QueueInUse(queue.name, different)

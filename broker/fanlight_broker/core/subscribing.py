@@ -135,15 +135,19 @@ class Subscribing:
         if not self.permissions.unrestricted:
             self.permissions.check_subscribe(subscriber, text, syntax)
         self._check_hashes(subscriber, hashes_of(text, syntax))
-        pot = self.router.ledger.subscriptions
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
         more = SUBSCRIPTION_BYTES + len(text) + (condition.nbytes if condition is not None else 0)
-        if pot.used + more > pot.limit:  # its part of the index is known after it is inserted
+        self.check_bytes(subscriber, more, share_bytes(text, group, condition))
+
+    def check_bytes(self, subscriber: Subscriber, held: int, shared: int) -> None:
+        """Is there room for subscriptions that take so much, and count so much in their share? Raises LimitExceeded."""
+        pot = self.router.ledger.subscriptions
+        if pot.used + held > pot.limit:  # its part of the index is known after it is inserted
             raise LimitExceeded(
                 f"all subscriptions together hold {pot.used} bytes", "subscriptions_bytes_max",
-                limits.subscriptions_bytes_max,
+                self.limits.subscriptions_bytes_max,
             )
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
-        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, share_bytes(text, group, condition))
+        self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS_BYTES, shared)
 
     def _check_hashes(self, subscriber: Subscriber, hashes: int) -> None:
         """Bound filters with several `#`: each new topic is searched for the words between two of them."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from math import inf
 from typing import Protocol
 
+from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.named_queue import NamedQueue
@@ -86,6 +87,7 @@ class WorkQueue:
     subscriber: Subscriber
     inside: NamedQueue
     unused_since: float | None  # None while it has consumers
+    condition: Condition | None = None  # on what comes into it, by each of its filters
     consumers: dict[Window, QueueConsumer] = field(default_factory=dict)
     filling: Filling | None = None  # until it has caught up with what is published
     # Called when it is known that it can be filled, or with the error; None: that is known.

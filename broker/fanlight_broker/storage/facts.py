@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
 
+from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.work_queue import Overflow, QueueOptions, WorkQueue
 from fanlight_broker.storage.records import BadRecord
 
@@ -111,6 +112,7 @@ class QueueFact(NamedTuple):
     family: str  # of the creator's format
     unused_since: float | None  # wall-clock time; None: it has consumers
     priorities: int | None
+    where: str | None = None  # the text of its selector
 
     @classmethod
     def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
@@ -120,6 +122,7 @@ class QueueFact(NamedTuple):
             options.unused_seconds, options.overflow, options.deliveries_max, options.dead_letter,
             options.single_active, creator.user, creator.verified, creator.label, creator.share.principal,
             creator.inbox, creator.format.family, unused_since, options.priorities,
+            where_of(queue.condition),
         )
 
     @property

@@ -373,7 +373,10 @@ class Recovery:
             fact.name, fact.user, "", self._format(fact.family), self._share(fact.principal), fact.inbox,
             fact.verified, fact.label,
         )
-        made = self.broker.queues.begin(creator, fact.name, fact.filters, fact.options, self.now - unused)
+        made = self.broker.queues.begin(
+            creator, fact.name, fact.filters, fact.options, self.now - unused,
+            condition=None if fact.where is None else restored_condition(fact.where),
+        )
         if fact.unused_since is None:
             self._used.append(made)
         return made

@@ -26,7 +26,7 @@ async def answer(call: Callable[[Queues], Awaitable[object]], request: bytes, re
 
     async def script(peer: Peer) -> None:
         connection = await peer.connection()
-        await connection.greet(features=("queues",))
+        await connection.greet(features=("queues", "where"))
         await connection.expect(request)
         await connection.say(reply)
 
@@ -46,6 +46,10 @@ async def test_each_call_has_the_bytes_of_the_specification() -> None:
         lambda queues: queues.add("q", "b", syntax="mqtt"),
         asked("add", name=text("q"), filters=array(array(text("b"), num(1)))), done(name=text("q"), created=FALSE),
     ) is False  # fmt: skip
+    assert await answer(
+        lambda queues: queues.add("q", "b", where="x = 1"),
+        asked("add", name=text("q"), filters=array(array(text("b"), num(0))), where=text("x = 1")), done(created=TRUE),
+    ) is True  # fmt: skip
     assert await answer(
         lambda queues: queues.purge("q"), asked("purge", name=text("q")), done(messages=num(70_000))
     ) == 70_000  # fmt: skip

@@ -17,8 +17,10 @@ from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.screens import STORED_MAX
 from fanlight_broker.core.stored_screener import StoredScreener
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.core.work_queue import QueueOptions
 from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Message
+from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.route import Route
 from matchcore import reference
 from matchcore.kleene import attribute_of, holds
@@ -56,7 +58,24 @@ class ScreensMachine(RuleBasedStateMachine):
         self.broker = Broker(Limits(routes_max=most), lambda: None, at_once)
         self.client, _ = connect(self.broker)
         self.held: dict[int, tuple[bytes, str | None, str | None, Subscription]] = {}
+        self.queues: dict[str, tuple[tuple[bytes, ...], str | None]] = {}
         self.numbers = iter(range(1_000_000))
+
+    @rule(filters=st.sets(st.sampled_from(FILTERS), min_size=1, max_size=3), where=st.sampled_from(WHERES))
+    def declare(self, filters: set[bytes], where: str | None) -> None:
+        name, condition = f"q{next(self.numbers)}", condition_of(where) if where is not None else None
+        self.broker.queues.declare(
+            self.client, name, tuple((filter, "amqp") for filter in sorted(filters)), QueueOptions(), 0.0,
+            condition=condition,
+        )
+        self.queues[name] = tuple(filters), where
+
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        if self.queues:
+            name = data.draw(st.sampled_from(sorted(self.queues)))
+            self.broker.queues.end(self.broker.queues.find(name))
+            del self.queues[name]
 
     @rule(filter=st.sampled_from(FILTERS), where=st.sampled_from(WHERES), group=st.sampled_from([None, None, "g"]))
     def subscribe(self, filter: bytes, where: str | None, group: str | None) -> None:
@@ -85,12 +104,19 @@ class ScreensMachine(RuleBasedStateMachine):
         wanted = {number for number, (filter, where, _, _) in self.held.items() if self.reached(filter, where, message)}
         got = {target.number for target in route.targets}
         assert got == {number for number in wanted if self.held[number][2] is None}
-        members = {member.number for group in route.groups for member in group.members}
+        queues = [group.name for group in route.groups if isinstance(group, NamedQueue)]
+        assert sorted(queues) == sorted(
+            name for name, (filters, where) in self.queues.items()
+            if any(self.reached(filter, where, message) for filter in filters)
+        )
+        groups = [group for group in route.groups if not isinstance(group, NamedQueue)]
+        members = {member.number for group in groups for member in group.members}
         assert members == {number for number in wanted if self.held[number][2] is not None}
         assert route.screens is None
-        assert len(route.groups) == len({self.held[number][:2] for number in wanted if self.held[number][2]})
+        assert len(groups) == len({self.held[number][:2] for number in wanted if self.held[number][2]})
         assert [target.id for target in route.targets] == sorted(target.id for target in route.targets)
         filters = [filter for filter, where, _, _ in self.held.values() if where is not None]
+        filters += [filter for own, where in self.queues.values() if where is not None for filter in own]
         assert bool(own.screens) == any(reference.matches(filter, "amqp", topic, "amqp") for filter in filters)
 
     def reached(self, filter: bytes, where: str | None, message: Message) -> bool:
@@ -111,10 +137,13 @@ class ScreensMachine(RuleBasedStateMachine):
         if not hasattr(self, "held"):
             return
         router = self.broker.router
-        assert len(router) == len(self.held)
-        assert {each.number for each in router.subscriptions()} == set(self.held)
-        assert len(router.screens) == sum(where is not None for _, where, _, _ in self.held.values())
-        if not self.held:
+        bindings = [where for filters, where in self.queues.values() for _ in filters]
+        assert len(router) == len(self.held) + len(bindings)
+        own = {each.number for each in router.subscriptions() if each.group is None or each.group.name == "g"}
+        assert own == set(self.held)
+        wheres = [*(where for _, where, _, _ in self.held.values()), *bindings]
+        assert len(router.screens) == sum(where is not None for where in wheres)
+        if not wheres:
             assert self.broker.ledger.subscriptions.used in (0, router.index_bytes)
 
 

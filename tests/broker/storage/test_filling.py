@@ -87,6 +87,26 @@ def test_a_queue_begins_where_it_is_to_and_goes_on_with_what_is_published(
     assert numbers(frames + peer.frames()) == [*expected, 6, 7]
 
 
+def test_the_selector_of_a_queue_holds_for_what_it_begins_with_and_for_what_is_published(archived: Archived) -> None:
+    publisher = archived.world.connect()
+
+    def sell(*prices: int) -> None:
+        publisher.send(*(publish("stock.A", b"%d" % price, {"price": price}) for price in prices))
+
+    sell(5, 50, 6, 60)
+    archived.settled()
+    peer = consume(archived, {"since": 0}, where="price > 9 AND $time > 0")
+    frames = until(archived, peer, filled(archived))
+    assert numbers(frames) == [50, 60]
+    sell(7, 70)
+    assert numbers(peer.frames()) == []  # this broker has no clock of the wall: $time is absent
+    assert archived.world.broker.ledger.filtered == 2
+    again = consume(archived, {"offset": 2}, "later", where="price > 9")
+    assert numbers(until(archived, again, filled(archived, "later"))) == [60, 70]
+    sell(8, 80)
+    assert numbers(again.frames()) == [80]
+
+
 def test_messages_of_the_archive_are_as_they_were_published(archived: Archived) -> None:
     publisher = archived.world.connect()
     headers = {"content-type": "text/plain", "a": "x", "many": ["1", "2"]}

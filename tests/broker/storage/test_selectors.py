@@ -1,11 +1,13 @@
-"""Subscriptions with selectors over a restart: they are as they were, and so are their groups."""
+"""Subscriptions and queues with selectors over a restart: they are as they were, and so are their groups."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fanlight_broker.core.condition import condition_of
+from fanlight_broker.core.condition import Condition, condition_of
+from fanlight_broker.core.errors import QueueInUse
+from fanlight_broker.core.work_queue import QueueOptions
 from fanlight_broker.storage.facts import GroupFact, QueueFact, SubscriptionFact, packed, read_fact, unpacked
 from fanlight_broker.storage.records import BadRecord
 from fanlight_broker.storage.recovery import restored_condition
@@ -69,6 +71,38 @@ def test_groups_of_one_name_and_two_selectors_keep_their_queues(tmp_path: Path) 
     assert peer.got() == ["t 22 1", "t 44 1"]
 
 
+@pytest.mark.parametrize("rounds", [False, True], ids=["log", "round"])
+def test_a_named_queue_is_as_it_was(tmp_path: Path, rounds: bool) -> None:
+    world = StoredWorld(tmp_path)
+    condition, filters = condition_of("$bytes  >  1"), ((b"t/#", "mqtt"), (b"u.*", "amqp"))
+
+    def declare(name: str, condition: Condition | None) -> None:
+        client = world.connect("maker").client
+        world.broker.queues.declare(client, name, filters, QueueOptions(), world.now, condition=condition)
+
+    declare("some", condition)
+    declare("all", None)
+    expected: dict[str, list[bytes]] = {"some": [], "all": []}
+    for life in range(3):
+        for payload in (b"%d" % life, b"1%d" % life):
+            world.publish("t/1", payload.decode(), 1)
+            expected["all"].append(payload)
+            expected["some"] += [payload] if len(payload) > 1 else []
+        world.turn()
+        if rounds:
+            world.round()
+        world.crash()
+        for name, where in (("some", condition), ("all", None)):
+            queue = world.broker.queues.find(name)
+            assert (queue.filters, queue.condition) == (filters, where)
+            assert world.waiting(queue.inside.queue) == expected[name]
+        assert len(world.broker.router.screens) == 2  # a subscription for each filter
+    declare("some", condition_of("$bytes > 1"))
+    for other in (None, condition_of("$bytes > 2")):
+        with pytest.raises(QueueInUse, match="another where"):
+            declare("some", other)
+
+
 def test_a_record_without_a_selector_is_as_it_was_before_there_were_any() -> None:
     plain = SubscriptionFact(1, 2, b"a", 1, None, 1, False, 0, b"")
     assert len(unpacked(packed(plain))) == 9
@@ -80,7 +114,18 @@ def test_a_record_without_a_selector_is_as_it_was_before_there_were_any() -> Non
         assert read_fact(type(fact), packed(fact)) == fact
     with pytest.raises(BadRecord, match="fields"):
         read_fact(SubscriptionFact, packed((1, 2, b"a", 1, None, 1, False, 0)))
-    assert QueueFact._field_defaults == {}  # else its last field would be left out, which older versions need
+
+
+def test_the_record_of_a_queue_is_as_it_was_before_queues_had_selectors() -> None:
+    plain = QueueFact(
+        1, "q", ((b"a", "amqp"),), None, None, None, None, None, None, None, False, "", False, "", "", "", "lines",
+        None, None,
+    )
+    assert len(unpacked(packed(plain))) == 19  # nil for no priorities, which those versions need
+    assert read_fact(QueueFact, packed(plain)) == plain
+    assert read_fact(QueueFact, packed(plain._replace(where="x = 1"))).where == "x = 1"
+    with pytest.raises(BadRecord, match="fields"):
+        read_fact(QueueFact, packed(tuple(plain)[:18]))
 
 
 def test_a_selector_of_a_later_version_is_named_as_what_is_wrong() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.filling import Beginning
 from fanlight_broker.core.work_queue import QueueOptions
@@ -68,6 +69,20 @@ def test_a_queue_that_has_not_caught_up_is_not_there_after_a_restart(tmp_path: P
     world.turn()
     world.crash()
     assert world.broker.queues.get("work") is None
+    world.log.close()
+
+
+def test_a_queue_begins_with_the_retained_messages_of_which_its_selector_is_true(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    for number in range(4):
+        world.publish(f"t/{number}", "x" * number or "-", 1, retain=True)
+    client, condition = world.connect("maker").client, condition_of("$bytes > 1 AND $retain")
+    world.broker.queues.declare(
+        client, "work", FILTERS, QueueOptions(messages_max=2), world.now, Beginning(retained=True), condition
+    )
+    world.publish("t/1", "live", 1)
+    world.turn()
+    assert in_flight(consume(world)) == [(b"xx", 1), (b"xxx", 1)]
     world.log.close()
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import condition_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.core.work_queue import QueueConsumer
@@ -52,7 +53,10 @@ class ConnectionConsumers:
                 broker.limits.subscriptions_per_client_max,
             )
         binding = (frame.filter, syntax_of(frame.syntax))
-        queue = broker.queues.declare(client, frame.consumer, (binding,), frame.options, now, frame.beginning)
+        queue = broker.queues.declare(
+            client, frame.consumer, (binding,), frame.options, now, frame.beginning,
+            condition_of(frame.where) if frame.where is not None else None,
+        )
         consumer = broker.queues.consume(
             client, number, queue, broker.variants.of(DELIVERY_FORMAT), frame.prefetch or PREFETCH,
             ACK_WAIT_SECONDS if frame.ack_wait is None else frame.ack_wait, partial(self._ended, number),

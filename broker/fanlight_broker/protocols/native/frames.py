@@ -67,7 +67,7 @@ class Type(IntEnum):
 # Options of SUBSCRIBE that are for consumers of a queue only (3.9): to ignore them would be to break a promise.
 CONSUMER_OPTIONS: Final = frozenset({"durable", "ack", "prefetch", "ack_wait", "deliver", "queue", "paused"})
 # And those that mean nothing to a consumer.
-PLAIN_OPTIONS: Final = frozenset({"group", "no_echo", "credit", "pending_messages", "after", "where"})
+PLAIN_OPTIONS: Final = frozenset({"group", "no_echo", "credit", "pending_messages", "after"})
 
 
 @dataclass(slots=True)
@@ -108,6 +108,7 @@ class ConsumeFrame:
     paused: bool
     beginning: Beginning | None
     options: QueueOptions
+    where: str | dict[str, Any] | None
 
 
 @dataclass(slots=True)
@@ -273,6 +274,7 @@ def parse_consume(fields: Fields, options: OptionMap) -> ConsumeFrame:
         paused=options.flag("paused"),
         beginning=parse_deliver(options),
         options=parse_queue(options.map("queue"), durable=options.flag("durable")),
+        where=options.text_or_map("where"),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.condition import condition_of, where_of
 from fanlight_broker.core.queue_views import queue_view
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES, syntax_of
@@ -26,6 +27,7 @@ from fanlight_broker.wire.outbox import Outbox
 
 WAITING_MAX: Final = 100  # requests of one connection without an answer yet
 FILTERS_MAX: Final = 100  # of one queue
+SCREENED_FILTERS_MAX: Final = 10  # of one with a selector, which is compiled for each, up to 2 ms
 LISTED: Final = 100
 LISTED_MAX: Final = 200
 CONSUMERS_SHOWN: Final = 100
@@ -135,14 +137,19 @@ class ConnectionQueues:
         filters = tuple(dict.fromkeys(filter_of(each) for each in arguments.array("filters")))
         if not name or not filters:
             raise errors.ProtocolViolation("QUEUE add without name, or without filters")
-        if len(filters) > FILTERS_MAX:
-            raise errors.LimitExceeded("too many filters of one queue", "queue_filters", FILTERS_MAX)
+        where = arguments.text_or_map("where")
+        most = FILTERS_MAX if where is None else SCREENED_FILTERS_MAX
+        if len(filters) > most:
+            raise errors.LimitExceeded("too many filters of one queue", "queue_filters", most)
         queues = self._broker.queues
         found = queues.get(name)
         if found is not None and set(found.filters) != set(filters):
             raise errors.QueueInUse(name, "filter")
         options = frames.parse_queue(arguments.map("queue"), durable=True)
-        queue = queues.declare(client, name, filters, options, self._broker.ledger.now)
+        queue = queues.declare(
+            client, name, filters, options, self._broker.ledger.now,
+            condition=condition_of(where) if where is not None else None,
+        )
         result = {"name": name, "created": found is None}
         if self._broker.position.refusing:  # then it was there before
             answer(result)
@@ -168,7 +175,7 @@ class ConnectionQueues:
             "name": queue.name, "durable": queue.options.durable, "waiting": len(inside.queue),
             "delayed": inside.queue.apart, "unacknowledged": inside.unacknowledged, "bytes": inside.queue.nbytes,
             "oldest_seconds": None if since is None else max(0.0, self._broker.ledger.now - since),
-            "consumers": len(queue.consumers),
+            "consumers": len(queue.consumers), "where": where_of(queue.condition),
         }
 
     def _info(self, client: Client, arguments: OptionMap, answer: Answer) -> None:

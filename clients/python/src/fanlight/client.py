@@ -291,7 +291,7 @@ class Client:
     def subscribe(
         self, filter: Topic, *, ack: Literal[True], durable: str | None = ..., prefetch: int | None = ...,
         ack_wait: float | None = ..., deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
-        syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
+        where: Where | None = ..., syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
     ) -> QueueSubscription: ...  # fmt: skip
 
     @overload
@@ -339,7 +339,8 @@ class Client:
         where: only messages of which this selector is true, "price > 100 AND region IN ('eu', 'us')" or a dict in the
             form of EventBridge (docs/selectors.md). Names are headers; `payload.price` is a field of the body.
         ack: messages wait in a queue until they are acknowledged by `message.ack()`: see queue.py.
-            It goes with the following, and not with group, no_echo, credit, after, where and overflow.
+            It goes with `where`, which decides what comes into the queue, and with the following, and not with group,
+            no_echo, credit, after and overflow.
         durable: the queue's name. All who subscribe with it share the queue's messages, and it stays when none of
             them is connected. Without a name the queue is this client's own, and ends soon after it.
         prefetch: at most this number of messages are here and unacknowledged; the broker's default is 100.
@@ -353,12 +354,12 @@ class Client:
         ConnectionLost, RequestTimeout.
         """
         if ack:
-            if group or no_echo or credit or after or where or broker_pending_messages or overflow != "pause":
-                raise ValueError("ack=True goes with durable, prefetch, ack_wait, deliver and queue alone")
+            if group or no_echo or credit or after or broker_pending_messages or overflow != "pause":
+                raise ValueError("ack=True goes with where, durable, prefetch, ack_wait, deliver and queue alone")
             return QueueSubscription(
                 self, self._subscriptions, filter, syntax=syntax, durable=durable, prefetch=prefetch,
-                ack_wait=ack_wait, deliver=deliver, queue=queue, pending_messages=pending_messages,
-                pending_bytes=pending_bytes,
+                ack_wait=ack_wait, deliver=deliver, queue=queue, where=where,
+                pending_messages=pending_messages, pending_bytes=pending_bytes,
             )  # fmt: skip
         if durable is not None or prefetch is not None or ack_wait is not None or deliver or queue:
             raise ValueError("durable, prefetch, ack_wait, deliver and queue need ack=True")

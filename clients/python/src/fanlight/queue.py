@@ -19,6 +19,7 @@ from . import topics
 from .errors import MessageTimeout, Unsupported, from_broker
 from .frames import Delivery, Ended, QueueDelivery, Replayed
 from .message import Message
+from .options import Where
 from .replay import microseconds
 from .subscription import Subscription
 
@@ -175,6 +176,7 @@ class QueueSubscription(Subscription):
         ack_wait: float | None,
         deliver: Deliver | None,
         queue: QueueOptions | None,
+        where: Where | None,
         pending_messages: int,
         pending_bytes: int,
     ) -> None:
@@ -185,7 +187,7 @@ class QueueSubscription(Subscription):
         super().__init__(
             client, table, filter, syntax=syntax, group=None, no_echo=False, credit=None, after=None,
             pending_messages=max(pending_messages, 2 * (prefetch or PREFETCH)), pending_bytes=pending_bytes,
-            broker_pending_messages=None, overflow="pause",
+            broker_pending_messages=None, overflow="pause", where=where,
         )  # fmt: skip
         self.queue = durable or f"client.{uuid4().hex}"
         """The queue's name."""
@@ -288,6 +290,7 @@ class QueueSubscription(Subscription):
     def wire_options(self) -> dict[str, Any] | None:
         options = {
             "syntax": self._syntax or None,
+            "where": self._where,
             "consumer": self.queue,
             "durable": self._durable or None,
             "ack": True,

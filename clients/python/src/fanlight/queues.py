@@ -16,7 +16,9 @@ from . import topics
 from .errors import ProtocolError, Unsupported
 from .frames import Headers
 from .link import Link
+from .options import Where
 from .queue import FEATURE, QueueOptions
+from .subscription import check_selectors
 from .topics import Syntax, SyntaxName, Topic
 
 PAGE = 100  # queues in one answer
@@ -40,6 +42,8 @@ class QueueState:
     oldest_seconds: float | None
     """That the oldest message has waited; None: nothing waits."""
     consumers: int
+    where: str | None = None
+    """The selector of what comes into it; None: everything that matches a filter does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,19 +102,22 @@ class Queues:
         self._link = link
 
     async def add(
-        self, name: str, *filters: Filter, options: QueueOptions | None = None, syntax: Syntax = "amqp",
-        timeout: float | None = None,
+        self, name: str, *filters: Filter, where: Where | None = None, options: QueueOptions | None = None,
+        syntax: Syntax = "amqp", timeout: float | None = None,
     ) -> bool:
         """Declare a durable queue that gets what matches any of the filters. Whether it is new.
 
-        Raises QueueInUse if it exists with other filters or options (those left out are not compared), InvalidFilter.
+        where: only messages of which this selector is true (docs/selectors.md).
+
+        Raises QueueInUse if it exists with other filters, another selector or other options (those left out are not
+        compared), InvalidFilter, InvalidSelector.
         """
         if not filters:
             raise ValueError(f"the queue {name!r} needs a filter")
         pairs = [each if isinstance(each, tuple) else (each, syntax) for each in filters]
         wanted = [[topics.checked(text), topics.number(own)] for text, own in pairs]
         declared = (options or QueueOptions()).on_wire() or None
-        result = await self._ask(timeout, "add", name=_checked(name), filters=wanted, queue=declared)
+        result = await self._ask(timeout, "add", name=_checked(name), filters=wanted, where=where, queue=declared)
         return bool(result.get("created"))
 
     async def list(self, *, timeout: float | None = None) -> tuple[QueueState, ...]:
@@ -195,6 +202,8 @@ class Queues:
         def frame(request: int) -> bytes:
             if link.welcome is None or FEATURE not in (link.welcome.info.get("features") or ()):
                 raise Unsupported("this broker has no named queues", code="unsupported")
+            if arguments.get("where") is not None:
+                check_selectors(link.welcome.info)
             given = {key: value for key, value in arguments.items() if value is not None}
             return link.encoder.queue(request, verb, given)
 
@@ -227,12 +236,13 @@ def _number(result: Mapping[str, Any], key: str) -> int:
 
 
 def _state(said: Mapping[str, Any]) -> dict[str, Any]:
-    oldest = said.get("oldest_seconds")
+    oldest, where = said.get("oldest_seconds"), said.get("where")
     return {
         "name": str(said.get("name")),
         "durable": bool(said.get("durable")),
         **{key: _number(said, key) for key in ("waiting", "delayed", "unacknowledged", "bytes", "consumers")},
         "oldest_seconds": oldest if isinstance(oldest, int | float) else None,
+        "where": where if isinstance(where, str) else None,
     }
 
 

@@ -15,7 +15,7 @@ answer may come behind the messages; then `ReadingPaused` is raised to whoever a
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,6 +45,12 @@ PENDING_BYTES = 16 * 1024 * 1024
 FEATURE = "where"
 
 _OVERFLOWS = ("pause", "drop_newest", "drop_oldest", "error")
+
+
+def check_selectors(info: Mapping[str, Any]) -> None:
+    """Raises Unsupported if the broker with this WELCOME has no selectors: it would ignore one."""
+    if FEATURE not in (info.get("features") or ()):
+        raise Unsupported("this broker has no selectors: do without `where`", code="unsupported")
 
 
 class Subscription:
@@ -322,8 +328,8 @@ class Subscription:
 
     def _check_where(self) -> None:
         """Raises Unsupported if this broker would ignore the selector, and send everything."""
-        if self._where is not None and FEATURE not in (self.client.info.get("features") or ()):
-            raise Unsupported("this broker has no selectors: subscribe without `where`", code="unsupported")
+        if self._where is not None:
+            check_selectors(self.client.info)
 
     def answered(self, result: dict[str, Any]) -> None:
         """OK has come, with this."""

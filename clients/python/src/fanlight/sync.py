@@ -380,7 +380,7 @@ class Client:
     def subscribe(
         self, filter: Topic, *, ack: Literal[True], durable: str | None = ..., prefetch: int | None = ...,
         ack_wait: float | None = ..., deliver: Deliver | None = ..., queue: QueueOptions | None = ...,
-        syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
+        where: Where | None = ..., syntax: Syntax = ..., pending_messages: int = ..., pending_bytes: int = ...,
     ) -> "QueueSubscription": ...  # fmt: skip
 
     @overload

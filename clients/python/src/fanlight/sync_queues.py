@@ -1,6 +1,7 @@
 """Named queues for operators, of the blocking client: `client.queues` as of the asyncio client."""
 
 from .background import LoopThread
+from .options import Where
 from .queue import QueueOptions
 from .queues import COUNT, PAYLOAD_BYTES, Filter, Moved, QueueInfo, QueueState, WaitingMessage
 from .queues import Queues as AsyncQueues
@@ -15,11 +16,13 @@ class Queues:
         self._inner = queues
 
     def add(
-        self, name: str, *filters: Filter, options: QueueOptions | None = None, syntax: Syntax = "amqp",
-        timeout: float | None = None,
+        self, name: str, *filters: Filter, where: Where | None = None, options: QueueOptions | None = None,
+        syntax: Syntax = "amqp", timeout: float | None = None,
     ) -> bool:
         """Declare a durable queue. Whether it is new."""
-        return self._thread.run(self._inner.add(name, *filters, options=options, syntax=syntax, timeout=timeout))
+        return self._thread.run(
+            self._inner.add(name, *filters, where=where, options=options, syntax=syntax, timeout=timeout)
+        )
 
     def list(self, *, timeout: float | None = None) -> tuple[QueueState, ...]:
         """All queues that this client may see, by name."""

@@ -116,7 +116,7 @@ def test_queues_are_listed_in_order_a_page_at_a_time(world: World) -> None:
     assert c.pop("bytes") > 3
     assert c == {
         "name": "c", "durable": True, "waiting": 1, "delayed": 0, "unacknowledged": 0, "oldest_seconds": 0.0,
-        "consumers": 0,
+        "consumers": 0, "where": None,
     }
 
 

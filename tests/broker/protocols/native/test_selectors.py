@@ -167,13 +167,6 @@ def test_what_a_client_does_not_want_back_and_what_has_an_end() -> None:
     assert [fields[:3] for fields in frames if fields[0] == 9] == [[9, 2, "after"]]
 
 
-def test_options_that_would_ignore_a_selector_are_refused() -> None:
-    world = World()
-    peer = world.connect()
-    peer.say(6, 1, 1, "a", {"where": "b = 1", "consumer": "q", "ack": True})
-    assert error_of(peer, 1, "unsupported") == {"option": "where"}
-
-
 def test_a_selector_counts_in_its_share_of_memory() -> None:
     world = World()
     peer = world.connect()

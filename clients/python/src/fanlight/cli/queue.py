@@ -45,7 +45,7 @@ async def add(client: Client, options: argparse.Namespace) -> int:
         given["dead_letter"] = text.topic(options.dead_letter)
         given["dead_letter_syntax"] = spelling.of_topic(options, options.dead_letter)
     wanted = QueueOptions(**{key: value for key, value in given.items() if value is not None})
-    new = await client.queues.add(options.queue, *filters, options=wanted)
+    new = await client.queues.add(options.queue, *filters, where=options.where, options=wanted)
     say(f"{quoted(options.queue)} {'is added' if new else 'exists, declared like this'}")
     return exits.OK
 
@@ -151,6 +151,7 @@ def described(found: QueueInfo) -> list[str]:
     kind = "durable" if found.durable else "not durable"
     out = [f"{quoted(found.name)}, {kind}{f', of {text.shown(found.user)}' if found.user else ''}"]
     out += [f"  filter {text.shown(filter)} ({syntax})" for filter, syntax in found.filters]
+    out += [f"  where {text.shown(found.where)}"] if found.where is not None else []
     out += [f"  {key} {shown_option(value)}" for key, value in options.items()]
     out += [
         f"  now: {found.waiting:,} waiting, {found.delayed:,} delayed, {found.unacknowledged:,} unacknowledged, "

@@ -73,12 +73,14 @@ def _add(action: Action, syntax: Add) -> Parser:
         "add", "add a durable queue, which collects messages from now on",
         "  fanlight queue add billing 'orders.#'\n"
         "  fanlight queue add sensors 'site/+/temp' --messages-max 100000 --overflow drop_oldest\n"
-        "  fanlight queue add billing 'orders.#' --dead-letter dead.billing --deliveries-max 5\n\n"
-        "a queue that exists with the same filters is left as it is: exit code 0. One with other filters, or with\n"
-        "another value of an option that is given, is refused: an option cannot be changed. Move the messages to\n"
+        "  fanlight queue add billing 'orders.#' --dead-letter dead.billing --deliveries-max 5\n"
+        "  fanlight queue add large 'orders.#' --where 'total > 1000'\n\n"
+        "a queue that exists with the same filters is left as it is: exit code 0. One with other filters, another\n"
+        "selector, or another value of an option that is given, is refused: none can be changed. Move the messages to\n"
         "another queue, or remove the queue and add it again\n",
     )
     made.add_argument("filters", metavar="FILTER", nargs="+", help="messages that match one of them are kept")
+    made.add_argument("--where", metavar="SELECTOR", help="only messages of which it is true: 'price > 100'")
     made.add_argument("--messages-max", type=count, metavar="N", help="that wait (the broker's limit)")
     made.add_argument("--bytes-max", type=count, metavar="N", help="of these (the broker's limit)")
     made.add_argument(
