@@ -160,6 +160,8 @@ class Queues:
 
         creator  whose user, share and format it has; after a restart, one that was never connected
         filled   its filters are not in force, nor is it stored: it is filled first
+
+        Raises LimitExceeded, and has changed nothing in that case.
         """
         subscriber = Subscriber(
             name, creator.user, PROTOCOL, creator.format, creator.share, creator.inbox, creator.verified,
@@ -172,7 +174,11 @@ class Queues:
         self._by_name[name] = found
         self._shares.charge(creator.share, SharedPot.QUEUES)
         if not filled:
-            self._bind(found)
+            try:
+                self._bind(found)
+            except FanlightError:  # the router has no room for its selector
+                self.end(found)
+                raise
             self._store(found)
         return found
 

@@ -6,6 +6,8 @@ import pytest
 
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.queue_views import queue_view
+from fanlight_broker.core.screens import ATTRIBUTES_MAX
+from matchcore.selector import Attribute, Source
 from tests.broker.protocols.native.test_queue_requests import ask, done, payloads, refused
 from tests.broker.protocols.native.test_queues import consume, deliveries, subscribe
 from tests.broker.protocols.native.world import Peer, World, frame, publish
@@ -176,6 +178,22 @@ def test_a_selector_counts_for_each_filter_and_a_queue_with_one_has_ten_at_most(
     assert code == "limit_exceeded"
     assert len(small.broker.queues) == len(small.broker.router) == 0
     done(operator, "add", name="q", filters=filters[:2], where=large)
+
+
+@pytest.mark.parametrize("deliver", [None, "last"])
+def test_a_queue_whose_selector_has_no_room_in_the_router_is_not_there(world: World, deliver: str | None) -> None:
+    attributes = world.broker.router.screens.screener.reader.attributes
+    last = [attributes.acquire(Attribute(Source.HEADER, (f"h{number}",))) for number in range(ATTRIBUTES_MAX)][-1]
+    peer = world.connect()
+    options = {"consumer": "q", "durable": True, "ack": True, "where": DEAR}
+    peer.say(6, 1, 7, "orders.#", options if deliver is None else {**options, "deliver": deliver})
+    world.turn()
+    assert peer.next()[:3] == [ERROR, 1, "limit_exceeded"]
+    assert len(world.broker.queues) == len(world.broker.router) == len(world.broker.router.screens) == 0
+    attributes.release(last)
+    subscribe(peer, "orders.#", "q", where=DEAR, deliver=deliver)
+    assert sell(world.connect(), 99, 101) == [0, 1]
+    assert got(peer) == [101]
 
 
 def test_a_queue_of_one_client_has_a_selector_too_and_ends_with_it(world: World) -> None:
