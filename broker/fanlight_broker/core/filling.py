@@ -219,13 +219,12 @@ class RetainedFilling:
                 self._over = True
                 self._then(None)
                 return
-            if message is None:
-                continue
-            if len(queue) >= queue.messages_max or queue.nbytes + message.nbytes > queue.bytes_max:
-                self._over = True
-                self._then(too_small(queue.messages_max, queue.bytes_max, many=len(queue) >= queue.messages_max))
-                return
-            self._inside.fill(message, self._ledger.now)
+            if message is not None:
+                if len(queue) >= queue.messages_max or queue.nbytes + message.nbytes > queue.bytes_max:
+                    self._over = True
+                    self._then(too_small(queue.messages_max, queue.bytes_max, many=len(queue) >= queue.messages_max))
+                    return
+                self._inside.fill(message, self._ledger.now)
             if self._turns.over():
                 break
         self._turns.later(self._advance)
