@@ -5,10 +5,10 @@ from heapq import nlargest
 from itertools import islice
 from typing import Final
 
-from fanlight_broker.core.condition import where_of
 from fanlight_broker.core.metrics import MetricFamily
 from fanlight_broker.core.ports import View
 from fanlight_broker.core.queues import Queues
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.topics import masked
 from fanlight_broker.core.work_queue import Overflow, WorkQueue
 from fanlight_broker.wire.operating import in_memory

@@ -11,11 +11,10 @@ What waits and what is in flight is in the compiled `wire.NamedQueue`. Messages 
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fanlight_broker import event_log
 from fanlight_broker.core.burial import Burial
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.draining import Draining
 from fanlight_broker.core.errors import (
     FanlightError,
@@ -46,6 +45,9 @@ from fanlight_broker.wire.message import Variant
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.receipts import Receiver
 from fanlight_broker.wire.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 log: Final = event_log.get("queues")
 
@@ -110,7 +112,7 @@ class Queues:
 
     def declare(
         self, client: Client, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
-        beginning: Beginning | None = None, condition: Condition | None = None,
+        beginning: Beginning | None = None, condition: "Condition | None" = None,
     ) -> WorkQueue:
         """The queue of this name: a new one, or the one that exists, if it agrees.
 
@@ -154,7 +156,7 @@ class Queues:
 
     def begin(
         self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
-        *, filled: bool = False, condition: Condition | None = None,
+        *, filled: bool = False, condition: "Condition | None" = None,
     ) -> WorkQueue:
         """Create a queue, without a check. Messages may be restored into `inside.queue` at once.
 
@@ -266,7 +268,7 @@ class Queues:
 
     @staticmethod
     def _check_agreement(
-        queue: WorkQueue, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: Condition | None
+        queue: WorkQueue, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, condition: "Condition | None"
     ) -> None:
         """Raises QueueInUse if a queue was made with something else than what is asked for."""
         for each in filters:

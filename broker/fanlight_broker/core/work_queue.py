@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.errors import FanlightError
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.window import Window
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 
 class Overflow(StrEnum):
@@ -87,7 +89,7 @@ class WorkQueue:
     subscriber: Subscriber
     inside: NamedQueue
     unused_since: float | None  # None while it has consumers
-    condition: Condition | None = None  # on what comes into it, by each of its filters
+    condition: "Condition | None" = None  # on what comes into it, by each of its filters
     consumers: dict[Window, QueueConsumer] = field(default_factory=dict)
     filling: Filling | None = None  # until it has caught up with what is published
     # Called when it is known that it can be filled, or with the error; None: that is known.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
 
-from fanlight_broker.core.condition import where_of
+from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.work_queue import Overflow, QueueOptions, WorkQueue
 from fanlight_broker.storage.records import BadRecord
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from sys import intern
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from fanlight_broker import event_log
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import Condition, condition_of
 from fanlight_broker.core.delayed_message import DelayedPublisher
 from fanlight_broker.core.errors import InvalidSelector
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
@@ -40,6 +40,9 @@ from fanlight_broker.storage.stored_state import StoredQueue, StoredSession, Sto
 from fanlight_broker.wire.message import Format, Message, Variant
 from fanlight_broker.wire.queue import Queue
 from fanlight_broker.wire.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from fanlight_broker.core.condition import Condition
 
 Item = TypeVar("Item")
 
@@ -448,7 +451,7 @@ class Recovery:
         return refused
 
 
-def restored_condition(where: str) -> Condition:
+def restored_condition(where: str) -> "Condition":
     """Raises BadRecord: a later version may have a selector that this one cannot read."""
     try:
         return condition_of(where)

@@ -8,7 +8,7 @@ from typing import Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import condition_of
+from fanlight_broker.core.selectors import condition_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.core.work_queue import QueueConsumer

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.condition import condition_of, where_of
 from fanlight_broker.core.queue_views import queue_view
+from fanlight_broker.core.selectors import condition_of, where_of
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import SYNTAXES, syntax_of
 from fanlight_broker.core.work_queue import WorkQueue
