@@ -13,7 +13,7 @@ STAMPS := $(VENV)/.stamps
 # What a rebuild depends on. Python files do not: the installation is editable.
 COMPILED := matchcore broker bench
 ALL      := matchcore archive broker clients/python pipeline bench
-RESEARCH := research/matchers
+RESEARCH := research/matchers research/content
 METADATA := $(ALL:=/pyproject.toml) $(COMPILED:=/setup.py) constraints.txt
 sources   = $(shell find $(1) -name build -prune -o \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h' \) -print)
 SOURCES  := $(call sources,$(COMPILED))
@@ -95,11 +95,11 @@ $(STAMPS)/built: $(SOURCES) $(STAMPS)/installed
 	@mv $@.began $@
 
 # The matchers of the literature: no part of what is installed by `make setup`.
-$(STAMPS)/research: $(call sources,$(RESEARCH)) $(RESEARCH)/setup.py $(RESEARCH)/pyproject.toml $(STAMPS)/built
-	@echo 'make: building the matchers of the literature (half a minute of two cores)'
+$(STAMPS)/research: $(call sources,$(RESEARCH)) $(RESEARCH:=/setup.py) $(RESEARCH:=/pyproject.toml) $(STAMPS)/built
+	@echo 'make: building the matchers of the literature (a minute of two cores)'
 	@touch $@.began
 	@$(call prepare,$(RESEARCH))
-	@$(BUILD) --no-build-isolation --no-deps -e ./$(RESEARCH)
+	@$(BUILD) --no-build-isolation --no-deps $(RESEARCH:%=-e ./%)
 	@mv $@.began $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt $(STAMPS)/tools
@@ -218,7 +218,7 @@ dist: same-python $(STAMPS)/built
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf $(ALL:=/build) $(RESEARCH)/build
+	rm -rf $(ALL:=/build) $(RESEARCH:=/build)
 	find $(ALL) $(RESEARCH) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	find $(COMPILED) $(RESEARCH) -name '*.so' -exec rm -f {} +
 	find $(COMPILED) $(RESEARCH) -name '*.pyx' | sed 's/pyx$$/c/' | xargs rm -f

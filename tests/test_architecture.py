@@ -24,9 +24,15 @@ CONTRACTS: list[dict[str, Any]] = PYPROJECT["tool"]["importlinter"]["contracts"]
 
 LINES_MAX = 500
 # Where `import` begins: a folder for each distribution, and in it the package that it installs.
-SOURCE_ROOTS = ("matchcore", "broker", "archive", "pipeline", "bench", "research/matchers", "clients/python/src")
+SOURCE_ROOTS = (
+    "matchcore", "broker", "archive", "pipeline", "bench", "research/matchers", "research/content",
+    "clients/python/src",
+)  # fmt: skip
 BROKER = "broker/fanlight_broker"
-COMPILED_PACKAGES = ("matchcore/matchcore", BROKER, "bench/fanlight_bench", "research/matchers/fanlight_matchers")
+COMPILED_PACKAGES = (
+    "matchcore/matchcore", BROKER, "bench/fanlight_bench", "research/matchers/fanlight_matchers",
+    "research/content/fanlight_content",
+)  # fmt: skip
 PURE = ("matchcore/matchcore", f"{BROKER}/wire", f"{BROKER}/core", f"{BROKER}/protocols")  # no I/O, no clock
 PROTOCOL_WORDS = {"mqtt", "amqp", "native"}
 WIRE_WORDS = PROTOCOL_WORDS | {"packet", "packets", "connack", "puback", "pubrec", "pubrel", "pubcomp", "suback"}

@@ -16,6 +16,7 @@ PACKAGES = {
     "fanlight_archive": "archive/fanlight_archive",
     "fanlight_broker": "broker/fanlight_broker",
     "fanlight_bench": "bench/fanlight_bench",
+    "fanlight_content": "research/content/fanlight_content",
     "fanlight_matchers": "research/matchers/fanlight_matchers",
     "fanlight_spark": "pipeline/fanlight_spark",
 }

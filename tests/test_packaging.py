@@ -40,7 +40,7 @@ OURS = {
     "fanlight-spark": ("pipeline", "fanlight_spark"),
     "fanlight-bench": ("bench", "fanlight_bench"),
 }
-RESEARCH = "research/matchers"
+RESEARCH = ("research/matchers", "research/content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def test_nothing_of_ours_is_installed_under_a_name_that_a_user_may_have() -> Non
     """In the environment of this checkout: plain paths to source roots, each with one package and no other module."""
     roots = [Path(line) for file in SITE_PACKAGES.glob("__editable__*.pth") for line in file.read_text().splitlines()]
     assert {root for root in roots if root.is_relative_to(ROOT)} >= {ROOT / "broker", ROOT / "clients/python/src"}
-    known = {package for _, package in OURS.values()} | {"fanlight_matchers"}
+    known = {package for _, package in OURS.values()} | {"fanlight_matchers", "fanlight_content"}
     for root in roots:
         packages = {path.parent.name for path in root.glob("*/__init__.py")}
         assert packages <= known, root
@@ -322,7 +322,7 @@ def test_nothing_of_ours_is_installed_under_a_name_that_a_user_may_have() -> Non
 
 
 def test_all_have_one_version_and_name_each_other_by_it() -> None:
-    folders = [*(folder for folder, _ in OURS.values()), RESEARCH]
+    folders = [*(folder for folder, _ in OURS.values()), *RESEARCH]
     (version,) = {project(folder)["project"]["version"] for folder in folders}
     source = "import fanlight_broker, matchcore; print(fanlight_broker.__version__, matchcore.__version__)"
     assert run(sys.executable, "-c", source).split() == [version, version]
@@ -340,7 +340,7 @@ def test_the_constraints_pin_everything_and_name_no_host() -> None:
     assert all(line.count("==") == 1 and not set(line) & set(" :/;@") for line in pins)
 
     declared: list[str] = [requirement for group in project(".")["dependency-groups"].values() for requirement in group]
-    for folder in (*(folder for folder, _ in OURS.values()), RESEARCH):
+    for folder in (*(folder for folder, _ in OURS.values()), *RESEARCH):
         table = project(folder)
         groups = [
             table["project"]["dependencies"],
@@ -350,4 +350,4 @@ def test_the_constraints_pin_everything_and_name_no_host() -> None:
         declared += [requirement for group in groups for requirement in group]
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in pins}
     names = {re.split(r"[>=<\[]", requirement)[0].strip().lower() for requirement in declared}
-    assert not names - pinned - {*OURS}
+    assert not names - pinned - {*OURS, "fanlight-matchers"}

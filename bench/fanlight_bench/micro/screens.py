@@ -81,14 +81,14 @@ ADVERSARIAL: dict[str, Callable[[random.Random], Selector]] = {
 }
 
 
-def message(dice: random.Random) -> dict[Attribute, object]:
-    """14 of the 20 attributes."""
+def message(dice: random.Random, attributes: int = 14) -> dict[Attribute, object]:
+    """As many of the 20 attributes."""
     fields: dict[Attribute, object] = {
         **{attribute: f"value {dice.randrange(kinds)}" for attribute, kinds in KINDS.items()},
         **{attribute: dice.uniform(0, 1_000) for attribute in NUMBERS},
         **{attribute: dice.random() < 0.5 for attribute in FLAGS},
     }
-    return {attribute: fields[attribute] for attribute in dice.sample(sorted(fields, key=str), 14)}
+    return {attribute: fields[attribute] for attribute in dice.sample(sorted(fields, key=str), attributes)}
 
 
 def ask(asked: Sequence[tuple[Screen, Fields]], times: int, in_a_row: bool) -> int:

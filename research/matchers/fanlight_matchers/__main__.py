@@ -87,7 +87,7 @@ def _publish(options: argparse.Namespace, effort: Effort) -> int:
     report = collect.collect(effort)
     path = Path(options.results)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_compact(report), encoding="utf-8")
+    path.write_text(compact(report), encoding="utf-8")
     _log([f"bench: written {path}", *aligned(tables.bars(bars.bars(report)))])
     return _document(options, report)
 
@@ -114,7 +114,7 @@ def _against(options: argparse.Namespace, effort: Effort) -> int:
     return WORSE if options.fail_above is not None and worst * 100 > options.fail_above else OK
 
 
-def _compact(report: collect.Report) -> str:
+def compact(report: collect.Report) -> str:
     """JSON with a line for each row, so that two runs can be compared by diff."""
     parts = []
     for name, value in report.items():

@@ -21,7 +21,7 @@ import dataclasses
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +111,11 @@ def _installed(names: Iterable[str]) -> list[ContenderEntry]:
     return [CONTENDERS[name] for name in names if name in CONTENDERS]
 
 
-def commit(folder: Path = Path(__file__).parent) -> str:
+def commit(folder: Path = Path(__file__).parent, sources: Sequence[str] = MEASURED) -> str:
     """Of the source that is measured, with a + if it was changed since; empty outside a git repository."""
     try:
         name = _git(folder, "describe", "--always", "--exclude=*")
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *sources)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"{name}+" if changed else name

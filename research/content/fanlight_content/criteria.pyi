@@ -1,0 +1,2 @@
+class CriteriaIndex:
+    """Which criteria are true of a message; for compiled code only."""

@@ -1,0 +1,100 @@
+"""The parts of docs/selectors-speed.md that are made from a report (fanlight_bench.reporting)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from fanlight_bench import reporting
+from fanlight_bench.reporting import markdown, number, paragraph
+from fanlight_content.bars import ContentFigured, bars
+from fanlight_content.collect import PLAN, ContentReport
+from fanlight_content.registry import BASELINE, CONTENDERS, OURS
+from fanlight_content.workloads import ADVERSARIAL, SHARES, SIZES
+from fanlight_matchers.tables import bars as bar_table
+from fanlight_matchers.tables import times
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "selectors-speed.md"
+PASS = tuple(f"pass {share:.2%}" for share in SHARES)
+BUSY = 1.2  # processes at work beside the bench's own, from which on a run says that the machine was busy
+
+
+def rewritten(text: str, report: ContentReport) -> str:
+    """The page with its parts made from the report. KeyError: a part that nobody makes."""
+    return reporting.rewritten(text, lambda name: TABLES[name](report))
+
+
+def rewrite(report: ContentReport, path: Path = DOCUMENT) -> bool:
+    """Rewrite the file; whether it changed."""
+    return reporting.rewrite(path, lambda text: rewritten(text, report))
+
+
+def _machine(report: ContentReport) -> list[str]:
+    commit = f" Commit `{report['commit']}`." if report.get("commit") else ""
+    before, after = report["load"]["before"], report["load"]["after"]
+    load = f" Load average {before:.1f} at the beginning, {after:.1f} at the end"
+    if max(before, after - 1) > BUSY:
+        load += ": **other programs were at work**, so the ratios are worth more than the nanoseconds"
+    return paragraph(f"These figures: {reporting.machine(report['machine'])}.{commit}{load}.")
+
+
+def _by_contender(report: ContentReport, workloads: Sequence[str], name: str = "ns") -> list[str]:
+    """A line for each contender, a column for each workload; the least in bold."""
+    figured = ContentFigured(report)
+    columns = [work for work in workloads if figured(work, OURS, name) is not None]
+    cells = [("", *columns)]
+    least = {work: min(_known(figured(work, one, name) for one in CONTENDERS)) for work in columns}
+    for contender in CONTENDERS:
+        values = [figured(work, contender, name) for work in columns]
+        if not any(value is not None for value in values):
+            continue
+        shown = [number(value, 2) for value in values]
+        shown = [
+            f"**{text}**" if value == least[work] else text
+            for text, value, work in zip(shown, values, columns, strict=True)
+        ]
+        cells.append((_label(contender), *shown))
+    return markdown(cells)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _label(contender: str) -> str:
+    return contender if CONTENDERS[contender].compiled else f"{contender} (Python)"
+
+
+def _sized(kind: str) -> Callable[[ContentReport], list[str]]:
+    return lambda report: _by_contender(report, [f"{kind} {size}" for size in SIZES])
+
+
+def _ratios(report: ContentReport) -> list[str]:
+    """How many times as fast as the baseline each contender is."""
+    figured = ContentFigured(report)
+    columns = [asked.workload for asked in PLAN if figured(asked.workload, OURS, "ratio") is not None]
+    cells = [("", *(_label(name) for name in CONTENDERS if name != BASELINE), "found")]
+    for work in columns:
+        ratios = [times(figured(work, name, "ratio")) for name in CONTENDERS if name != BASELINE]
+        cells.append((work, *ratios, number(figured(work, OURS, "found"), 2)))
+    return markdown(cells)
+
+
+def _memory(report: ContentReport) -> list[str]:
+    return _by_contender(
+        report, [asked.workload for asked in PLAN if asked.workload.startswith(("shared", "narrow"))], "bytes"
+    )
+
+
+def _insert(report: ContentReport) -> list[str]:
+    return _by_contender(report, [f"shared {size}" for size in SIZES], "insert_ns")
+
+
+def _bars(report: ContentReport) -> list[str]:
+    return markdown(bar_table(bars(report)))
+
+
+TABLES: dict[str, Callable[[ContentReport], list[str]]] = {
+    "machine": _machine, "shared": _sized("shared"), "half": _sized("half"), "narrow": _sized("narrow"),
+    "pass": lambda report: _by_contender(report, PASS),
+    "adversarial": lambda report: _by_contender(report, tuple(ADVERSARIAL)),
+    "ratios": _ratios, "memory": _memory, "insert": _insert, "bars": _bars,
+}  # fmt: skip
