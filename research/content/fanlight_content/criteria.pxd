@@ -25,12 +25,13 @@ cdef struct Span:
     size_t count
 
 
-# The bounds of an attribute: places in `keys` and `payloads`.
+# What there is of an attribute: whether values, and the places of its bounds in `keys` and `payloads`.
 cdef struct BoundsOfOne:
     uint32_t least
     uint32_t least_end
     uint32_t most
     uint32_t most_end
+    uint32_t values
 
 
 cdef class CriteriaIndex:

@@ -51,7 +51,13 @@ cdef class CriteriaIndex:
 
     cdef int add(self, const Criterion* criterion, uint32_t payload) except -1:
         cdef int made = 0
+        if self.bounds == NULL:
+            self.attributes = self.selections.attributes.room
+            self.bounds = <BoundsOfOne*> allocate_zeros(self.allocator, self.attributes * sizeof(BoundsOfOne))
+            if self.bounds == NULL:
+                raise MemoryError()
         if criterion.kind == BY_VALUE:
+            self.bounds[criterion.attribute].values += 1
             self._entry(0, criterion.value, payload)
             return 1
         if criterion.kind == BY_TEST:
@@ -71,17 +77,14 @@ cdef class CriteriaIndex:
         cdef BoundsOfOne* one
         qsort(self.entries, self.count, sizeof(CriterionEntry), _before)
         self.places = self.count
-        self.attributes = self.selections.attributes.room
         self.keys = <uint64_t*> allocate(self.allocator, self.places * sizeof(uint64_t))
         self.payloads = <uint32_t*> allocate(self.allocator, self.places * sizeof(uint32_t))
-        self.bounds = <BoundsOfOne*> allocate_zeros(self.allocator, self.attributes * sizeof(BoundsOfOne))
         while self.valued < self.count and self.entries[self.valued].group <= 1:
             self.valued += 1
         while self.tested < self.valued and self.entries[self.tested].group == 0:
             self.tested += 1
         self.ends = <uint32_t*> allocate(self.allocator, self.valued * sizeof(uint32_t))
-        if (self.places and (self.keys == NULL or self.payloads == NULL)) or (self.valued and self.ends == NULL) \
-                or self.bounds == NULL:
+        if (self.places and (self.keys == NULL or self.payloads == NULL)) or (self.valued != 0 and self.ends == NULL):
             raise MemoryError()
         for i in range(self.count):
             entry = &self.entries[i]
@@ -162,9 +165,9 @@ cdef class CriteriaIndex:
             field = &seen.at[attribute]
             if field.kind == FIELD_ABSENT or attribute >= self.attributes:
                 continue
-            if self.tested != 0:
-                count = self._values(attribute, field, count)
             one = &self.bounds[attribute]
+            if one.values != 0:
+                count = self._values(attribute, field, count)
             if one.least_end or one.most_end:
                 kind = number_kind(field)
                 if kind == FIELD_INTEGER or kind == FIELD_FLOAT:

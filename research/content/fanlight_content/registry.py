@@ -10,7 +10,9 @@ from typing import Protocol
 
 from fanlight_content.contender import Contender, Contest
 from fanlight_content.counting import Counting
+from fanlight_content.le_subscribe import LeSubscribe
 from fanlight_content.lists import List
+from fanlight_content.op_index import OpIndex
 from fanlight_content.ours import Ours
 from fanlight_content.selections import Asked, Selections
 
@@ -58,5 +60,9 @@ CONTENDERS = {
         ContentEntry("naive", _over_all(List)),
         ContentEntry("counting", _over_all(Counting)),
         ContentEntry("counting/filter", _after_topic(Counting)),
+        ContentEntry("le subscribe", _over_all(LeSubscribe)),
+        ContentEntry("le subscribe/filter", _after_topic(LeSubscribe)),
+        ContentEntry("opindex", _over_all(OpIndex)),
+        ContentEntry("opindex/filter", _after_topic(OpIndex)),
     ]
 }
