@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from fanlight_content.be_tree import BETree
 from fanlight_content.contender import Contender, Contest
 from fanlight_content.counting import Counting
+from fanlight_content.k_index import KIndex
 from fanlight_content.le_subscribe import LeSubscribe
 from fanlight_content.lists import List
 from fanlight_content.op_index import OpIndex
@@ -62,6 +64,10 @@ CONTENDERS = {
         ContentEntry("counting/filter", _after_topic(Counting)),
         ContentEntry("le subscribe", _over_all(LeSubscribe)),
         ContentEntry("le subscribe/filter", _after_topic(LeSubscribe)),
+        ContentEntry("k-index", _over_all(KIndex)),
+        ContentEntry("k-index/filter", _after_topic(KIndex)),
+        ContentEntry("be-tree", _over_all(BETree)),
+        ContentEntry("be-tree/filter", _after_topic(BETree)),
         ContentEntry("opindex", _over_all(OpIndex)),
         ContentEntry("opindex/filter", _after_topic(OpIndex)),
     ]

@@ -21,12 +21,19 @@ cdef enum:
     BY_TEST                # of a test that is evaluated: LIKE, <>, IS NULL, order of texts
 
 cdef enum:
+    # Criterion.domain
+    OF_NUMBERS = 0
+    OF_TEXTS               # their hashes
+    OF_BOOLEANS
+    DOMAINS
+
+cdef enum:
     SLOTS_AT_MOST = 4
 
 
 cdef struct Criterion:
     uint8_t kind
-    uint8_t domain         # BY_VALUE, BY_RANGE: 0 a number, 1 something else
+    uint8_t domain         # BY_VALUE, BY_RANGE: of what `low` and `high` are
     uint16_t attribute
     uint32_t constraint    # of several with one number any is enough: values of an IN
     uint64_t value         # BY_VALUE: the hash; BY_TEST: which test
@@ -95,6 +102,19 @@ cdef class Asked:
         Seen[2] seen       # of the two
         uint32_t[SLOTS_AT_MOST] slots
         readonly uint32_t count
+
+
+# Whether this criterion belongs to the first constraint on its attribute that is not BY_TEST: for contenders that look at
+# one for each attribute.
+cdef inline bint is_first_of_attribute(const Criterion* criteria, size_t at) noexcept nogil:
+    cdef size_t i
+    if criteria[at].kind == BY_TEST:
+        return False
+    for i in range(at):
+        if criteria[i].attribute == criteria[at].attribute and criteria[i].kind != BY_TEST \
+                and criteria[i].constraint != criteria[at].constraint:
+            return False
+    return True
 
 
 cdef inline bint is_asked(const uint32_t* slots, uint32_t count, uint32_t slot) noexcept nogil:

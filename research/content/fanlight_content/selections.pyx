@@ -123,7 +123,7 @@ cdef class Selections:
             constraint += 1
         made.constraints = constraint
         made.count = self.criterion_count - made.first
-        topic.kind, topic.domain, topic.constraint = BY_VALUE, 0, constraint
+        topic.kind, topic.domain, topic.constraint = BY_VALUE, OF_NUMBERS, constraint
         topic.attribute = <uint16_t> self.filter_attributes[0 if slot < self.wide else 1]
         topic.value = hash_integer(hash_secret(), topic.attribute, slot)
         topic.low = topic.high = slot
@@ -165,7 +165,7 @@ cdef class Selections:
             low, high = test.low, test.high
         else:
             return self._test(leaf, constraint)
-        made.kind, made.domain, made.constraint, made.value = BY_RANGE, 0, constraint, 0
+        made.kind, made.domain, made.constraint, made.value = BY_RANGE, OF_NUMBERS, constraint, 0
         made.attribute = <uint16_t> self.attributes.number(test.attribute)
         made.low, made.high = low, high
         return self._push(&made)
@@ -174,21 +174,23 @@ cdef class Selections:
         cdef Criterion made
         cdef const uint64_t* secret = hash_secret()
         cdef bytes text
-        made.kind, made.domain, made.constraint = BY_VALUE, 1, constraint
+        made.kind, made.constraint = BY_VALUE, constraint
         made.attribute = <uint16_t> self.attributes.number(attribute)
         found = comparable(value)
         if isinstance(found, bytes):
             text = found
-            made.value = hash_text(secret, made.attribute, text, len(text))
+            made.domain, made.value = OF_TEXTS, hash_text(secret, made.attribute, text, len(text))
+            made.low = <double> made.value
         elif isinstance(found, bool):
-            made.value = hash_boolean(secret, made.attribute, found)
+            made.domain, made.value = OF_BOOLEANS, hash_boolean(secret, made.attribute, found)
+            made.low = found
         else:
-            made.domain = 0
+            made.domain, made.low = OF_NUMBERS, found
             if isinstance(found, int):
                 made.value = hash_integer(secret, made.attribute, found)
             else:
                 made.value = hash_float(secret, made.attribute, found)
-        made.low = made.high = <double> made.value if made.domain else <double> found
+        made.high = made.low
         return self._push(&made)
 
     cdef int _test(self, object leaf, uint32_t constraint) except -1:
@@ -202,7 +204,7 @@ cdef class Selections:
             self.tests[self.test_count] = self._copied(leaf)
             number = self.test_numbers[leaf] = self.test_count
             self.test_count += 1
-        made.kind, made.domain, made.constraint, made.value = BY_TEST, 0, constraint, number
+        made.kind, made.domain, made.constraint, made.value = BY_TEST, OF_NUMBERS, constraint, number
         made.attribute = <uint16_t> self.attributes.number(leaf.test.attribute)
         made.low = made.high = 0
         return self._push(&made)
