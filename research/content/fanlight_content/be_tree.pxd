@@ -40,7 +40,7 @@ cdef struct TreeBucket:
 
 cdef class BETree(Contender):
     cdef:
-        Numbers items          # conjunctions, cut in place
+        Numbers items          # conjunctions, cut in place; then their selections
         TreeNode* nodes
         size_t node_count
         size_t node_capacity

@@ -42,12 +42,15 @@ cdef class BETree(Contender):
         return 0
 
     cdef int finish(self) except -1:
+        cdef size_t i
         self.attributes = self.selections.attributes.room
         self.used = <uint8_t*> calloc(DOMAINS * self.attributes, 1)
         self.popular = <uint32_t*> calloc(DOMAINS * self.attributes, sizeof(uint32_t))
         if self.used == NULL or self.popular == NULL:
             raise MemoryError()
         self._node(0, <uint32_t> self.items.size)
+        for i in range(self.items.size):
+            self.items.items[i] = self.selections.conjunctions[self.items.items[i]].selection
         free(self.used)
         free(self.popular)
         self.used = NULL
@@ -187,7 +190,7 @@ cdef class BETree(Contender):
         cdef double value
         cdef int kind
         for i in range(node.first, node.first + node.count):
-            self.check_conjunction(self.items.items[i], asked, out)
+            self.check(self.items.items[i], asked, out)
         while next != NONE:
             part = &self.parts[next]
             next = part.next

@@ -14,8 +14,8 @@ from matchcore.screen cimport IdList
 cdef class Counting(Contender):
     cdef:
         CriteriaIndex index
-        Numbers conjunctions   # by number here
-        Numbers always         # selections that have no criterion
+        Numbers found          # by number here: the selection
+        Numbers always         # selections with a conjunction without criteria
         uint8_t* needed        # by number here
         uint8_t* counters      # zero between two messages
         size_t needed_capacity

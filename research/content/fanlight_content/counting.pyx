@@ -31,8 +31,8 @@ cdef class Counting(Contender):
 
     def __dealloc__(self) -> None:
         deallocate(&self.allocator, self.needed, self.needed_capacity)
-        deallocate(&self.allocator, self.counters, self.conjunctions.size)
-        numbers_free(&self.allocator, &self.conjunctions)
+        deallocate(&self.allocator, self.counters, self.found.size)
+        numbers_free(&self.allocator, &self.found)
         numbers_free(&self.allocator, &self.always)
 
     cdef int add(self, uint32_t selection) except -1:
@@ -45,10 +45,11 @@ cdef class Counting(Contender):
     cdef int add_conjunction(self, uint32_t conjunction) except -1:
         cdef size_t count, i
         cdef const Criterion* criteria = self.criteria(conjunction, &count)
-        cdef uint32_t number = <uint32_t> self.conjunctions.size
+        cdef uint32_t number = <uint32_t> self.found.size
+        cdef uint32_t selection = self.selections.conjunctions[conjunction].selection
         cdef int needed = 0, entries = 0
         if count == 0:
-            if numbers_push(&self.allocator, &self.always, conjunction) < 0:
+            if numbers_push(&self.allocator, &self.always, selection) < 0:
                 raise MemoryError()
             return 0
         for i in range(count):
@@ -59,14 +60,14 @@ cdef class Counting(Contender):
             raise OverflowError(f"{needed} criteria of one conjunction, more than a byte counts")
         self.needed = <uint8_t*> grown(&self.allocator, self.needed, &self.needed_capacity, number + 1, 1)
         self.needed[number] = <uint8_t> needed
-        if numbers_push(&self.allocator, &self.conjunctions, conjunction) < 0:
+        if numbers_push(&self.allocator, &self.found, selection) < 0:
             raise MemoryError()
         return 0
 
     cdef int finish(self) except -1:
         self.index.finish()
-        self.counters = <uint8_t*> allocate_zeros(&self.allocator, self.conjunctions.size)
-        if self.counters == NULL and self.conjunctions.size:
+        self.counters = <uint8_t*> allocate_zeros(&self.allocator, self.found.size)
+        if self.counters == NULL and self.found.size:
             raise MemoryError()
         return 0
 
@@ -86,8 +87,8 @@ cdef class Counting(Contender):
                 number = span.items[j]
                 self.counters[number] += 1
                 if self.counters[number] == self.needed[number]:
-                    self.check_conjunction(self.conjunctions.items[number], asked, out)
-        memset(self.counters, 0, self.conjunctions.size)
+                    self.check(self.found.items[number], asked, out)
+        memset(self.counters, 0, self.found.size)
         for i in range(self.always.size):
-            self.check_conjunction(self.always.items[i], asked, out)
+            self.check(self.always.items[i], asked, out)
         return 0

@@ -158,7 +158,9 @@ cdef class LeSubscribe(Contender):
                 self._push(&self.clusters, self.waiting[i].others)
                 self._push(&self.clusters, <uint32_t> (until - i))
                 for j in range(i, until):
-                    self._push(&self.clusters, self.waiting[j].conjunction)
+                    self._push(
+                        &self.clusters, self.selections.conjunctions[self.waiting[j].conjunction].selection
+                    )
                 for column in range(self.waiting[i].others):
                     for j in range(i, until):
                         self._push(&self.clusters, self.numbers.items[self.waiting[j].first + column])
@@ -215,6 +217,6 @@ cdef class LeSubscribe(Contender):
                     if not self.bits.items[number >> 5] >> (number & 31) & 1:
                         break
                 else:
-                    self.check_conjunction(at[i], asked, out)
+                    self.check(at[i], asked, out)
             at += <size_t> count * (others + 1)
         return 0

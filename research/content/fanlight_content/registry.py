@@ -1,14 +1,16 @@
-"""All contenders by name: how one is made of the selectors of a workload, and how far it may be driven.
+"""All contenders by name: how one is made of the selectors of a workload.
 
-A limit on selectors is there so that a run ends: beyond it a contender is left out, and the tables have no figure.
+Those of the literature are there twice: over all filters, of which the topic's is one more condition, as published; and
+as NAME/filter, one for each filter of the topic, which is what a broker would do with them.
 """
 
-from collections.abc import Callable, Sequence
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from fanlight_content.be_tree import BETree
+from fanlight_content.bitmaps import Bitmap, CountingBitmap, RangeBitmap
 from fanlight_content.contender import Contender, Contest
 from fanlight_content.counting import Counting
 from fanlight_content.k_index import KIndex
@@ -37,38 +39,53 @@ class Asking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ContentEntry:
-    """One line of the tables."""
+    """One line of the tables: a compiled contender, or one in Python, which is measured at small sizes."""
 
     name: str
-    make: Callable[[Selections], Asking]
-    compiled: bool = True  # False: Python, at small sizes
-    own_programs: bool = False  # its bytes and its inserts include the programs
+    kind: type[Contender] = Contender
+    over_all: bool = False
+    few_in_a_row: bool = False  # up to 16 selectors of a filter are verified in a row, as matchcore does
+    in_python: Callable[[Selections], Asking] | None = None
+
+    @property
+    def compiled(self) -> bool:
+        return self.in_python is None
+
+    @property
+    def own_programs(self) -> bool:
+        """Its bytes and its inserts include the programs."""
+        return self.kind is Ours
+
+    def make(self, selections: Selections, few_in_a_row: bool | None = None) -> Asking:
+        """The contender, filled; `few_in_a_row` False: without the shortcut for filters of few selectors."""
+        if self.in_python is not None:
+            return self.in_python(selections)
+        shortcut = self.few_in_a_row if few_in_a_row is None else few_in_a_row
+        return Contest(selections, self.kind, self.over_all, List if shortcut else None)
 
 
-def _after_topic(kind: type[Contender]) -> Callable[[Selections], Asking]:
-    """A contender for each filter; filters of few selectors have them in a row, as with matchcore."""
-    return partial(Contest, kind=kind, few=List)
-
-
-def _over_all(kind: type[Contender]) -> Callable[[Selections], Asking]:
-    return partial(Contest, kind=kind, over_all=True)
+def _published() -> Iterator[ContentEntry]:
+    for name, kind in (
+        ("counting", Counting), ("le subscribe", LeSubscribe), ("k-index", KIndex), ("opindex", OpIndex),
+        ("be-tree", BETree),
+    ):  # fmt: skip
+        yield ContentEntry(name, kind, over_all=True)
+        yield ContentEntry(f"{name}/filter", kind, few_in_a_row=True)
 
 
 CONTENDERS = {
     entry.name: entry
     for entry in [
-        ContentEntry(OURS, partial(Contest, kind=Ours), own_programs=True),
-        ContentEntry(BASELINE, partial(Contest, kind=List)),
-        ContentEntry("naive", _over_all(List)),
-        ContentEntry("counting", _over_all(Counting)),
-        ContentEntry("counting/filter", _after_topic(Counting)),
-        ContentEntry("le subscribe", _over_all(LeSubscribe)),
-        ContentEntry("le subscribe/filter", _after_topic(LeSubscribe)),
-        ContentEntry("k-index", _over_all(KIndex)),
-        ContentEntry("k-index/filter", _after_topic(KIndex)),
-        ContentEntry("be-tree", _over_all(BETree)),
-        ContentEntry("be-tree/filter", _after_topic(BETree)),
-        ContentEntry("opindex", _over_all(OpIndex)),
-        ContentEntry("opindex/filter", _after_topic(OpIndex)),
+        ContentEntry(OURS, Ours),
+        ContentEntry(BASELINE, List),
+        ContentEntry("naive", List, over_all=True),
+        *_published(),
+        ContentEntry("bitmap/filter", Bitmap, few_in_a_row=True),
+        ContentEntry("bitmap, ranges/filter", RangeBitmap, few_in_a_row=True),
+        ContentEntry("bitmap, slices/filter", CountingBitmap, few_in_a_row=True),
     ]
 }
+if importlib.util.find_spec("pyroaring") is not None:
+    from fanlight_content.roaring import Roaring
+
+    CONTENDERS["roaring/filter"] = ContentEntry("roaring/filter", in_python=Roaring)

@@ -102,6 +102,8 @@ cdef class Asked:
         Seen[2] seen       # of the two
         uint32_t[SLOTS_AT_MOST] slots
         readonly uint32_t count
+        readonly tuple filters # the slots
+        readonly object mapping
 
 
 # Whether this criterion belongs to the first constraint on its attribute that is not BY_TEST: for contenders that look at

@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from fanlight_content.growth cimport grown
 from matchcore.allocator cimport allocate, deallocate
 from matchcore.hashing cimport hash_secret
-from matchcore.program cimport program_of, program_release
+from matchcore.program cimport program_holds, program_of, program_release
 from matchcore.values cimport hash_boolean, hash_float, hash_integer, hash_text
 
 from itertools import combinations, product
@@ -213,9 +213,21 @@ cdef class Selections:
         """The filter of each selection."""
         return [self.items[i].slot for i in range(self.count)]
 
-    def ids(self, selections: list) -> list[int]:
-        """Their ids."""
-        return [self.items[<size_t> i].id for i in selections]
+    def holding(self, selections: object, Asked asked not None) -> list:
+        """The ids of those that are true of a message: for contenders in Python."""
+        cdef size_t i
+        found = []
+        for number in selections:
+            i = number
+            if i >= self.count:
+                raise IndexError(i)
+            if program_holds(self.items[i].program, asked.fields.at):
+                found.append(self.items[i].id)
+        return found
+
+    def selector(self, number: int) -> object:
+        """As it was given."""
+        return self.selectors[number]
 
     @property
     def nbytes(self) -> int:
@@ -236,6 +248,8 @@ cdef class Asked:
         self.with_filters.load({**mapping, **filters})
         self.seen[0] = Seen(self.fields.at, self.fields.numbers, self.fields.count)
         self.seen[1] = Seen(self.with_filters.at, self.with_filters.numbers, self.with_filters.count)
+        self.mapping = mapping
+        self.filters = tuple(slots)
         self.count = <uint32_t> len(slots)
         for at, slot in enumerate(slots):
             self.slots[<int> at] = slot
