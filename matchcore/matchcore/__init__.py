@@ -16,7 +16,7 @@ and never changes is a FrozenIndex. `matchcore.reference` has the same behaviour
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidSelector, InvalidTopic, TopicError
+from matchcore.errors import InvalidFilter, InvalidFrozenIndex, InvalidSelector, InvalidTopic, NotIndexed, TopicError
 from matchcore.filters import FilterIndex
 from matchcore.grammar import MAX_BYTES, MAX_WORDS, Filter, Token, Wildcard, parse_filter, split_topic
 from matchcore.names import NameIndex
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matchcore.explanation import Deciding, Explanation, explain, why_not
     from matchcore.frozen import FrozenIndex, freeze
     from matchcore.inclusion import covers, intersects
+    from matchcore.records import FrozenRecordIndex, RecordIndex
     from matchcore.rules import RuleIndex
     from matchcore.subsumption import Subsumed, minimal_cover, subsumed
 
@@ -36,11 +37,14 @@ __all__ = [
     "Filter",
     "FilterIndex",
     "FrozenIndex",
+    "FrozenRecordIndex",
     "InvalidFilter",
     "InvalidFrozenIndex",
     "InvalidSelector",
     "InvalidTopic",
     "NameIndex",
+    "NotIndexed",
+    "RecordIndex",
     "RuleIndex",
     "Subsumed",
     "Token",
@@ -64,6 +68,8 @@ LATER: Final = {
     "Deciding": "explanation",
     "Explanation": "explanation",
     "FrozenIndex": "frozen",
+    "FrozenRecordIndex": "records",
+    "RecordIndex": "records",
     "RuleIndex": "rules",
     "Subsumed": "subsumption",
     "covers": "inclusion",

@@ -85,6 +85,21 @@ class InvalidFrozenIndex(ValueError):
         return f"{what} no frozen index that can be read: {self.reason}"
 
 
+class NotIndexed(LookupError):
+    """A test that the rows of a record index cannot answer, where no callback verifies what they find.
+
+    `test` is its text, `reason` what the index lacks.
+    """
+
+    def __init__(self, test: str, reason: str) -> None:
+        super().__init__(test, reason)
+        self.test = test
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.test}: {self.reason}; pass verify="
+
+
 def shown(text: bytes) -> str:
     """`text` between quotes for a message: as UTF-8 where it is that, and cut to a line."""
     cut = text[:SHOWN_BYTES]
