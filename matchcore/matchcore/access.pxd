@@ -6,7 +6,7 @@
 #
 #     key        hash of attribute, kind and value; 32 bits of it are its tag
 #     table      tag -> slot, or bucket of several     two keys of one tag are as one: what is found is verified
-#     buckets    [ 3 | 4, 9, 12 | . | ... ]           slots, ascending: bags (bag.pxd) in an arena
+#     buckets    [ 3 | 4, 9, 12 | . | ... ]           slots, ascending or by rank: bags (bag.pxd) in an arena
 #     columns    [ region: 2 kinds of values seen, 0 keys | id: 200, 190 keys | ... ]      one for each attribute
 #
 # A selector's keys are noted in its block, behind the program, as they were chosen: costs change, and to remove it they
@@ -15,6 +15,9 @@
 #     KEY_NOTED               attribute                its value was counted, but it has no key
 #     KEY_RANGE               attribute, low, high     a key in each cell from low to high
 #     the others              attribute, tag
+#
+# Where the slots have ranks, those under a key are in the order of these: the best of a bucket is its first. `salt` is
+# mixed into the keys of a selector: so one Access has the keys of several topic filters apart.
 #
 # A range of numbers overlaps cells: 64 of them a column, between the quantiles of the ends of its first ranges. A range
 # that overlaps more than 8 is no key.
@@ -62,6 +65,17 @@ cdef inline uint32_t access_units(uint32_t kind) noexcept nogil:
     return 3 if kind >= KEY_PREFIX else 2
 
 
+# Of a slot: the smaller `order` first, of equals the smaller `number`. Rules have them (rule_table.pxd).
+cdef struct Rank:
+    uint64_t order
+    uint32_t number
+    uint32_t filter                   # the owner's
+
+
+cdef inline bint rank_before(const Rank* one, const Rank* other) noexcept nogil:
+    return one.order < other.order or (one.order == other.order and one.number < other.number)
+
+
 cdef struct AccessColumn:
     uint32_t attribute
     uint32_t holders                  # entries of this attribute
@@ -75,6 +89,7 @@ cdef struct AccessColumn:
 
 cdef struct Access:
     Allocator* allocator
+    const Rank* ranks                 # by slot, the owner's; NULL: slots are in ascending order
     Table table
     Bag* buckets
     uint32_t bucket_count             # ever used
@@ -107,14 +122,25 @@ cdef uint32_t access_cell(const AccessColumn* column, uint64_t ordered) noexcept
 # Forgets that these entries are there: of a selector that is removed, or was not inserted after all.
 cdef void access_forget(Access* access, const uint32_t* entries, uint32_t units) noexcept nogil
 
-# Puts a slot under the keys of its entries. -1: no memory, and it is under none.
-cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil
-cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil
+# Puts a slot under the keys of its entries. -1: no memory, and it is under none. `salt`: 0 without.
+cdef int access_put(
+    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
+) noexcept nogil
+cdef void access_take(
+    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
+) noexcept nogil
+
+# Under one key, and from under it. 1: it was there; -1: no memory.
+cdef int access_put_key(Access* access, uint32_t tag, uint32_t slot) noexcept nogil
+cdef void access_take_key(Access* access, uint32_t tag, uint32_t slot) noexcept nogil
 
 # How many keys they have, a cell each.
 cdef uint32_t access_count(const Access* access, const uint32_t* entries, uint32_t units) noexcept nogil
 
-# The slots under a key, ascending; `alone` has room for one.
+# What the table has of a key: ALONE and the slot, or a bucket; NONE: nothing is under it.
+cdef uint32_t access_find(const Access* access, uint32_t tag) noexcept nogil
+
+# The slots under a key, in order; `alone` has room for one.
 cdef const uint32_t* access_slots(
     const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
 ) noexcept nogil

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from matchcore.allocator cimport allocate, deallocate, reallocate
 from matchcore.arena cimport arena_free, arena_init, arena_is_sparse, arena_like
 from matchcore.bag cimport (
-    bag_has, bag_init, bag_insert, bag_items, bag_move, bag_remove, bag_reserve, bag_take_out,
+    bag_init, bag_insert_at, bag_items, bag_move, bag_push, bag_remove_at, bag_reserve, bag_seek, bag_take_out,
 )
 from matchcore.hashing cimport hash_secret, hash_word
 from matchcore.table cimport (
@@ -226,14 +226,35 @@ cdef uint32_t _take_bucket(Access* access, uint32_t slot) noexcept nogil:
     else:
         access.free_bucket = access.buckets[bucket].at
     bag_init(&access.buckets[bucket])
-    bag_insert(&access.arena, &access.buckets[bucket], slot)
+    bag_push(&access.arena, &access.buckets[bucket], slot)
     return bucket
 
 
-cdef int _put(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
-    """Under one key. 1: it was there; -1: no memory."""
+cdef uint32_t _seek(const Access* access, const Bag* bag, uint32_t slot) noexcept nogil:
+    """Where in a bucket the first is that does not come before this slot."""
+    cdef const uint32_t* items
+    cdef const Rank* rank
+    cdef uint32_t low, high, middle
+    if access.ranks == NULL:
+        return bag_seek(&access.arena, bag, slot)
+    items = bag_items(&access.arena, bag)
+    rank = &access.ranks[slot]
+    low, high = 0, bag.size
+    if high != 0 and rank_before(&access.ranks[items[high - 1]], rank):
+        return high  # rules mostly come in their order
+    while low < high:
+        middle = low + (high - low) // 2
+        if rank_before(&access.ranks[items[middle]], rank):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int access_put_key(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
     cdef uint32_t at = table_seek(&access.table, tag)
-    cdef uint32_t found
+    cdef uint32_t found, position
+    cdef Bag* bag
     if at == NONE:
         if table_reserve(access.allocator, &access.table) < 0:
             return -1
@@ -247,12 +268,14 @@ cdef int _put(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
             return -1
         found = _take_bucket(access, found & ~<uint32_t> ALONE)
         _refer(access, at, tag, found)
-    if bag_has(&access.arena, &access.buckets[found], slot):
+    bag = &access.buckets[found]
+    position = _seek(access, bag, slot)
+    if position < bag.size and bag_items(&access.arena, bag)[position] == slot:
         return 1
-    if bag_reserve(&access.arena, &access.buckets[found]) < 0:
+    if bag_reserve(&access.arena, bag) < 0:
         _leave_alone(access, at, tag)
         return -1
-    bag_insert(&access.arena, &access.buckets[found], slot)
+    bag_insert_at(&access.arena, bag, position, slot)
     return 0
 
 
@@ -267,17 +290,21 @@ cdef void _leave_alone(Access* access, uint32_t at, uint32_t tag) noexcept nogil
         access.free_bucket = bucket
 
 
-cdef void _take(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
-    """From under one key, if it is there."""
+cdef void access_take_key(Access* access, uint32_t tag, uint32_t slot) noexcept nogil:
     cdef uint32_t at = table_seek(&access.table, tag)
-    cdef uint32_t found
+    cdef uint32_t found, position
+    cdef Bag* bag
     if at == NONE:
         return
     found = <uint32_t> access.table.cells[at] - 1
-    if found == ALONE | slot:
-        table_drop(access.allocator, &access.table, tag, found)
-    elif not found & ALONE and bag_has(&access.arena, &access.buckets[found], slot):
-        bag_remove(&access.arena, &access.buckets[found], slot)
+    if found & ALONE:
+        if found == ALONE | slot:
+            table_drop(access.allocator, &access.table, tag, found)
+        return
+    bag = &access.buckets[found]
+    position = _seek(access, bag, slot)
+    if position < bag.size and bag_items(&access.arena, bag)[position] == slot:
+        bag_remove_at(&access.arena, bag, position)
         _leave_alone(access, at, tag)
 
 
@@ -293,7 +320,9 @@ cdef void _count(AccessColumn* column, const uint32_t* units, int change) noexce
             affixes[0] = 0
 
 
-cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil:
+cdef int access_put(
+    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
+) noexcept nogil:
     cdef const AccessEntry* entry
     cdef AccessColumn* column
     cdef uint32_t cell, end
@@ -305,21 +334,23 @@ cdef int access_put(Access* access, const uint32_t* entries, uint32_t units, uin
             column = access_column(access, entry.attribute)
             _count(column, &entries[at], 1)
             if entry.kind != KEY_RANGE:
-                done = _put(access, entries[at + 1], slot)
+                done = access_put_key(access, entries[at + 1] ^ salt, slot)
             else:
                 cell = access_cell(column, _ordered(&entries[at + 1]))
                 end = access_cell(column, _ordered(&entries[at + 3]))
                 while cell <= end and done >= 0:
-                    done = _put(access, tag_of_cell(entry.attribute, cell), slot)
+                    done = access_put_key(access, tag_of_cell(entry.attribute, cell) ^ salt, slot)
                     cell += 1
         at += access_units(entry.kind)
     if done < 0:
-        access_take(access, entries, at, slot)
+        access_take(access, entries, at, slot, salt)
         return -1
     return 0
 
 
-cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, uint32_t slot) noexcept nogil:
+cdef void access_take(
+    Access* access, const uint32_t* entries, uint32_t units, uint32_t slot, uint32_t salt
+) noexcept nogil:
     cdef const AccessEntry* entry
     cdef AccessColumn* column
     cdef uint32_t cell, end
@@ -330,23 +361,26 @@ cdef void access_take(Access* access, const uint32_t* entries, uint32_t units, u
             column = access_column(access, entry.attribute)
             _count(column, &entries[at], -1)
             if entry.kind != KEY_RANGE:
-                _take(access, entries[at + 1], slot)
+                access_take_key(access, entries[at + 1] ^ salt, slot)
             else:
                 end = access_cell(column, _ordered(&entries[at + 3]))
                 for cell in range(access_cell(column, _ordered(&entries[at + 1])), end + 1):
-                    _take(access, tag_of_cell(entry.attribute, cell), slot)
+                    access_take_key(access, tag_of_cell(entry.attribute, cell) ^ salt, slot)
         at += access_units(entry.kind)
+
+
+cdef uint32_t access_find(const Access* access, uint32_t tag) noexcept nogil:
+    cdef uint32_t at = table_seek(&access.table, tag)
+    return NONE if at == NONE else <uint32_t> access.table.cells[at] - 1
 
 
 cdef const uint32_t* access_slots(
     const Access* access, uint32_t tag, uint32_t* count, uint32_t* alone
 ) noexcept nogil:
-    cdef uint32_t at = table_seek(&access.table, tag)
-    cdef uint32_t found
+    cdef uint32_t found = access_find(access, tag)
     count[0] = 0
-    if at == NONE:
+    if found == NONE:
         return alone
-    found = <uint32_t> access.table.cells[at] - 1
     if found & ALONE:
         alone[0] = found & ~<uint32_t> ALONE
         count[0] = 1

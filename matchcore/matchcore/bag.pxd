@@ -107,7 +107,22 @@ cdef inline void bag_move(const Arena* arena, Arena* into, Bag* bag) noexcept no
     bag.at = block
 
 
-# The rest is for bags that are kept ascending. Where the first number not below `item` is:
+# The rest is for bags that are kept in order: the two of a position in any order, the others ascending.
+cdef inline void bag_insert_at(Arena* arena, Bag* bag, uint32_t position, uint32_t item) noexcept nogil:
+    cdef uint32_t* items = bag_items(arena, bag)
+    memmove(&items[position + 1], &items[position], (bag.size - position) * sizeof(uint32_t))
+    items[position] = item
+    bag.size += 1
+
+
+cdef inline void bag_remove_at(Arena* arena, Bag* bag, uint32_t position) noexcept nogil:
+    cdef uint32_t* items = bag_items(arena, bag)
+    bag.size -= 1
+    memmove(&items[position], &items[position + 1], (bag.size - position) * sizeof(uint32_t))
+    bag_settle(arena, bag)
+
+
+# Where the first number not below `item` is:
 cdef inline uint32_t bag_seek(const Arena* arena, const Bag* bag, uint32_t item) noexcept nogil:
     cdef const uint32_t* items = bag_items(arena, bag)
     cdef uint32_t low = 0
@@ -130,16 +145,8 @@ cdef inline bint bag_has(const Arena* arena, const Bag* bag, uint32_t item) noex
 
 
 cdef inline void bag_insert(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
-    cdef uint32_t position = bag_seek(arena, bag, item)
-    cdef uint32_t* items = bag_items(arena, bag)
-    memmove(&items[position + 1], &items[position], (bag.size - position) * sizeof(uint32_t))
-    items[position] = item
-    bag.size += 1
+    bag_insert_at(arena, bag, bag_seek(arena, bag, item), item)
 
 
 cdef inline void bag_remove(Arena* arena, Bag* bag, uint32_t item) noexcept nogil:
-    cdef uint32_t position = bag_seek(arena, bag, item)
-    cdef uint32_t* items = bag_items(arena, bag)
-    bag.size -= 1
-    memmove(&items[position], &items[position + 1], (bag.size - position) * sizeof(uint32_t))
-    bag_settle(arena, bag)
+    bag_remove_at(arena, bag, bag_seek(arena, bag, item))

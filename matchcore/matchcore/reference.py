@@ -331,21 +331,29 @@ class ReferenceRuleIndex:
     """`matchcore.RuleIndex`, by scanning: which rules match a fact, the smallest salience first."""
 
     def __init__(self) -> None:
-        self._rules: list[tuple[int | float, int, Selector, Text, str]] = []
+        self._rules: dict[int, tuple[int | float, int, Selector, Text, str]] = {}
+        self._next = 0
 
     def insert(
         self, where: Where, *, salience: int | float = 0, topic: Text | None = None, syntax: str = "amqp"
     ) -> int:
         """The number of the rule: rules are counted from 0."""
         filter, syntax = (MANY, "amqp") if topic is None else (topic, syntax)
-        number = len(self._rules)
-        self._rules.append((salience, number, selector_of(where), filter, syntax))
+        number = self._next
+        self._rules[number] = (salience, number, selector_of(where), filter, syntax)
+        self._next += 1
         return number
+
+    def remove(self, number: int) -> bool:
+        return self._rules.pop(number, None) is not None
+
+    def __len__(self) -> int:
+        return len(self._rules)
 
     def matches(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> list[int]:
         values = with_topic(fact, topic_words(topic, syntax))
         return [
             number
-            for _, number, selector, filter, filter_syntax in sorted(self._rules, key=lambda rule: rule[:2])
+            for _, number, selector, filter, filter_syntax in sorted(self._rules.values(), key=lambda rule: rule[:2])
             if matches(filter, filter_syntax, topic, syntax) and holds(selector, values) is True
         ]

@@ -13,49 +13,26 @@ one of the smallest salience wins; of equals the one inserted first: the order o
 Source of the form: Richard Startin, "A Quick Look at RoaringBitmap" and the rules engine built on it, 2017 to 2018.
 """
 
-from bisect import bisect_left, insort
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from matchcore.decision_table import TableRow, read_table
 from matchcore.explanation import why_not
-from matchcore.filters import FilterIndex
-from matchcore.grammar import parse_filter, split_topic
+from matchcore.grammar import parse_filter
 from matchcore.implication import disjoint, example, implies
 from matchcore.inclusion import covers, intersects, outline
-from matchcore.kleene import Fields, with_topic
+from matchcore.kleene import Fields, attribute_of
 from matchcore.patterns import Where, selector_of
 from matchcore.reasons import true_tests, why_not_true
-from matchcore.selecting import Selecting
+from matchcore.rule import Rule
+from matchcore.rule_table import RuleTable
 from matchcore.selector import Constant, Selector
 
 __all__ = ["Overlap", "Reasons", "Rule", "RuleIndex", "Shadowed"]
 
-ANY_TOPIC = "#"
 Text = str | bytes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
-    selector: Selector
-    result: object
-    salience: int | float
-    name: str | None
-    topic: Text
-    """A filter; `#` in the syntax "amqp" where the rule takes any topic, and none."""
-    syntax: str
-    number: int
-    """Rules are counted from 0 as they are inserted."""
-
-    @property
-    def order(self) -> tuple[int | float, int]:
-        return self.salience, self.number
-
-    def __str__(self) -> str:
-        what = str(self.number) if self.name is None else repr(self.name)
-        return f"rule {what} (salience {self.salience})"
 
 
 class Reasons(NamedTuple):
@@ -85,34 +62,27 @@ class RuleIndex:
 
     def __init__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
         self._limits = {"max_words": max_words, "max_bytes": max_bytes}
-        self._index = Selecting(FilterIndex(max_words, max_bytes))  # topic and fact -> numbers of rules
-        self._rules: dict[int, Rule] = {}
+        self._table = RuleTable(max_words, max_bytes)
         self._names: dict[str, Rule] = {}
-        self._ordered: list[Rule] = []
-        self._next = 0
 
     def insert(
         self, where: Where | None = None, result: object = None, *, salience: int | float = 0, name: str | None = None,
         topic: Text | None = None, syntax: str = "amqp",
     ) -> Rule:  # fmt: skip
-        """A new rule. Raises InvalidSelector, InvalidFilter; ValueError for a name that another rule has."""
+        """A new rule. Raises InvalidSelector, InvalidFilter; ValueError for a name that another rule has.
+
+        The salience is a number that a float holds exactly, as integers up to 2^53; ValueError for others.
+        """
         selector = Constant(True) if where is None else selector_of(where)
-        return self._insert(selector, result, salience, name, topic, syntax)
+        return self._insert(selector, result, salience, name, topic, syntax, True)
 
     def _insert(
         self, selector: Selector, result: object, salience: int | float, name: str | None, topic: Text | None,
-        syntax: str,
+        syntax: str, is_read: bool,
     ) -> Rule:  # fmt: skip
         if name in self._names:
             raise ValueError(f"there is a rule {name!r} already")
-        if salience != salience:
-            raise ValueError("the salience is not a number")
-        pattern, syntax = (ANY_TOPIC, "amqp") if topic is None else (topic, syntax)
-        rule = Rule(selector, result, salience, name, pattern, syntax, self._next)
-        self._index.insert(pattern, rule.number, selector, syntax)
-        self._next += 1
-        self._rules[rule.number] = rule
-        insort(self._ordered, rule, key=_order)
+        rule = self._table.insert(selector, result, _exact(salience), name, topic, syntax, is_read)
         if name is not None:
             self._names[name] = rule
         return rule
@@ -120,11 +90,8 @@ class RuleIndex:
     def remove(self, rule: Rule | str) -> bool:
         """Whether it was there; a rule, or the name of one."""
         found = self._names.get(rule) if isinstance(rule, str) else rule
-        if found is None or self._rules.get(found.number) is not found:
+        if found is None or not self._table.remove(found):
             return False
-        self._index.remove(found.topic, found.number, found.syntax)
-        del self._rules[found.number]
-        del self._ordered[bisect_left(self._ordered, found.order, key=_order)]
         if found.name is not None:
             del self._names[found.name]
         return True
@@ -140,7 +107,7 @@ class RuleIndex:
         loaded: list[Rule] = []
         try:
             for row in rows:
-                rule = self._insert(row.selector, row.result, row.salience, row.name, row.topic, row.syntax)
+                rule = self._insert(row.selector, row.result, row.salience, row.name, row.topic, row.syntax, False)
                 loaded.append(rule)
         except BaseException:
             for rule in loaded:
@@ -158,52 +125,63 @@ class RuleIndex:
                 parse_filter(row.topic, row.syntax, **self._limits)
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self._table)
 
     def __iter__(self) -> Iterator[Rule]:
         """By salience."""
-        return iter(list(self._ordered))
+        return iter(self._table.rules())
 
     def __getitem__(self, name: str) -> Rule:
         return self._names[name]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, without names and results."""
+        return self._table.nbytes
+
     # ---- asking
 
     def first(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> Rule | None:
-        """The rule that wins; None if none matches."""
-        numbers = self._index.match(topic, fact, syntax)
-        if len(numbers) == 1:
-            return self._rules[numbers[0]]
-        return min(map(self._rules.__getitem__, numbers), key=_order, default=None)
+        """The rule that wins; None if none matches. Rules that are less salient than it are not looked at."""
+        return self._table.first(fact, topic, syntax)
 
     def matches(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> list[Rule]:
         """All rules that match, by salience."""
-        return sorted(self._matching(fact, topic, syntax), key=_order)
+        return self._table.matches(fact, topic, syntax)
 
     def count(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> int:
-        return len(self._index.match(topic, fact, syntax))
+        return self._table.count_of(fact, topic, syntax)
 
     def first_many(
         self, facts: Any, *, topics: Iterable[Text] | None = None, syntax: str = "amqp"
     ) -> list[Rule | None]:
         """`first` of each: of dicts, of a dict of columns, or of an Arrow table; with a topic for each."""
-        rows = _rows_of(facts)
-        return [
-            self.first(fact, topic=topic, syntax=syntax)
-            for fact, topic in zip(rows, [""] * len(rows) if topics is None else topics, strict=True)
-        ]
+        rows = self._rows(facts)
+        return self._table.first_of_each(rows, [""] * len(rows) if topics is None else topics, syntax)
 
-    def _matching(self, fact: Fields, topic: Text, syntax: str) -> Iterator[Rule]:
-        return map(self._rules.__getitem__, self._index.match(topic, fact, syntax))
-
-    def _with_topic(self, fact: Fields, topic: Text, syntax: str) -> Fields:
-        return with_topic(fact, split_topic(topic, syntax, **self._limits))
+    def _rows(self, facts: Any) -> list[Any]:
+        if hasattr(facts, "schema"):  # of Arrow
+            facts = {name: facts.column(place) for place, name in enumerate(facts.schema.names)}
+        if not isinstance(facts, Mapping):
+            return list(facts)
+        counts = {len(column) for column in facts.values()}
+        if len(counts) > 1:
+            raise ValueError(f"the columns have different lengths: {', '.join(map(str, sorted(counts)))}")
+        # Only what a rule reads is made into objects of Python.
+        asked = {
+            name: column.to_pylist() if hasattr(column, "to_pylist") else column
+            for name, column in facts.items()
+            if self._table.attributes.number(attribute_of(name)) >= 0
+        }
+        if not asked:
+            return [{}] * max(counts, default=0)
+        return [dict(zip(asked, values, strict=True)) for values in zip(*asked.values(), strict=True)]
 
     # ---- for people
 
     def explain(self, fact: Fields, *, topic: Text = "", syntax: str = "amqp") -> list[Reasons]:
         """The rules that match, by salience, each with its tests that are true."""
-        values = self._with_topic(fact, topic, syntax)
+        values = self._table.values(fact, topic, syntax)
         return [
             Reasons(rule, true_tests(rule.selector, values)) for rule in self.matches(fact, topic=topic, syntax=syntax)
         ]
@@ -213,10 +191,10 @@ class RuleIndex:
         asked = self._names[rule] if isinstance(rule, str) else rule
         if reason := why_not(asked.topic, asked.syntax, topic, syntax):
             return reason
-        if reason := why_not_true(asked.selector, self._with_topic(fact, topic, syntax)):
+        if reason := why_not_true(asked.selector, self._table.values(fact, topic, syntax)):
             return reason
         best = self.first(fact, topic=topic, syntax=syntax)
-        return None if best is None or best is asked else f"{best} matches, too, and is more salient"
+        return None if best is None or best == asked else f"{best} matches, too, and is more salient"
 
     # ---- faults of the rules
 
@@ -227,11 +205,12 @@ class RuleIndex:
         cover it. Time: a search and a few comparisons for each rule, up to rules x rules where no such fact is found.
         """
         found: list[Shadowed] = []
-        for place, rule in enumerate(self._ordered):
+        ordered = self._table.rules()
+        for place, rule in enumerate(ordered):
             if disjoint(rule.selector, Constant(True)):
                 found.append(Shadowed(rule, None))
                 continue
-            by = next((one for one in self._may_cover(rule, self._ordered[:place]) if _covers(one, rule)), None)
+            by = next((one for one in self._may_cover(rule, ordered[:place]) if _covers(one, rule)), None)
             if by is not None:
                 found.append(Shadowed(rule, by))
         return found
@@ -246,25 +225,26 @@ class RuleIndex:
 
     def overlaps(self) -> Iterator[Overlap]:
         """Pairs of rules that are not proven to exclude each other; rules x rules comparisons."""
-        for place, second in enumerate(self._ordered):
-            for first in self._ordered[:place]:
+        ordered = self._table.rules()
+        for place, second in enumerate(ordered):
+            for first in ordered[:place]:
                 if intersects(first.topic, second.topic, a_syntax=first.syntax, b_syntax=second.syntax) and not (
                     disjoint(first.selector, second.selector)
                 ):
                     yield Overlap(first, second, example(first.selector, second.selector))
 
 
-def _order(rule: Rule) -> tuple[int | float, int]:
-    return rule.order
+def _exact(salience: int | float) -> float:
+    try:
+        number = float(salience)
+    except OverflowError:
+        number = math.inf
+    if number != number:
+        raise ValueError("the salience is not a number")
+    if number != salience:
+        raise ValueError(f"the salience {salience} is not a number that a float holds exactly; use smaller ones")
+    return number
 
 
 def _covers(a: Rule, b: Rule) -> bool:
     return covers(a.topic, b.topic, a_syntax=a.syntax, b_syntax=b.syntax) and implies(b.selector, a.selector)
-
-
-def _rows_of(facts: Any) -> list[Any]:
-    if hasattr(facts, "to_pylist"):
-        return list(facts.to_pylist())
-    if isinstance(facts, Mapping):
-        return [dict(zip(facts, values, strict=True)) for values in zip(*facts.values(), strict=True)]
-    return list(facts)

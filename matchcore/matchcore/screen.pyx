@@ -201,7 +201,7 @@ cdef class Screen:
         cdef Selection* selection
         if block != NULL and self._reserve() == 0:
             slot = self.free if self.free != NONE else self.count
-            if not is_keyed or access_put(&self.large.access, noted, units, slot) == 0:
+            if not is_keyed or access_put(&self.large.access, noted, units, slot, 0) == 0:
                 memcpy(block, <const char*> program, len(program))
                 memcpy(block + len(program), &units, sizeof(uint32_t))
                 memcpy(block + len(program) + sizeof(uint32_t), noted, len(entries))
@@ -280,7 +280,7 @@ cdef class Screen:
             entries = entries_behind(selection.program, &units)
             if selection.place >= UNDER_SEVERAL:
                 large.several -= selection.place == UNDER_SEVERAL
-                access_take(&large.access, entries, units, slot)
+                access_take(&large.access, entries, units, slot, 0)
             else:
                 large.row.size -= 1
                 last = large.row.items[large.row.size]

@@ -1,0 +1,266 @@
+# cython: language_level=3, annotation_typing=False, cdivision=True
+# cython: binding=False
+"""The rules that a fact meets, the most salient first. Drawn in rule_search.pxd."""
+
+cimport cython
+from libc.stdint cimport uint8_t, uint64_t
+
+from matchcore.access cimport (
+    ALONE, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, AccessColumn, access_cell, access_column,
+    access_find, rank_before, tag_of_affix, tag_of_cell, tag_of_hash, tag_of_presence,
+)
+from matchcore.allocator cimport deallocate, numbers_free, numbers_push, numbers_reserve, prefetch, reallocate
+from matchcore.bag cimport Bag, bag_items
+from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Attributes, Field
+from matchcore.glance cimport glance_passes, make_views
+from matchcore.hashing cimport hash_secret
+from matchcore.program cimport program_holds
+from matchcore.table cimport NONE, table_prefetch
+from matchcore.values cimport hash_field, is_text, number_kind, ordered_float
+
+cdef enum:
+    AHEAD = 4  # items of a bucket whose ranks are asked for before they are looked at
+
+
+@cython.final
+cdef class Scratch:
+    """What a search needs beside the rules: of one search at a time, and used again."""
+
+    def __cinit__(self, Attributes attributes not None):
+        self.allocator.allowance = -1
+        self.fields = Fields(attributes)
+
+    def __dealloc__(self) -> None:
+        numbers_free(&self.allocator, &self.tags)
+        numbers_free(&self.allocator, &self.filters)
+        numbers_free(&self.allocator, &self.alone)
+        numbers_free(&self.allocator, &self.found)
+        deallocate(&self.allocator, self.cursors, self.capacity * sizeof(Cursor))
+
+    cdef int reserve(self, size_t cursors) noexcept nogil:
+        """Room for so many. -1: no memory."""
+        cdef Cursor* made
+        if numbers_reserve(&self.allocator, &self.alone, cursors) < 0:
+            return -1
+        if cursors <= self.capacity:
+            return 0
+        cursors += cursors // 2 + 16
+        made = <Cursor*> reallocate(
+            &self.allocator, self.cursors, self.capacity * sizeof(Cursor), cursors * sizeof(Cursor)
+        )
+        if made == NULL:
+            return -1
+        self.cursors = made
+        self.capacity = <uint32_t> cursors
+        return 0
+
+
+# The keys of a fact
+
+cdef int _text_tags(const AccessColumn* column, const Field* field, Scratch scratch) noexcept nogil:
+    cdef uint32_t size
+    cdef int done = 0
+    for size in range(1, min(field.size, <uint32_t> 63) + 1):
+        if column.prefixes >> size & 1:
+            done |= numbers_push(
+                &scratch.allocator, &scratch.tags, tag_of_affix(column.attribute, KEY_PREFIX, field.text, size)
+            )
+        if column.suffixes >> size & 1:
+            done |= numbers_push(
+                &scratch.allocator, &scratch.tags,
+                tag_of_affix(column.attribute, KEY_SUFFIX, field.text + field.size - size, size),
+            )
+    return done
+
+
+cdef int _column_tags(const AccessColumn* column, Scratch scratch) noexcept nogil:
+    """All keys that the value of one attribute has."""
+    cdef Field* field = &scratch.fields.at[column.attribute]
+    cdef Allocator* allocator = &scratch.allocator
+    cdef uint64_t[2] hashes
+    cdef uint64_t ordered
+    cdef int count, i
+    cdef int done = 0
+    cdef uint8_t kind
+    if column.keys[KEY_VALUE] != 0:
+        count = hash_field(hash_secret(), column.attribute, field, hashes)
+        for i in range(count):
+            done |= numbers_push(allocator, &scratch.tags, tag_of_hash(hashes[i]))
+    if column.keys[KEY_PRESENT] != 0:
+        done |= numbers_push(allocator, &scratch.tags, tag_of_presence(column.attribute))
+    if column.keys[KEY_RANGE] != 0:
+        kind = number_kind(field)
+        if kind == FIELD_INTEGER or kind == FIELD_FLOAT:
+            ordered = ordered_float(<double> field.integer if kind == FIELD_INTEGER else field.real)
+            done |= numbers_push(
+                allocator, &scratch.tags, tag_of_cell(column.attribute, access_cell(column, ordered))
+            )
+    if column.prefixes | column.suffixes and is_text(field):
+        done |= _text_tags(column, field, scratch)
+    return done
+
+
+cdef int _tags(const Access* access, Scratch scratch) noexcept nogil:
+    """Of the fact's fields, or, where these are fewer, the table's attributes; and that of the rest."""
+    cdef const AccessColumn* column
+    cdef uint32_t i
+    cdef int done
+    scratch.tags.size = 0
+    done = numbers_push(&scratch.allocator, &scratch.tags, REST_TAG)
+    if access.column_count <= scratch.fields.count:
+        for i in range(access.column_count):
+            column = &access.columns[i]
+            if scratch.fields.at[column.attribute].kind != FIELD_ABSENT:
+                done |= _column_tags(column, scratch)
+        return done
+    for i in range(scratch.fields.count):
+        if scratch.fields.at[scratch.fields.numbers[i]].kind != FIELD_ABSENT:
+            column = access_column(access, scratch.fields.numbers[i])
+            if column != NULL:
+                done |= _column_tags(column, scratch)
+    return done
+
+
+# The buckets under them
+
+cdef void _look_up(const Access* access, Scratch scratch, uint32_t filter) noexcept nogil:
+    """Cursors for what is under the keys of one filter, without their ranks; there is room."""
+    cdef Cursor* cursor
+    cdef uint32_t salt = salt_of(filter)
+    cdef uint32_t begun = scratch.count
+    cdef uint32_t found, i
+    cdef const Bag* bag
+    for i in range(<uint32_t> scratch.tags.size):
+        table_prefetch(&access.table, scratch.tags.items[i] ^ salt)
+    for i in range(<uint32_t> scratch.tags.size):
+        found = access_find(access, scratch.tags.items[i] ^ salt)
+        if found == NONE:
+            continue
+        cursor = &scratch.cursors[scratch.count]
+        scratch.count += 1
+        cursor.rank.filter = filter
+        if found & ALONE:
+            scratch.alone.items[scratch.alone.size] = found & ~<uint32_t> ALONE
+            cursor.at = &scratch.alone.items[scratch.alone.size]
+            cursor.end = cursor.at + 1
+            scratch.alone.size += 1
+        else:
+            cursor.at = NULL
+            cursor.rank.number = found
+            prefetch(&access.buckets[found])
+    for i in range(begun, scratch.count):
+        cursor = &scratch.cursors[i]
+        if cursor.at == NULL:
+            bag = &access.buckets[cursor.rank.number]
+            cursor.at = bag_items(&access.arena, bag)
+            cursor.end = cursor.at + bag.size
+            prefetch(cursor.at)
+
+
+cdef void _take_ranks(const Access* access, const RuleRecord* records, Scratch scratch) noexcept nogil:
+    """Of the first rule of each cursor."""
+    cdef Cursor* cursor
+    cdef uint32_t i
+    for i in range(scratch.count):
+        cursor = &scratch.cursors[i]
+        prefetch(&access.ranks[cursor.at[0]])
+        prefetch(&records[cursor.at[0]])
+        if cursor.at + 1 < cursor.end:
+            prefetch(&access.ranks[cursor.at[1]])
+    for i in range(scratch.count):
+        _take_rank(access.ranks, &scratch.cursors[i])
+
+
+cdef inline void _take_rank(const Rank* ranks, Cursor* cursor) noexcept nogil:
+    cursor.rank.order = ranks[cursor.at[0]].order
+    cursor.rank.number = ranks[cursor.at[0]].number
+
+
+# The merge
+
+cdef void _sink(Cursor* heap, uint32_t count, uint32_t at) noexcept nogil:
+    """A cursor, from its place to where none below it is better."""
+    cdef Cursor moving = heap[at]
+    cdef uint32_t child
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        if child + 1 < count and rank_before(&heap[child + 1].rank, &heap[child].rank):
+            child += 1
+        if not rank_before(&heap[child].rank, &moving.rank):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = moving
+
+
+cdef inline const Rank* _second(const Cursor* heap, uint32_t count) noexcept nogil:
+    """The best rank of the other cursors; NULL: there are no others."""
+    if count == 1:
+        return NULL
+    return &heap[2].rank if count > 2 and rank_before(&heap[2].rank, &heap[1].rank) else &heap[1].rank
+
+
+cdef int _merge(const Access* access, const RuleRecord* records, Scratch scratch, size_t most) noexcept nogil:
+    cdef const Rank* ranks = access.ranks
+    cdef Cursor* heap = scratch.cursors
+    cdef uint32_t count = scratch.count
+    cdef uint32_t last = NONE
+    cdef uint32_t slot, filter
+    cdef const uint32_t* at
+    cdef const uint32_t* end
+    cdef const uint32_t* begun
+    cdef const Rank* second
+    scratch.looked_at = 0
+    while count != 0:
+        second = _second(heap, count)
+        at, end, filter = heap.at, heap.end, heap.rank.filter
+        begun = at
+        while True:
+            slot = at[0]
+            if slot != last and ranks[slot].filter == filter:
+                last = slot
+                if (
+                    glance_passes(&records[slot].glance, scratch.fields.views)
+                    and program_holds(records[slot].program, scratch.fields.at)
+                ):
+                    if numbers_push(&scratch.allocator, &scratch.found, slot) < 0:
+                        return -1
+                    if scratch.found.size == most:
+                        scratch.looked_at += at - begun + 1
+                        return 0
+            at += 1
+            if at == end:
+                scratch.looked_at += at - begun
+                count -= 1
+                heap[0] = heap[count]
+                break
+            if at + AHEAD < end:
+                prefetch(&ranks[at[AHEAD]])
+                prefetch(&records[at[AHEAD]])
+            if second != NULL and not rank_before(&ranks[at[0]], second):
+                scratch.looked_at += at - begun
+                heap.at = at
+                _take_rank(ranks, heap)
+                break
+        if count > 1:
+            _sink(heap, count, 0)
+    return 0
+
+
+cdef int rules_find(const Access* access, const RuleRecord* records, Scratch scratch, size_t most) noexcept nogil:
+    cdef uint32_t i
+    scratch.found.size = scratch.alone.size = 0
+    scratch.count = 0
+    if access.table.cells == NULL:
+        return 0
+    make_views(scratch.fields)
+    if _tags(access, scratch) < 0 or scratch.reserve(scratch.tags.size * scratch.filters.size) < 0:
+        return -1
+    for i in range(<uint32_t> scratch.filters.size):
+        _look_up(access, scratch, scratch.filters.items[i])
+    _take_ranks(access, records, scratch)
+    for i in range(scratch.count // 2, 0, -1):
+        _sink(scratch.cursors, scratch.count, i - 1)
+    return _merge(access, records, scratch, most)
