@@ -53,9 +53,12 @@ MQTT: Final = SYNTAXES.index("mqtt")
 
 def begin(peer: Peer, first: int, body: bytes) -> Iterator[None] | None:
     """The work that a packet asks for. None: it is another one, or the codec is to look at it."""
-    if first not in (SUBSCRIBE, UNSUBSCRIBE) or (peer.options.filter_suffix and b"?" in body):
+    if first not in (SUBSCRIBE, UNSUBSCRIBE):
         return None
-    filters = filters_of(body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5)
+    filters = filters_of(
+        body, subscribe=first == SUBSCRIBE, has_properties=peer.version is V5,
+        filter_suffix=peer.options.filter_suffix,
+    )
     if filters is None:
         return None
     if first == SUBSCRIBE:

@@ -12,6 +12,7 @@ cdef class Filters:
         const unsigned char* octets
         Py_ssize_t at, end
         bint has_options                  # SUBSCRIBE
+        bint has_suffixes                 # a filter ends at its first `?`; behind that is text, not looked at
         readonly int packet_id
         readonly bytes identifier         # the property Subscription Identifier as it stands there, b"" for none
 

@@ -6,7 +6,7 @@ nothing that it does not accept. The tests compare the two for mutated packets.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.string cimport memcmp
+from libc.string cimport memchr, memcmp
 
 from fanlight_broker.wire.msgpack cimport is_utf8
 
@@ -65,6 +65,10 @@ cdef bint is_sound(const unsigned char* at, Py_ssize_t size, bint shared) noexce
         and is_filter(at + slash + 1, size - slash - 1)
 
 
+cdef bint is_text(const unsigned char* at, Py_ssize_t size) noexcept nogil:
+    return memchr(at, 0, size) == NULL and is_utf8(at, size)
+
+
 cdef class Filters:
     """Each filter, with the octet of its options (0 in an UNSUBSCRIBE); in their order, once."""
 
@@ -87,7 +91,8 @@ cdef class Filters:
     cdef bint check(self, bint has_properties) noexcept:
         """Is all of it sound? Leaves `at` at the first filter."""
         cdef const unsigned char* octets = self.octets
-        cdef Py_ssize_t at = 2, size
+        cdef Py_ssize_t at = 2, size, part
+        cdef const unsigned char* mark
         cdef unsigned char options
         cdef bint shared
         if self.end < 2:
@@ -113,8 +118,10 @@ cdef class Filters:
             at += 2
             if self.end - at < size + self.has_options:
                 return False
-            shared = is_shared(octets + at, size)
-            if not is_sound(octets + at, size, shared):
+            mark = <const unsigned char*> memchr(octets + at, c"?", size) if self.has_suffixes else NULL
+            part = size if mark == NULL else mark - (octets + at)
+            shared = is_shared(octets + at, part)
+            if not is_sound(octets + at, part, shared) or not is_text(octets + at + part, size - part):
                 return False
             at += size
             if self.has_options:
@@ -137,13 +144,17 @@ cdef bint is_identifier(const unsigned char* at, Py_ssize_t size) noexcept nogil
     return True
 
 
-def filters_of(bytes body not None, *, bint subscribe, bint has_properties):
-    """What a SUBSCRIBE (or UNSUBSCRIBE) wants, of 5.0 if it has properties. None: the codec is to look at it."""
+def filters_of(bytes body not None, *, bint subscribe, bint has_properties, bint filter_suffix=False):
+    """What a SUBSCRIBE (or UNSUBSCRIBE) wants, of 5.0 if it has properties. None: the codec is to look at it.
+
+    filter_suffix  a filter ends at its first `?`; it is given whole
+    """
     cdef Filters made = Filters.__new__(Filters)
     made.body = body
     made.octets = <const unsigned char*> PyBytes_AS_STRING(body)
     made.end = PyBytes_GET_SIZE(body)
     made.has_options = subscribe
+    made.has_suffixes = filter_suffix
     made.identifier = b""
     if not made.check(has_properties):
         return None

@@ -15,7 +15,9 @@ from tests.broker.protocols.mqtt.test_lane_publish import INTERESTING, mutated
 
 VERSIONS = st.sampled_from([V3, V5])
 # Wildcards, separators, the parts of a Shared Subscription, and octets that are in no UTF-8, alone and together.
-PIECES = [b"a", b"+", b"#", b"/", b"$share/", b"$share", b"g/", b"\0", b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"$SYS/"]
+PIECES = [
+    b"a", b"+", b"#", b"/", b"$share/", b"$share", b"g/", b"\0", b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"$SYS/", b"?",
+]
 FILTERS = st.lists(st.sampled_from(PIECES), max_size=5).map(b"".join)
 OPTIONS = st.integers(0, 255) | st.sampled_from([0, 1, 2, 3, 4, 8, 0x10, 0x20, 0x2E, 0x30])
 PROPERTIES = st.sampled_from(
@@ -24,10 +26,12 @@ PROPERTIES = st.sampled_from(
 )
 
 
-def plainly(body: bytes, version: Version, *, subscribe: bool) -> tuple[int, bytes, list[tuple[bytes, int]]] | None:
+def plainly(
+    body: bytes, version: Version, *, subscribe: bool, suffix: bool
+) -> tuple[int, bytes, list[tuple[bytes, int]]] | None:
     """By the codec: packet identifier, the property as encoded, filters with their options. None: it refuses it."""
     try:
-        packet = decode(0x82 if subscribe else 0xA2, body, version)
+        packet = decode(0x82 if subscribe else 0xA2, body, version, filter_suffix=suffix)
     except PacketError:
         return None
     if isinstance(packet, Subscribe):
@@ -40,10 +44,10 @@ def plainly(body: bytes, version: Version, *, subscribe: bool) -> tuple[int, byt
     return packet.packet_id, b"", [(filter.encode(), 0) for filter in packet.filters]
 
 
-def agrees(body: bytes, version: Version, *, subscribe: bool) -> bool:
+def agrees(body: bytes, version: Version, *, subscribe: bool, suffix: bool = False) -> bool:
     """The compiled one takes nothing that the codec refuses, and what it takes it takes alike. True if it takes it."""
-    expected = plainly(body, version, subscribe=subscribe)
-    found = filters_of(body, subscribe=subscribe, has_properties=version is V5)
+    expected = plainly(body, version, subscribe=subscribe, suffix=suffix)
+    found = filters_of(body, subscribe=subscribe, has_properties=version is V5, filter_suffix=suffix)
     if found is None:
         # What it leaves to the codec though it is sound has other properties than an identifier.
         assert expected is None or (version is V5 and body[2] != 0)
@@ -59,31 +63,37 @@ def agrees(body: bytes, version: Version, *, subscribe: bool) -> bool:
 @example(V5, True, 1, b"\x03\x0b\x80\x01", [(b"a", 0x2E), (b"$share/g/a", 0)])
 @example(V5, True, 1, b"\0", [(b"$share/g/a", 4)])
 @example(V3, False, 1, b"\0", [(b"$share//a", 0)])
+@example(V5, True, 1, b"\0", [(b"a/#?/+#?\xc3\xa9", 0), (b"$share/g/a?", 0)])
+@example(V3, True, 1, b"\0", [(b"a?\xff", 0)])
+@example(V3, True, 1, b"\0", [(b"a?\0", 0)])
+@example(V3, True, 1, b"\0", [(b"$share?/g/a", 0)])
+@example(V3, True, 1, b"\0", [(b"?", 0)])
 def test_it_takes_what_the_codec_takes(
     version: Version, subscribe: bool, packet_id: int, properties: bytes, wanted: list[tuple[bytes, int]]
 ) -> None:
     body = packet_id.to_bytes(2, "big") + (properties if version is V5 else b"")
     for filter, options in wanted:
         body += len(filter).to_bytes(2, "big") + filter + (bytes((options,)) if subscribe else b"")
-    agrees(body, version, subscribe=subscribe)
+    for suffix in (False, True):
+        agrees(body, version, subscribe=subscribe, suffix=suffix)
 
 
 @settings(max_examples=1_500, deadline=None)
 @given(
-    VERSIONS, st.booleans(),
+    VERSIONS, st.booleans(), st.booleans(),
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from(["set", "cut", "add"]), st.sampled_from(INTERESTING)), max_size=3
     ),
 )
 def test_mutated_ones_are_taken_as_by_the_codec(
-    version: Version, subscribe: bool, edits: list[tuple[int, str, int]]
+    version: Version, subscribe: bool, suffix: bool, edits: list[tuple[int, str, int]]
 ) -> None:
-    filters = ("a/+/b", "$share/group/c/#", "d")
+    filters = ("a/+/b", "$share/group/c/#?x=/+" if suffix else "$share/group/c/#", "d?")
     if subscribe:
         octets = encode(Subscribe(7, tuple(Subscription(each, n) for n, each in enumerate(filters))), version)
     else:
         octets = encode(Unsubscribe(7, filters), version)
-    agrees(mutated(octets[2:], edits), version, subscribe=subscribe)
+    agrees(mutated(octets[2:], edits), version, subscribe=subscribe, suffix=suffix)
 
 
 @pytest.mark.parametrize("version", [V3, V5])
@@ -99,3 +109,13 @@ def test_usual_packets_are_not_left_to_the_codec() -> None:
     for version, properties in ((V3, Properties()), (V5, Properties()), (V5, identified)):
         assert agrees(encode(Subscribe(7, wanted, properties), version)[2:], version, subscribe=True)
         assert agrees(encode(Unsubscribe(7, ("a", "$share/g/#")), version)[2:], version, subscribe=False)
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+def test_nor_are_those_whose_filters_have_suffixes(version: Version) -> None:
+    filters = ("sensor/#?location=a/+/#?&value>25", "$share/g/+/t?\u00e9=1", "plain", "?")
+    body = encode(Subscribe(7, tuple(map(Subscription, filters[:3]))), version)[2:]
+    assert agrees(body, version, subscribe=True, suffix=True)
+    assert agrees(encode(Unsubscribe(7, filters[:3]), version)[2:], version, subscribe=False, suffix=True)
+    assert not agrees(body, version, subscribe=True)
+    assert not agrees(encode(Unsubscribe(7, filters), version)[2:], version, subscribe=False, suffix=True)
