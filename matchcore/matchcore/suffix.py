@@ -18,7 +18,7 @@ from typing import NoReturn
 from matchcore.errors import InvalidSelector
 from matchcore.grammar import split_suffix
 from matchcore.selector import And, Attribute, Compare, Selector, Source
-from matchcore.where import MAX_LEAVES, MAX_TEXT_BYTES, parse_where
+from matchcore.where import MAX_LEAVES, decoded, parse_where
 
 __all__ = ["parse_suffix", "split_suffix"]
 
@@ -34,21 +34,12 @@ def parse_suffix(expression: str | bytes) -> Selector:
 
     Raises InvalidSelector, with the byte offset in the expression and an advice.
     """
-    encoded = expression.encode("utf-8", "surrogatepass") if isinstance(expression, str) else bytes(expression)
-    if len(encoded) > MAX_TEXT_BYTES:
-        reason = f"the expression has {len(encoded)} bytes, more than {MAX_TEXT_BYTES}"
-        raise InvalidSelector(encoded, MAX_TEXT_BYTES, reason, "divide it among several subscriptions")
-    try:
-        text = encoded.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidSelector(encoded, error.start, "not UTF-8", "encode the expression as UTF-8") from None
-    return _Reading(text, encoded).whole()
+    return _Reading(expression).whole()
 
 
 class _Reading:
-    def __init__(self, text: str, encoded: bytes) -> None:
-        self._text = text
-        self._encoded = encoded
+    def __init__(self, expression: str | bytes) -> None:
+        self._text, self._encoded = decoded(expression)
 
     def whole(self) -> Selector:
         tests: list[Compare] = []

@@ -42,7 +42,7 @@ from matchcore.selector import (
     leaves,
 )
 
-__all__ = ["MAX_DEPTH", "MAX_LEAVES", "MAX_TEXT_BYTES", "MAX_VALUES", "parse_where"]
+__all__ = ["MAX_DEPTH", "MAX_LEAVES", "MAX_TEXT_BYTES", "MAX_VALUES", "decoded", "parse_where"]
 
 MAX_TEXT_BYTES = 4_096  # of a selector's text: a screen of conditions
 MAX_LEAVES = 64         # tests in a selector
@@ -78,17 +78,21 @@ def parse_where(text: str | bytes) -> Selector:
     return _Reading(text).whole()
 
 
+def decoded(text: str | bytes) -> tuple[str, bytes]:
+    """A text as characters and as its UTF-8, at most 4 KiB. Raises InvalidSelector."""
+    encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+    if len(encoded) > MAX_TEXT_BYTES:
+        reason = f"the text has {len(encoded)} bytes, more than {MAX_TEXT_BYTES}"
+        raise InvalidSelector(encoded, MAX_TEXT_BYTES, reason, "divide it among several subscriptions")
+    try:
+        return encoded.decode(), encoded
+    except UnicodeDecodeError as error:
+        raise InvalidSelector(encoded, error.start, "not UTF-8", "encode the text as UTF-8") from None
+
+
 class _Reading:
     def __init__(self, text: str | bytes) -> None:
-        encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-        self._encoded = encoded
-        if len(encoded) > MAX_TEXT_BYTES:
-            reason = f"the text has {len(encoded)} bytes, more than {MAX_TEXT_BYTES}"
-            raise InvalidSelector(encoded, MAX_TEXT_BYTES, reason, "divide it among several subscriptions")
-        try:
-            self._text = encoded.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidSelector(encoded, error.start, "not UTF-8", "encode the text as UTF-8") from None
+        self._text, self._encoded = decoded(text)
         self._depth = 0
         self._next = self._token(0)
         self._end = 0  # behind the token that was taken last

@@ -153,7 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
                     settings["archive"] = options.archive
                 broker = stack.enter_context(Broker(**settings))
                 url = broker.url
-                print("\n".join(hints(url, broker.http_url, broker.mqtt_port)), flush=True)
+                print(f"A broker listens at {url}; its views are at {broker.http_url}", flush=True)
+                if options.speed:  # else it is over before anybody has typed
+                    print("\n".join(hints(url, broker.http_url, broker.mqtt_port)), flush=True)
             ledger = asyncio.run(demo(url, speed=options.speed, seconds=options.seconds, plain=options.plain))
         except (LaunchError, fanlight.FanlightError) as error:
             print(f"demo: {error}", file=sys.stderr)

@@ -12,7 +12,7 @@ def hints(url: str, http_url: str, mqtt_port: int) -> list[str]:
     native, http = ("", "") if usual else (f" --url {url}", f" --http {http_url}")
     mqtt = "" if mqtt_port == USUAL["mqtt_port"] else f" -p {mqtt_port}"
     return [
-        f"A broker listens at {url}; its views are at {http_url}. Try in another terminal, while the demo runs:",
+        "Try in another terminal, while the demo runs:",
         f"  fanlight sub 'stock.#' --where \"{WHERE}\"{native}",
         f"  mosquitto_sub{mqtt} -V 5 -t 'stock/#' -D subscribe user-property where '{WHERE}'",
         f"  fanlight explain stock.nasdaq.AAPL --fields '{FIELDS}'{http}",
