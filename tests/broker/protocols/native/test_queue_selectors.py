@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fanlight_broker.core.explain import explain
+from fanlight_broker.core.inspection import BrokerInspection
 from fanlight_broker.core.queue_views import queue_view
 from fanlight_broker.core.screens import ATTRIBUTES_MAX
 from matchcore.selector import Attribute, Source
@@ -145,6 +146,8 @@ def test_views_and_explain_say_it(world: World) -> None:
     assert filtered["reason"] == "price is 80; the selector wants > 100"
     view = explain(world.broker, b"orders.eu", "amqp", None, 10, {"price": 101})
     assert {each["group"]: each["where"] for each in view["matches"]} == {"billing": DEAR, "plain": None}
+    rows, _ = BrokerInspection(world.broker, lambda: 0.0, dict, lambda: True).snapshot(place=0, places=10)
+    assert {each["group"]: each.get("where") for each in rows} == {"billing": DEAR, "plain": None}
     assert not worker.gone
 
 
