@@ -37,7 +37,7 @@ MEASURED = (":/matchcore", ":/research/content", ":/bench/fanlight_bench")  # wh
 
 EVERYBODY = tuple(CONTENDERS)
 COMPILED = tuple(name for name, entry in CONTENDERS.items() if entry.compiled)
-MILLION = (OURS, BASELINE, "counting")
+MILLION = (OURS, BASELINE, "counting", "counting/filter", "bitmap, ranges/filter")
 TURNS = 5
 QUICK = 0.01  # of the selectors
 GROWN = 4
