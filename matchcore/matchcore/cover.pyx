@@ -26,7 +26,7 @@ import struct
 
 from matchcore.normal_form import AllOf, HitsOf, Leaf
 from matchcore.program import MASKS, comparable, like_pattern
-from matchcore.selector import Between, Compare, In, Present
+from matchcore.selector import Between, Compare, In, Matches, Present
 
 NEVER_CHEAP = float("inf")
 CHEAP = 0.5                               # of the messages: what a cover lets through at most
@@ -95,7 +95,7 @@ cdef class Cover:
             return self.of_range(test.attribute, comparable(test.low), comparable(test.high))
         if isinstance(test, In):
             return self.of_values(test.attribute, [comparable(value) for value in test.values])
-        pattern = None if isinstance(test, Present) else like_pattern(test)
+        pattern = None if isinstance(test, Present) else _pattern(test)
         number = self.acquire(test.attribute)
         self.column(number)
         if isinstance(test, Present):
@@ -164,6 +164,14 @@ cdef class Cover:
         kind, affix = (KEY_PREFIX, prefix) if len(prefix) >= len(suffix) else (KEY_SUFFIX, suffix)
         tag = tag_of_affix(number, kind, <const char*> <bytes> affix, len(affix))
         return AFFIX_COSTS[min(3, len(affix))], (struct.pack("=HHII", number, kind, tag, len(affix)),)
+
+
+cdef bytes _pattern(object test):
+    """As `like_pattern`: what each text has of which LIKE, or MATCHES, is true."""
+    if not isinstance(test, Matches):
+        return like_pattern(test)
+    prefix, suffix = map(comparable, test.affixes)
+    return prefix if all(test.pieces) else prefix + ANY + suffix
 
 
 cdef double _values(const AccessColumn* column) noexcept nogil:

@@ -9,9 +9,9 @@ comes out empty is impossible, what does not may be, too.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from matchcore.kleene import Untyped, is_like, typed
+from matchcore.kleene import Untyped, is_like, is_on, typed
 from matchcore.normal_form import Leaf
-from matchcore.selector import Attribute, Between, Compare, In, Like, Present, Value
+from matchcore.selector import SEPARATORS, Attribute, Between, Compare, In, Like, Matches, Present, Source, Value
 from matchcore.spans import (
     EVERYTHING,
     Spans,
@@ -27,6 +27,45 @@ from matchcore.spans import (
 __all__ = ["ANY", "Claim", "Domain", "TooMuchWork", "WorkLeft", "claim_of", "type_of"]
 
 Pieces = tuple[str | None, ...]  # of a LIKE, as Like.pieces
+
+
+@dataclass(frozen=True, slots=True)
+class OnFilter:
+    """What is on a filter: a pattern as the pieces of a LIKE are one."""
+
+    filter: str
+
+    @property
+    def test(self) -> Matches:
+        return Matches(Attribute(Source.HEADER, ("",)), self.filter)
+
+    @property
+    def canonical(self) -> Pieces:
+        """Its words; of wildcards in a row those of one word come first, and one `#` stands for all."""
+        made: list[str | None] = []
+        has_many = False
+        for piece in (*self.test.pieces, "="):  # a word at the end
+            if piece is None:
+                has_many = True
+            else:
+                made += [None, piece] if has_many and piece else [piece]
+                has_many = has_many and not piece
+        return tuple(made[:-1])
+
+    @property
+    def wider(self) -> Pieces:
+        """The pieces of a LIKE that is true of all of them."""
+        prefix, suffix = self.test.affixes
+        return (*prefix, None, *suffix)
+
+    @property
+    def example(self) -> str:
+        test = self.test
+        words = ["x" if piece == "" else piece[1:] for piece in test.pieces if piece is not None]
+        return SEPARATORS[test.syntax].join(words)
+
+
+Pattern = Pieces | OnFilter
 
 BOOLEAN, NUMBER, TEXT = range(3)  # types; 1 << type is the kind of such values
 ABSENT, OTHER, UNTYPED = 8, 16, 32
@@ -61,7 +100,7 @@ class Claim:
     type: int = BOOLEAN
     spans: Spans = ALL[BOOLEAN]  # of the type: values that are left
     decided: bool = False  # an untyped value is of the type
-    pieces: Pieces = ()  # of a LIKE that is more than a prefix
+    pieces: Pattern = ()  # of a LIKE that is more than a prefix, of a filter with wildcards
     is_like: bool = True
 
 
@@ -85,7 +124,7 @@ def claim_of(leaf: Leaf, holds: bool) -> Claim:
     return Claim(test.attribute, kinds, type, common(spans, ALL[type]), holds, pieces, inside)
 
 
-def _true_of(test: Compare | Between | In | Like) -> tuple[int, Spans, Pieces]:
+def _true_of(test: Compare | Between | In | Like | Matches) -> tuple[int, Spans, Pattern]:
     """The type that is compared, and the values of which the test is true: the spans, and what is like the pieces."""
     match test:
         case Compare(_, operator, value):
@@ -95,6 +134,11 @@ def _true_of(test: Compare | Between | In | Like) -> tuple[int, Spans, Pieces]:
             return type_of(low), spans, ()
         case In(_, values):
             return type_of(values[0]), points(map(_ordered, values)), ()
+        case Matches():
+            prefix = _ordered(test.affixes[0])
+            if all(test.pieces):
+                return TEXT, points([prefix]), ()
+            return TEXT, _with_prefix(prefix), OnFilter(test.filter)
         case Like():
             pieces = test.pieces
             plain = next((i for i, piece in enumerate(pieces) if not piece), len(pieces))
@@ -134,8 +178,8 @@ class Domain:
     kinds: int = EVERY_KIND
     spans: tuple[Spans, Spans, Spans] = ALL
     decided: int = 0  # of each type whether an untyped value is of it: a bit 1 << type
-    likes: frozenset[Pieces] = frozenset()  # what a text is like, beyond the spans
-    unlikes: frozenset[Pieces] = frozenset()  # and not like
+    likes: frozenset[Pattern] = frozenset()  # what a text is like, beyond the spans
+    unlikes: frozenset[Pattern] = frozenset()  # and not like
 
     def within(self, claim: Claim, work: WorkLeft) -> "Domain":
         """What is left of it where the claim is true."""
@@ -172,7 +216,7 @@ class Domain:
                 return _example(self.spans[type])
         if self.kinds & (1 << TEXT | UNTYPED) and self.spans[TEXT]:
             texts = self._texts(work) or [_text_example(self.spans[TEXT])]
-            texts += ["".join("_" if piece == "" else piece or "" for piece in pieces) for pieces in self.likes]
+            texts += map(_example_like, self.likes)
             for type in (BOOLEAN, NUMBER):
                 if self.decided & 1 << type and self.spans[type]:
                     texts.append(str(_example(self.spans[type])).lower())
@@ -195,12 +239,19 @@ class Domain:
     def _is_text(self, text: str, work: WorkLeft) -> bool:
         """Whether it is like all that it must be like; the spans are not looked at."""
         for pieces in (*self.likes, *self.unlikes):
-            work.spend(1 + len(text) * len(pieces) // COMPARE_TEXT)
-        liked = all(is_like(text, pieces) for pieces in self.likes)
-        return liked and not any(is_like(text, pieces) for pieces in self.unlikes)
+            size = len(pieces.filter if isinstance(pieces, OnFilter) else pieces)
+            work.spend(1 + len(text) * size // COMPARE_TEXT)
+        liked = all(_is_like(text, pieces) for pieces in self.likes)
+        return liked and not any(_is_like(text, pieces) for pieces in self.unlikes)
 
     def _is_contradictory(self, work: WorkLeft) -> bool:
-        """Whether whatever is like one of the patterns is like another one that it must not be like."""
+        """Whether whatever is like one of the patterns is like another one that it must not be like.
+
+        Or two filters have no topic in common.
+        """
+        topics = [pattern for pattern in self.likes if isinstance(pattern, OnFilter)]
+        if any(_apart(one, other, work) for one in topics for other in topics if one.filter < other.filter):
+            return True
         return any(_takes(wide, narrow, work) for narrow in self.likes for wide in self.unlikes)
 
     def _may_be_untyped(self) -> bool:
@@ -227,11 +278,54 @@ def _text(value: object) -> str:
     return value.decode("utf-8", "surrogatepass")
 
 
-def _takes(wide: Pieces, narrow: Pieces, work: WorkLeft) -> bool:
+def _is_like(text: str, pattern: Pattern) -> bool:
+    return is_on(text, pattern.test) if isinstance(pattern, OnFilter) else is_like(text, pattern)
+
+
+def _example_like(pattern: Pattern) -> str:
+    if isinstance(pattern, OnFilter):
+        return pattern.example
+    return "".join("_" if piece == "" else piece or "" for piece in pattern)
+
+
+def _apart(one: OnFilter, other: OnFilter, work: WorkLeft) -> bool:
+    """Whether no text is on both filters; False also where that is not known: a text is split in two ways."""
+    if one.test.syntax != other.test.syntax:
+        return False
+    mine, theirs = one.canonical, other.canonical
+    work.spend(1 + len(mine) * len(theirs))
+    met = {(0, 0)}
+    open_ = [(0, 0)]
+    while open_:
+        i, j = open_.pop()
+        left, right = mine[i : i + 1], theirs[j : j + 1]
+        if not left and not right:
+            return False
+        following: list[tuple[int, int]] = []
+        if None in left:
+            following.append((i + 1, j))
+        if None in right:
+            following.append((i, j + 1))
+        if left and right and (not left[0] or not right[0] or left == right):  # a word for both
+            following.append((i + (None not in left), j + (None not in right)))
+        open_ += {*following} - met
+        met.update(following)
+    return True
+
+
+def _takes(wide: Pattern, narrow: Pattern, work: WorkLeft) -> bool:
     """Whether each text that is like `narrow` is like `wide`, found piece by piece; False also where it is not found.
 
     A piece of `wide` takes the same piece; `_` takes any character, `%` whatever comes.
     """
+    if isinstance(wide, OnFilter):
+        if wide.filter == "#" or not isinstance(narrow, OnFilter) or narrow.test.syntax != wide.test.syntax:
+            return wide.filter == "#"
+        if wide.test.syntax == "mqtt" and not wide.test.pieces[0] and narrow.filter.startswith("$"):
+            return False
+        wide, narrow = wide.canonical, narrow.canonical
+    if isinstance(narrow, OnFilter):
+        narrow = narrow.wider
     work.spend(1 + len(wide) * len(narrow) // COMPARE_TEXT)
     places = _with_empty({0}, wide)
     for piece in narrow:

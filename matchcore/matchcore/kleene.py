@@ -8,6 +8,7 @@ compared with:
     a number         integers and floats, exactly, also beyond 2^53; `Untyped` text that is a number
     text             text, by its bytes in UTF-8
     TRUE, FALSE      booleans; `Untyped` "true" and "false"
+    a filter         text, as a topic: split at the filter's separator, and not checked
 
 Bytes, lists and maps are present, and no more. A float that is no number (NaN) counts as absent.
 
@@ -18,7 +19,7 @@ Bytes, lists and maps are present, and no more. A float that is no number (NaN) 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from matchcore.selector import (
@@ -30,6 +31,7 @@ from matchcore.selector import (
     Constant,
     In,
     Like,
+    Matches,
     Not,
     Or,
     Present,
@@ -39,7 +41,18 @@ from matchcore.selector import (
     Value,
 )
 
-__all__ = ["Fields", "Untyped", "attribute_of", "holds", "is_like", "key_of", "topic_fields", "typed", "with_topic"]
+__all__ = [
+    "Fields",
+    "Untyped",
+    "attribute_of",
+    "holds",
+    "is_like",
+    "is_on",
+    "key_of",
+    "topic_fields",
+    "typed",
+    "with_topic",
+]
 
 Fields = Mapping[str, object] | Mapping[Attribute, object] | Mapping[str | Attribute, object]
 
@@ -143,6 +156,8 @@ def _tested(test: Test, found: object) -> bool | None:
             return _at_least(1, [None if (order := _order(found, value)) is None else order == 0 for value in values])
         case Like():
             return is_like(found, test.pieces) if isinstance(found, str) else None
+        case Matches():
+            return is_on(found, test) if isinstance(found, str) else None
         case Present():
             return not _is_absent(found)
 
@@ -177,7 +192,14 @@ def typed(text: str, value: Value) -> object:
     return number if math.isfinite(number := float(text)) else None
 
 
-def is_like(text: str, pieces: tuple[str | None, ...]) -> bool:
+def is_on(text: str, test: Matches) -> bool:
+    """Whether a text is on a filter: MQTT's rule about `$`, then word by word as `is_like` compares characters."""
+    if test.syntax == "mqtt" and text.startswith("$") and not test.pieces[0]:
+        return False
+    return is_like([f"={word}" for word in test.words(text)], test.pieces)
+
+
+def is_like(text: Iterable[str], pieces: tuple[str | None, ...]) -> bool:
     places = _without_more({0}, pieces)
     for character in text:
         after = {at for at in places if at < len(pieces) and pieces[at] is None}

@@ -30,6 +30,7 @@ cdef enum:
     TEST_LIKE              #   of a pattern: LIKE_ONE, LIKE_ANY and bytes that mean themselves
     TEST_IN                # mask: NEGATED, IN_FALSE, IN_TRUE; low: where its lists are, in units of the program
     TEST_PRESENT           # mask: NEGATED
+    TEST_TOPIC             # mask: NEGATED, IN_MQTT; low, high as of a text: the filter
     TESTS
     HITS_RESET = TESTS     # mask: the counter
     HITS_COUNT             #   low: how many make it true
@@ -44,6 +45,7 @@ cdef enum:
     NEGATED = 1
     IN_FALSE = 2
     IN_TRUE = 4
+    IN_MQTT = 2            # the syntax of a filter
 
 cdef enum:
     ENDS_TRUE = 0xFFFF

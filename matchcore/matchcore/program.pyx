@@ -4,6 +4,7 @@
 from libc.string cimport memchr, memcmp
 
 from matchcore.fields cimport FIELD_ABSENT, FIELD_FLOAT, FIELD_INTEGER, Fields
+from matchcore.topic_test cimport text_is_on
 from matchcore.values cimport (
     UNKNOWN, as_boolean, is_text, is_whole, number_kind, order_of_texts, order_to_boolean, order_to_float,
     order_to_integer, order_to_text,
@@ -13,14 +14,14 @@ import math
 import struct
 
 from matchcore.normal_form import AllOf, AnyOf, Leaf, normal_form
-from matchcore.selector import Between, Compare, In, Like, Present
+from matchcore.selector import Between, Compare, In, Like, Matches, Present
 
 MASKS = {
     "=": MASK_EQUAL, "<>": MASK_BELOW | MASK_ABOVE, "<": MASK_BELOW, "<=": MASK_BELOW | MASK_EQUAL,
     ">": MASK_ABOVE, ">=": MASK_ABOVE | MASK_EQUAL,
 }
 TRUE, FALSE = -1, -2  # labels of the two ends
-COSTS = {Present: 1, Compare: 2, Between: 3, In: 6, Like: 8}  # of a test, beside each other
+COSTS = {Present: 1, Compare: 2, Between: 3, In: 6, Like: 8, Matches: 8}  # of a test, beside each other
 LATER = 1_000
 
 
@@ -68,6 +69,11 @@ cdef bint step_holds(const Program* program, const Step* step, Field* at) noexce
     if step.code == TEST_LIKE:
         found = text_is_like(
             <const uint8_t*> field.text, field.size, <const uint8_t*> step_text(program, step), step.high, &steps
+        )
+    elif step.code == TEST_TOPIC:
+        found = text_is_on(
+            <const uint8_t*> field.text, field.size, <const uint8_t*> step_text(program, step), step.high,
+            step.mask & IN_MQTT, &steps,
         )
     elif step.high > field.size:
         found = False
@@ -267,6 +273,9 @@ cdef class Compilation:
             return self.step(TEST_PRESENT, NEGATED if negated else 0, number, on_true, on_false, bytes(8))
         if isinstance(test, Like):
             return self.like(number, test, negated, on_true, on_false)
+        if isinstance(test, Matches):
+            mask = (NEGATED if negated else 0) | (IN_MQTT if test.syntax == "mqtt" else 0)
+            return self.step(TEST_TOPIC, mask, number, on_true, on_false, _Text(comparable(test.filter)))
         return self.among(number, test, negated, on_true, on_false)
 
     cdef int between(self, object test, bint negated, int on_true, int on_false) except? -3:

@@ -74,7 +74,7 @@ class RuleIndex:
         The salience is a number that a float holds exactly, as integers up to 2^53; ValueError for others.
         """
         selector = Constant(True) if where is None else selector_of(where)
-        return self._insert(selector, result, salience, name, topic, syntax, True)
+        return self._insert(selector, result, salience, name, topic, syntax, not isinstance(where, Mapping))
 
     def _insert(
         self, selector: Selector, result: object, salience: int | float, name: str | None, topic: Text | None,
@@ -171,7 +171,7 @@ class RuleIndex:
         asked = {
             name: column.to_pylist() if hasattr(column, "to_pylist") else column
             for name, column in facts.items()
-            if self._table.attributes.number(attribute_of(name)) >= 0
+            if self._table.attributes.number(attribute_of(name) if isinstance(name, str) else name) >= 0
         }
         if not asked:
             return [{}] * max(counts, default=0)

@@ -5,6 +5,7 @@
     Between(attribute, 1, 5)            both ends belong to it
     In(attribute, (1, 2))               one of the values
     Like(attribute, "a%_")              `%` any characters, `_` one; `escape` before either makes it plain
+    Matches(attribute, "site/+/temp")   the text is a topic on this filter
     Present(attribute)                  the attribute is there and is not null
     Constant(True)                      always, or never
     Not, And, Or, AtLeast(k, parts)     of other selectors
@@ -31,6 +32,7 @@ __all__ = [
     "Constant",
     "In",
     "Like",
+    "Matches",
     "Not",
     "Or",
     "Present",
@@ -50,6 +52,8 @@ BARE = BARE_FIRST | frozenset("0123456789")
 KEYWORDS = frozenset(
     ("AND", "AT", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LEAST", "LIKE", "NOT", "NULL", "OF", "OR", "TRUE")
 )
+SEPARATORS = {"amqp": ".", "mqtt": "/"}
+ONE = {"amqp": "*", "mqtt": "+"}
 MESSAGE = ("words", "bytes", "qos", "retain", "content_type", "client", "user", "time")  # and word[n]
 
 
@@ -128,6 +132,48 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
+class Matches:
+    """The text of the attribute, read as a topic, is on the filter, which is valid.
+
+    A filter with `/` or `+` is one of MQTT, any other one of AMQP. The text is split at the same separator.
+    """
+
+    attribute: Attribute
+    filter: str
+
+    def __str__(self) -> str:
+        return f"{self.attribute} MATCHES {_literal(self.filter)}"
+
+    @property
+    def syntax(self) -> str:
+        return "mqtt" if "/" in self.filter or "+" in self.filter else "amqp"
+
+    @property
+    def pieces(self) -> tuple[str | None, ...]:
+        """Word by word: "=word", "" for any one word, None for any words."""
+        return tuple({"#": None, ONE[self.syntax]: ""}.get(word, f"={word}") for word in self.words(self.filter))
+
+    def words(self, text: str) -> list[str]:
+        """A text in words: the empty one has none in AMQP, and an empty one in MQTT."""
+        return text.split(SEPARATORS[self.syntax]) if text or self.syntax == "mqtt" else []
+
+    @property
+    def affixes(self) -> tuple[str, str]:
+        """How each text on the filter begins and ends; of a filter without wildcards the whole text, and ""."""
+        pieces, separator = self.pieces, SEPARATORS[self.syntax]
+        wild = [at for at, piece in enumerate(pieces) if not piece]
+        if not wild:
+            return self.filter, ""
+        before = "".join(f"{(piece or '')[1:]}{separator}" for piece in pieces[: wild[0]])
+        behind = "".join(f"{separator}{(piece or '')[1:]}" for piece in pieces[wild[-1] + 1 :])
+        # `#` also stands for no words, and then there is one separator less.
+        return (
+            before.removesuffix(separator) if pieces[wild[0]] is None else before,
+            behind.removeprefix(separator) if pieces[wild[-1]] is None else behind,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     attribute: Attribute
 
@@ -181,7 +227,7 @@ class AtLeast:
         return f"AT LEAST {self.count} OF ({', '.join(map(str, self.parts))})"
 
 
-Test = Compare | Between | In | Like | Present
+Test = Compare | Between | In | Like | Matches | Present
 Selector = Test | Constant | Not | And | Or | AtLeast
 
 

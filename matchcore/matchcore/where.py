@@ -7,7 +7,7 @@
     primary   = "(" condition ")" | TRUE | FALSE | AT LEAST count OF "(" condition {"," condition} ")" | test
     test      = attribute | attribute operator literal | literal operator attribute
               | attribute [NOT] BETWEEN literal AND literal | attribute [NOT] IN "(" literal {"," literal} ")"
-              | attribute [NOT] LIKE text [ESCAPE text] | attribute IS [NOT] NULL
+              | attribute [NOT] LIKE text [ESCAPE text] | attribute [NOT] MATCHES text | attribute IS [NOT] NULL
     attribute = name | payload "." name {"." name} | "$" name ["[" index "]"]      name = letters | quoted by "
 
 Recursive descent over lexemes (Jakarta Messaging 3.1, section 3.8.1; ISO 9075 for the operators). An attribute alone is
@@ -19,7 +19,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from matchcore.errors import InvalidSelector
+from matchcore.errors import InvalidFilter, InvalidSelector
+from matchcore.grammar import parse_filter
 from matchcore.selector import (
     KEYWORDS,
     MESSAGE,
@@ -32,6 +33,7 @@ from matchcore.selector import (
     Constant,
     In,
     Like,
+    Matches,
     Not,
     Or,
     Present,
@@ -230,8 +232,10 @@ class _Reading:
             test = self._in(attribute)
         elif self._took("LIKE"):
             test = self._like(attribute)
+        elif self._took("MATCHES"):  # no keyword: an attribute may have this name
+            test = self._matches(attribute)
         elif negated:
-            raise self._unexpected("BETWEEN, IN or LIKE")
+            raise self._unexpected("BETWEEN, IN, LIKE or MATCHES")
         elif self._is("+", "-", "*", "/") or self._next.kind == "number":
             raise self._invalid(self._next.position, "arithmetic", SEND_IT)
         elif self._is("("):
@@ -287,6 +291,16 @@ class _Reading:
                 raise self._invalid(position, reason, "double it to find it as it is")
         return Like(attribute, pattern, escape)
 
+    def _matches(self, attribute: Attribute) -> Test:
+        position = self._next.position
+        test = Matches(attribute, self._quoted_text())
+        try:
+            parse_filter(test.filter, test.syntax)
+        except InvalidFilter as error:
+            before = error.text[: error.position].decode("utf-8", "ignore").replace("'", "''")
+            raise self._invalid(position + 1 + len(before), f"the filter: {error.reason}", error.advice) from None
+        return test
+
     def _quoted_text(self) -> str:
         if self._next.kind != "text":
             raise self._unexpected("text between '...'")
@@ -337,7 +351,7 @@ class _Reading:
         while self._took("."):
             names.append(self._name())
         if not names:
-            raise self._invalid(position, f"{whose} alone", f"name a field: {whose}.price; a header is \"{whose}\"")
+            raise self._invalid(position, f"{whose} alone", f'name a field: {whose}.price; a header is "{whose}"')
         if len(names) > PAYLOAD_DEPTH:
             raise self._invalid(position, f"a path of {len(names)} names", f"use {PAYLOAD_DEPTH} at most")
         return tuple(names)

@@ -12,6 +12,7 @@ from matchcore.selector import (
     Constant,
     In,
     Like,
+    Matches,
     Not,
     Or,
     Present,
@@ -45,6 +46,14 @@ def _distinct(values: list[bool | int | float | str]) -> tuple[bool | int | floa
     return tuple({(isinstance(value, bool), value): value for value in values}.values())
 
 
+FILTERS = st.one_of(
+    st.lists(st.sampled_from(["a", "b", "", "*", "#"]), max_size=4).map(".".join),
+    st.lists(st.sampled_from(["a", "b", "", "$a", "+"]), min_size=2, max_size=4).map("/".join),
+    st.lists(st.sampled_from(["a", "$a", "+"]), min_size=1, max_size=3).map(lambda words: "/".join([*words, "#"])),
+)
+TOPICS = st.lists(st.sampled_from(["a", "b", "", "$a", "x.y"]), max_size=4).flatmap(
+    lambda words: st.sampled_from([".".join(words), "/".join(words)])
+)
 TESTS = st.one_of(
     st.builds(Compare, ATTRIBUTES, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), st.one_of(NUMBERS, TEXTS)),
     st.builds(Compare, ATTRIBUTES, st.sampled_from(["=", "<>"]), st.booleans()),
@@ -52,6 +61,7 @@ TESTS = st.one_of(
     st.builds(Between, ATTRIBUTES, TEXTS, TEXTS),
     st.builds(In, ATTRIBUTES, st.lists(VALUES, min_size=1, max_size=4).map(_distinct)),
     likes(),
+    st.builds(Matches, ATTRIBUTES, FILTERS),
     st.builds(Present, ATTRIBUTES),
 )
 
@@ -66,7 +76,7 @@ SELECTORS: st.SearchStrategy[Selector] = st.recursive(
     st.one_of(TESTS, st.builds(Constant, st.booleans())), _wider, max_leaves=8
 )
 FOUND = st.one_of(
-    VALUES, st.none(), st.just(float("nan")), st.binary(max_size=2), st.just([1]),
+    VALUES, TOPICS, st.none(), st.just(float("nan")), st.binary(max_size=2), st.just([1]),
     st.sampled_from(["1", "0.5", "true", "x", "1e999", "9" * 30]).map(Untyped), TEXTS.map(Untyped),
 )
 FIELDS = st.dictionaries(ATTRIBUTES, FOUND, max_size=6)

@@ -17,6 +17,11 @@ IMPLIED = [
     ("a = 1", "a <> 2"), ("a < 1", "a <> 1"), ("a = 1", "a IS NOT NULL"), ("a NOT IN (1, 2)", "a <> 1"),
     ("a NOT IN (1, 2)", "a IS NOT NULL"), ("a LIKE 'ab%'", "a LIKE 'a%'"), ("a = 'ab'", "a LIKE 'a%'"),
     ("a LIKE 'ab%'", "a >= 'ab' AND a < 'ac'"), ("a LIKE 'a%b%c'", "a LIKE 'a%c'"), ("a LIKE '%xyz'", "a LIKE '%z'"),
+    ("a MATCHES 'x/+/t'", "a MATCHES 'x/#'"), ("a = 'x.y'", "a MATCHES '*.*'"), ("a MATCHES 'x.y'", "a = 'x.y'"),
+    ("a MATCHES 'x/+/t'", "a LIKE 'x/%t'"), ("a MATCHES 'x.#'", "a >= 'x' AND a < 'y'"),
+    ("a LIKE 'x'", "a MATCHES '#'"), ("a MATCHES '#.*'", "a MATCHES '*.#'"),
+    ("a MATCHES 'x.#.*.#.y'", "a MATCHES '*.*.#.y'"),
+    ("a IN ('x/1/t', 'x/t')", "a NOT MATCHES 'x/+'  OR a MATCHES '+/t'"),
     ("a LIKE 'a_c'", "a LIKE 'a%'"), ("a = 'abc'", "a LIKE 'a_c'"), ("a IN ('abc', 'axc')", "a NOT LIKE 'b%'"),
     ("a = 1 AND b = 2", "b = 2"), ("a = 1 AND b = 2", "b = 2 AND a = 1"), ("a = 1", "a = 1 OR b = 2"),
     ("a = 1 OR a = 2", "a IN (1, 2)"), ("a IN (1, 2)", "a = 1 OR a = 2"), ("a = 1 AND (b = 1 OR c = 1)", "a = 1"),
@@ -36,6 +41,9 @@ NOT_IMPLIED = [
     ("a = 1 OR b = 1", "a = 1"), ("AT LEAST 2 OF (a = 1, b = 1, c = 1)", "a = 1"), ("a = '1'", "a = 1"),
     ("a = 1", "a = '1'"), ("a NOT IN (1, 2)", "a NOT IN (1, 2, 3)"), ("a IS NULL", "a <> 1"),
     ("payload.a = 1", "a = 1"), ("a > 9007199254740992", "a > 9007199254740993"), ("a LIKE '_%'", "a LIKE '__%'"),
+    ("a MATCHES 'x/#'", "a MATCHES 'x/+/t'"), ("a MATCHES '+/t'", "a MATCHES 'x/t'"),
+    ("a LIKE 'x.%'", "a MATCHES 'x.#'"),
+    ("a MATCHES '*.t'", "a MATCHES '+/t'"), ("a = '$x/t'", "a MATCHES '+/t'"), ("a MATCHES '#'", "a LIKE '_%'"),
 ]  # fmt: skip
 DISJOINT = [
     ("a = 1", "a = 2"), ("a < 5", "a > 5"), ("a <= 5", "a > 5"), ("a BETWEEN 1 AND 2", "a BETWEEN 3 AND 4"),
@@ -43,6 +51,9 @@ DISJOINT = [
     ("a LIKE 'a%'", "a LIKE 'b%'"), ("a LIKE 'a%'", "a NOT LIKE 'a%'"), ("a IN ('x', 'y')", "a LIKE 'z%'"),
     ("a = 1 AND b = 1", "b = 2"), ("a = 1 OR a = 2", "a > 2"), ("a = 1", "NOT a = 1"), ("FALSE", "TRUE"),
     ("AT LEAST 2 OF (a = 1, b = 1, c = 1)", "a = 2 AND b = 2"), ("a LIKE 'a_c%'", "a NOT LIKE 'a%c%'"),
+    ("a MATCHES 'x/+/t'", "a MATCHES '+/+/u'"), ("a MATCHES 'x/+/t'", "a NOT MATCHES '+/+/t'"),
+    ("a MATCHES '#.x.#.y'", "a MATCHES '*.*.z'"), ("a MATCHES '*.*'", "a MATCHES '*.*.#.z'"),
+    ("a MATCHES 'x.#'", "a LIKE 'y%'"), ("a = 'x/y'", "a MATCHES 'x/+/#' AND a MATCHES 'x/+/t'"),
     ("a = 'x' AND a <> 'x'", "b = 1"), ("a = 'abc'", "a LIKE '__'"),
 ]  # fmt: skip
 

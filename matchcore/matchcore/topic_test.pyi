@@ -1,0 +1,3 @@
+"""Little for Python: programs ask it."""
+
+def _is_on(text: bytes, filter: bytes, is_mqtt: bool) -> tuple[bool, int]: ...
