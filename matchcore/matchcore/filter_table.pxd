@@ -37,6 +37,9 @@ cdef class FilterTable:
         int _known(self, int count, uint32_t* flags, uint32_t syntax) noexcept nogil
         void _release(self, const uint32_t* ids, int count) noexcept nogil
         int _to_change(self) except -1
+        int _wait_for_readers(self) except -1
+        unsigned long _hold(self) except? 0xFFFFFFFF
+        void _let_go(self, unsigned long forks) noexcept
         int _threads_that_are(self) except -1
         void _begin_reading(self) noexcept
         void _end_reading(self) noexcept

@@ -256,7 +256,20 @@ cdef class FilterTable:
         return True
 
     cdef int _to_change(self) except -1:
-        """Waits until no match_many runs without the GIL."""
+        return self._wait_for_readers()
+
+    cdef unsigned long _hold(self) except? 0xFFFFFFFF:
+        """Waits until no match_many runs without the GIL, and makes those that begin keep it, until `_let_go`."""
+        self._wait_for_readers()
+        self.writers += 1
+        return self.forks
+
+    cdef void _let_go(self, unsigned long forks) noexcept:
+        if self.forks == forks:  # else it was forgotten: see _threads_that_are
+            self.writers -= 1
+
+    cdef int _wait_for_readers(self) except -1:
+        """Until no match_many runs without the GIL."""
         self._threads_that_are()
         while self.readers != 0:
             self.writers += 1

@@ -18,6 +18,7 @@ from matchcore.allocator cimport Allocator, Numbers
 from matchcore.filter_table cimport FilterTable
 from matchcore.probe cimport Batch
 from matchcore.results cimport Results
+from matchcore.row_selector cimport RowSelector, RowsFound
 from matchcore.syntax cimport Fault, View
 from matchcore.topic cimport Topic
 from matchcore.topics cimport Topics
@@ -67,10 +68,18 @@ cdef class FilterIndex(FilterTable):
             self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
             Py_ssize_t* row, Search* searches, Py_ssize_t count
         ) noexcept nogil
-        int _copy_out(self, object array, const Results* results) except -1
+        int _select_rows(
+            self, FilterIndex filters, Topics given, uint32_t syntax, RowSelector rows, Allocator* allocator,
+            RowsFound* found, Fault* fault, Py_ssize_t* row
+        ) except? -3 nogil
+        int _raise_of(
+            self, int status, Topics given, uint32_t number, const Fault* fault, Py_ssize_t row
+        ) except -1
+        object _copied(self, const Results* results)
         void _check_out(self, Results* results) noexcept nogil
         void _check_in(self, Results* results) noexcept nogil
         tuple _match_many(self, Topics given, uint32_t number)
+        tuple _match_selected(self, Topics given, uint32_t number, object fields)
         list _matching(self, object topic, object syntax)
 
 

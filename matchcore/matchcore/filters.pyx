@@ -26,6 +26,7 @@ from matchcore.ids cimport tuple_of_ids
 from matchcore.probe cimport buckets_ask, buckets_locate, buckets_records
 from matchcore.reading cimport topic_read
 from matchcore.results cimport results_free, results_of_slots
+from matchcore.row_selector cimport NOT_READY, RowSelector, RowsFound
 from matchcore.search cimport pool_match
 from matchcore.slots cimport slots_exact, slots_ids_end
 from matchcore.syntax cimport syntax_of, topic_error, view_of
@@ -85,6 +86,16 @@ cdef inline tuple ids_of(FilterIndex index, object topic, uint32_t syntax):
         return tuple_of_ids(results.ids.items, results.ids.size)
     finally:
         index._check_in(&results)
+
+
+cdef object _rows_begin(RowsFound* found, Topics given):
+    """Nothing found yet, and the array of its ends."""
+    import numpy  # here: as in `_copied`
+    memset(found, 0, sizeof(RowsFound))
+    ends = numpy.zeros(given.count + 1, dtype=numpy.int64)
+    cdef long long[::1] view = ends
+    found.ends = &view[0]
+    return ends
 
 
 cdef class FilterIndex(FilterTable):
@@ -249,57 +260,110 @@ cdef class FilterIndex(FilterTable):
         meanwhile. The first invalid one raises InvalidTopic, whose `row` is its index. The search itself runs
         without the GIL, several beside each other; insert and remove wait for it.
 
-        `fields`: a column for each name, of one value a topic: a dict of sequences, or an Arrow table or record batch.
-        Selectors are asked with the GIL, one topic after another.
+        `fields`: a column for each name, of one value a topic. A record batch or a table of Arrow (whatever has
+        `__arrow_c_array__` or `__arrow_c_stream__`), or a dict whose columns are Arrow arrays, numpy arrays or
+        sequences. A null is absent. Columns that no selector asks for are not looked at. Raises TypeError of an Arrow
+        type that selectors do not compare, ValueError of a malformed array and of a column of another length.
         """
         cdef uint32_t number = syntax_of(syntax)
         cdef Topics given = take_topics(topics, offsets, number)
-        cdef View view
-        cdef Py_ssize_t row
-        ends, ids = self._match_many(given, number)
         if self.selecting is None:
-            return ends, ids
-        rows = []
-        for row in range(given.count):
-            view = given.at(row)
-            rows.append(view.start[:view.size])
-        return self.selecting.match_rows(rows, ends, ids, fields, syntax)
+            return self._match_many(given, number)
+        return self._match_selected(given, number, fields)
 
     cdef tuple _match_many(self, Topics given, uint32_t number):
-        cdef Results results
         cdef Allocator allocator
+        cdef RowsFound plain
         cdef Fault fault
-        cdef View view
         cdef Py_ssize_t row = 0
         cdef int status
-        import numpy  # here: a broker starts without it, and asks for one topic at a time
-        ends = numpy.zeros(given.count + 1, dtype=numpy.int64)
-        cdef long long[::1] ends_view = ends
-        cdef long long* into = &ends_view[0]
-        memset(&results, 0, sizeof(Results))  # its own: the answer may be long, and is not kept
+        ends = _rows_begin(&plain, given)  # its own: the answer may be long, and is not kept
         allocator.bytes = 0
         allocator.allowance = self.allocator.allowance
         self._threads_that_are()
         try:
             if self.writers != 0:
-                status = self._match_rows(given, number, &allocator, &results, into, &fault, &row)
+                status = self._match_rows(given, number, &allocator, &plain.results, plain.ends, &fault, &row)
             else:
                 self._begin_reading()
                 try:
                     with nogil:
-                        status = self._match_rows(given, number, &allocator, &results, into, &fault, &row)
+                        status = self._match_rows(given, number, &allocator, &plain.results, plain.ends, &fault, &row)
                 finally:
                     self._end_reading()
-            if status == INVALID:
-                view = given.at(row)
-                raise topic_error(&view, number, &self.limits, &fault, row)
-            if status == NO_MEMORY:
-                raise MemoryError()
-            ids = numpy.empty(results.ids.size, dtype=numpy.uint32)
-            self._copy_out(ids, &results)
-            return ends, ids
+            self._raise_of(status, given, number, &fault, row)
+            return ends, self._copied(&plain.results)
         finally:
-            results_free(&allocator, &results)
+            results_free(&allocator, &plain.results)
+
+    cdef tuple _match_selected(self, Topics given, uint32_t number, object fields):
+        """With the ids whose selector is true."""
+        cdef object selecting = self.selecting
+        from matchcore.rows import ScreenRows  # here: only selectors need it
+        cdef RowSelector rows = ScreenRows(selecting, fields, given.count)
+        cdef FilterIndex filters = rows.filters
+        cdef Allocator allocator
+        cdef RowsFound[3] found  # without a selector; numbers of screens; the answer
+        cdef Fault fault
+        cdef Py_ssize_t row
+        cdef int status
+        ends = [_rows_begin(&found[0], given), _rows_begin(&found[1], given), _rows_begin(&found[2], given)]
+        allocator.bytes = 0
+        allocator.allowance = self.allocator.allowance
+        try:
+            while True:
+                rows.prepare()
+                self._threads_that_are()
+                filters._threads_that_are()
+                if self.selecting is not selecting:  # the last selector was removed meanwhile
+                    if self.selecting is None:
+                        return self._match_many(given, number)
+                    return self._match_selected(given, number, fields)
+                if not rows.is_ready():
+                    continue
+                row = 0
+                if self.writers != 0 or filters.writers != 0:
+                    status = self._select_rows(filters, given, number, rows, &allocator, found, &fault, &row)
+                else:
+                    self._begin_reading()
+                    filters._begin_reading()
+                    try:
+                        with nogil:
+                            status = self._select_rows(filters, given, number, rows, &allocator, found, &fault, &row)
+                    finally:
+                        filters._end_reading()
+                        self._end_reading()
+                if status != NOT_READY:
+                    break
+                rows.build(&found[1])
+            self._raise_of(status, given, number, &fault, row)
+            return ends[2], self._copied(&found[2].results)
+        finally:
+            for row in range(3):
+                results_free(&allocator, &found[row].results)
+
+    cdef int _select_rows(
+        self, FilterIndex filters, Topics given, uint32_t syntax, RowSelector rows, Allocator* allocator,
+        RowsFound* found, Fault* fault, Py_ssize_t* row
+    ) except? -3 nogil:
+        cdef Py_ssize_t again = 0
+        cdef int status
+        found[0].results.ids.size = found[1].results.ids.size = found[2].results.ids.size = 0
+        status = self._match_rows(given, syntax, allocator, &found[0].results, found[0].ends, fault, row)
+        if status == MATCHED:
+            status = filters._match_rows(given, syntax, allocator, &found[1].results, found[1].ends, fault, &again)
+        if status == MATCHED:
+            status = rows.select(given, syntax, &found[0], &found[1], allocator, &found[2])
+        return status
+
+    cdef int _raise_of(self, int status, Topics given, uint32_t number, const Fault* fault, Py_ssize_t row) except -1:
+        cdef View view
+        if status == INVALID:
+            view = given.at(row)
+            raise topic_error(&view, number, &self.limits, fault, row)
+        if status == NO_MEMORY:
+            raise MemoryError()
+        return 0
 
     cdef int _match_rows(
         self, Topics given, uint32_t syntax, Allocator* allocator, Results* results, long long* ends, Fault* fault,
@@ -364,11 +428,13 @@ cdef class FilterIndex(FilterTable):
             ends[row[0]] = <long long> results.ids.size
         return invalid
 
-    cdef int _copy_out(self, object array, const Results* results) except -1:
-        cdef unsigned int[::1] into = array
+    cdef object _copied(self, const Results* results):
+        import numpy  # here: a broker starts without it, and asks for one topic at a time
+        ids = numpy.empty(results.ids.size, dtype=numpy.uint32)
+        cdef unsigned int[::1] into = ids
         if results.ids.size != 0:
             memcpy(&into[0], results.ids.items, results.ids.size * sizeof(uint32_t))
-        return 0
+        return ids
 
     # ---- looking in -----------------------------------------------------------------------------
 

@@ -23,4 +23,5 @@ cdef class FrozenIndex(FilterIndex):
         bint is_opened
 
         int _open(self, const Header* header) except -1
+        int _take_selectors(self, object section, bint verify, object source) except -1
         int _to_have_bytes(self) except -1

@@ -43,7 +43,7 @@ from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
 from matchcore.frozen_check cimport sections_fault
 from matchcore.frozen_finish cimport checksum, draft_finish
-from matchcore.frozen_layout cimport ALIGNED, CHECKED_FROM, Header, LEAST_ALIGNED, PoolRow, PoolWord
+from matchcore.frozen_layout cimport ALIGNED, CHECKED_FROM, FORMAT_SELECTORS, Header, LEAST_ALIGNED, PoolRow, PoolWord
 from matchcore.frozen_read cimport header_fault, opened_free, opened_init
 from matchcore.frozen_write cimport Draft, draft_copy
 from matchcore.hashing cimport MULTIPLIERS
@@ -56,11 +56,14 @@ from matchcore.errors import InvalidFrozenIndex
 
 __all__ = ["FrozenIndex", "freeze"]
 
+cdef enum:
+    TRIES = 100  # while other threads change an index with selectors
+
 # What docs/frozen-format.md says of the structs that are in the file as they are.
 if (
     sizeof(Header), sizeof(Word), sizeof(Line), sizeof(Slot), sizeof(Bag), sizeof(Column), sizeof(Block),
     sizeof(PoolRow), sizeof(PoolWord),
-) != (1000, 32, 64, 8, 12, 20, 64, 16, 16):
+) != (1016, 32, 64, 8, 12, 20, 64, 16, 16):
     raise ImportError("matchcore.frozen: a struct is not what the frozen format says")
 
 
@@ -87,6 +90,21 @@ cdef class FrozenIndex(FilterIndex):
         self.version = header.version
         if opened_init(&self.opened, header, &self.slots, &self.tiers, &self.allocator) < 0:
             raise MemoryError()
+        return 0
+
+    cdef int _take_selectors(self, object section, bint verify, object source) except -1:
+        """Those of a section of its own bytes."""
+        from matchcore.frozen_selectors import StoredSelectors  # here, both: only an index with selectors needs them
+        from matchcore.selecting import Selecting
+        cdef FrozenIndex filters
+        try:
+            stored = StoredSelectors(section, verify)
+            filters = _from_buffer(FrozenIndex, stored.index, verify, None)
+        except InvalidFrozenIndex as error:
+            raise InvalidFrozenIndex(source, f"of its selectors: {error.reason}") from None
+        if filters.limits.words != self.limits.words or filters.limits.bytes != self.limits.bytes:
+            raise InvalidFrozenIndex(source, "its filters with selectors have other limits")
+        self.selecting = Selecting(filters, stored)
         return 0
 
     cdef int _to_have_bytes(self) except -1:
@@ -154,7 +172,8 @@ cdef class FrozenIndex(FilterIndex):
     def nbytes(self) -> int:
         """Bytes of the index, wherever they lie, and of this object with all that it has of its own."""
         cdef size_t others = <size_t> self.header.size if self.is_opened and self.own == NULL else 0
-        return self.allocator.bytes + others + <size_t> type(self).__basicsize__
+        cdef size_t selecting = 0 if self.selecting is None else self.selecting.nbytes
+        return self.allocator.bytes + others + <size_t> type(self).__basicsize__ + selecting
 
     def __copy__(self):
         return self
@@ -198,6 +217,10 @@ cdef object _from_buffer(object cls, object buffer, bint verify, object source):
         raise TypeError(f"{cls.__name__}.__new__ made no new FrozenIndex")
     made.owner = octets
     made._open(header)
+    if header.format == FORMAT_SELECTORS:
+        made._take_selectors(
+            octets[header.selectors.offset:header.selectors.offset + header.selectors.size], verify, source
+        )
     return made
 
 
@@ -205,24 +228,62 @@ def freeze(FilterIndex index not None, allocations: int = -1):
     """An immutable copy of an index, in its own bytes; a FrozenIndex is returned as it is.
 
     The index may not change while its bytes are copied, as in match_many; what takes longer comes after that. Both
-    run without the GIL: in a worker thread the copy does not stop an event loop. MemoryError leaves all as it was.
-    ValueError if the index has selectors, which a FrozenIndex cannot hold.
+    run without the GIL: in a worker thread the copy does not stop an event loop. Selectors are collected with the GIL
+    before, and again if the index changes meanwhile. MemoryError leaves all as it was. RuntimeError if the index has
+    selectors and changes again and again.
 
     `allocations`: for tests, the number of allocations that succeed; -1: all.
     """
+    cdef FrozenIndex made = None
     if isinstance(index, FrozenIndex):
         return index
-    if index.selecting is not None:
-        raise ValueError("an index with selectors cannot be frozen: remove them, or keep them in an index of their own")
+    for _ in range(TRIES):
+        selecting, version = index.selecting, index.version
+        selectors = None if selecting is None else _packed(selecting)
+        made = _frozen(index, selecting, version, selectors, allocations)
+        if made is not None:
+            break
+    else:
+        raise RuntimeError("the FilterIndex changed again and again while it was frozen")
+    if selectors is not None:
+        made = _from_buffer(FrozenIndex, _copied(made), False, None)
+    made.together_from = index.together_from
+    made.allocator.allowance = -1
+    return made
+
+
+cdef bytes _packed(object selecting):
+    """The section of the selectors."""
+    from matchcore.frozen_selectors import packed  # here: only an index with selectors needs it
+    filters, texts = selecting.held()
+    return packed(freeze(filters).to_bytes(), texts)
+
+
+cdef object _copied(FrozenIndex made):
+    """Its bytes in memory of their own, from an address that is a multiple of 64."""
+    cdef Py_ssize_t size = <Py_ssize_t> made.header.size
+    room = bytearray(size + ALIGNED)
+    cdef unsigned char[::1] octets = room
+    cdef Py_ssize_t start = <Py_ssize_t> (-<size_t> &octets[0] % ALIGNED)
+    memcpy(&octets[start], made.header, <size_t> size)
+    return memoryview(room)[start:start + size]
+
+
+cdef FrozenIndex _frozen(FilterIndex index, object selecting, uint64_t version, bytes selectors, int allocations):
+    """With these selectors; None: the index has others by now."""
     cdef FrozenIndex made = FrozenIndex.__new__(FrozenIndex, index.limits.words, index.limits.bytes)
     cdef Draft draft
     cdef int status
     memset(&draft, 0, sizeof(Draft))
     _draw(&draft)
+    if selectors is not None:
+        draft.selectors = selectors
+        draft.selectors_size = <size_t> len(selectors)
     draft.allocator = &made.allocator
     made.allocator.allowance = allocations
-    made.together_from = index.together_from
     index._threads_that_are()
+    if index.selecting is not selecting or (selecting is not None and index.version != version):
+        return None
     if index.writers != 0:
         _begin(index, &draft)
         status = draft_copy(&draft)
@@ -242,7 +303,6 @@ def freeze(FilterIndex index not None, allocations: int = -1):
     made.own = draft.block
     made.own_size = draft.block_size
     made._open(draft.header)
-    made.allocator.allowance = -1
     return made
 
 

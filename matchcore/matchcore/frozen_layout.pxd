@@ -23,12 +23,16 @@
 #              row numbers      uint32[blocks]        which blocks of 512 columns a row has
 #              row blocks       Block[blocks]         64 bytes                          (bitmap.pxd)
 #              row words        PoolWord[...]         16 bytes: whose rows they are
+#              selectors        of format 3           (frozen_selectors.py)
 #     size
 #
 # Units are 32-bit; a block in them is named by its number, as in arena.pxd. Sections begin at multiples of 64
 # bytes, and what lies between is zeros. All numbers are little-endian. Nothing is an address: an opened index has
 # a handful of pointers into the bytes, and of its own only what is small: the classes spelled out (at most 512),
 # and a pointer for each row of the pool.
+#
+# Format 3 is format 2 with selectors; an index that has none is written in format 2, with zeros in the place of that
+# section.
 #
 # The hash tables are made anew under a secret that the copy draws for itself. docs/frozen-format.md describes
 # every byte. A change of a struct needs a new FORMAT and a change of that page.
@@ -40,6 +44,7 @@ from matchcore.positions cimport DEPTH, LENGTHS
 
 cdef enum:
     FORMAT = 2
+    FORMAT_SELECTORS = 3     # with the section of selectors
     BYTE_ORDER = 0x01020304
     ALIGNED = 64             # sections
     LEAST_ALIGNED = 8        # the whole, wherever it lies
@@ -112,6 +117,7 @@ cdef struct Header:
     Section[SECTIONS] sections
     uint32_t likely_block    # Pool.likely
     uint32_t unused
+    Section selectors        # of format 3; else zeros
 
 
 cdef struct PoolRow:

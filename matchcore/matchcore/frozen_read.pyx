@@ -9,7 +9,8 @@ from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block
 from matchcore.classes cimport class_spell
 from matchcore.frozen_layout cimport (
-    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
+    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT,
+    FORMAT_SELECTORS, FREE_ROWS, IDS,
     IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
     ROW_LIVE, ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS,
     SECTIONS, SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items, section_of,
@@ -55,7 +56,7 @@ cdef const char* header_fault(const Header* header, size_t size) noexcept nogil:
         return "it ends within its header"
     if header.byte_order != BYTE_ORDER:
         return "its numbers are in another byte order"
-    if header.format != FORMAT:
+    if header.format != FORMAT and header.format != FORMAT_SELECTORS:
         return "its format is another one than this version of matchcore reads"
     if header.size != size or size % ALIGNED != 0:
         return "it is shorter or longer than its header says"
@@ -66,6 +67,15 @@ cdef const char* header_fault(const Header* header, size_t size) noexcept nogil:
         if header.sections[i].size > size - at or header.sections[i].size % _item(i) != 0:
             return "a section ends beyond the end, or within an item"
         at += header.sections[i].size
+    if header.format == FORMAT_SELECTORS:
+        if header.selectors.offset != (at + ALIGNED - 1) // ALIGNED * ALIGNED or header.selectors.size == 0:
+            return "its selectors do not follow its sections"
+        at = header.selectors.offset
+        if at > size or header.selectors.size > size - at:
+            return "its selectors end beyond the end"
+        at += header.selectors.size
+    elif header.selectors.offset != 0 or header.selectors.size != 0:
+        return "it has selectors, which its format has not"
     if size != (at + ALIGNED - 1) // ALIGNED * ALIGNED:
         return "it does not end where its last section does"
     if not (_is_power(section_items(header, WORD_TABLE, 8)) and _is_power(section_items(header, EXACT_TABLE, 8))):

@@ -27,6 +27,8 @@ cdef struct Draft:
     uint64_t[4] secret               # the copy's own
     uint64_t[MULTIPLIERS] multipliers
     uint64_t[WIDTH_AT_MOST] likely   # taken with the GIL: match_any changes them beside other readers
+    const char* selectors            # their bytes, to be copied; NULL: there are none
+    size_t selectors_size
     void* block                      # the allocation
     size_t block_size
     Header* header                   # from the first multiple of 64 bytes in it

@@ -14,7 +14,8 @@ from matchcore.allocator cimport deallocate, allocate, allocate_zeros
 from matchcore.bag cimport Bag
 from matchcore.bitmap cimport Block, Row
 from matchcore.frozen_layout cimport (
-    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT, FREE_ROWS, IDS,
+    ALIGNED, BUCKETS, BYTE_ORDER, CLASS_IN_USE, CLASS_POSITIONS, COLUMNS, EXACT_TABLE, FORMAT,
+    FORMAT_SELECTORS, FREE_ROWS, IDS,
     IDS_OF_LISTS, LENGTH_ROWS, LIKELY, LINES, LISTS, LONG_WORDS, PoolRow, PoolWord, ROW_BLOCKS, ROW_FREE_ANY,
     ROW_NO_DOLLAR, ROW_NUMBERS, ROW_WORDS, ROWS, ROWS_FIXED, ROWS_FREE_LEFT, ROWS_FREE_RIGHT, ROWS_LENGTHS, SECTIONS,
     SLOTS, TEXTS, TOKENS, WORD_ENTRIES, WORD_ROWS, WORD_TABLE, section_items,
@@ -114,6 +115,11 @@ cdef size_t _lay_out(const Draft* draft, Header* header) noexcept nogil:
         header.sections[i].offset = at
         header.sections[i].size = sizes[i]
         at += sizes[i]
+    if draft.selectors != NULL:
+        at = (at + ALIGNED - 1) // ALIGNED * ALIGNED
+        header.selectors.offset = at
+        header.selectors.size = draft.selectors_size
+        at += draft.selectors_size
     return <size_t> ((at + ALIGNED - 1) // ALIGNED * ALIGNED)
 
 
@@ -187,7 +193,7 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
             return -1
         _note_buckets(draft, &tiers.buckets.table)
     memcpy(header.magic, b"mcfrozen", 8)
-    header.format = FORMAT
+    header.format = FORMAT if draft.selectors == NULL else FORMAT_SELECTORS
     header.byte_order = BYTE_ORDER
     header.version = draft.version
     header.pairs = slots.pairs
@@ -228,6 +234,8 @@ cdef int draft_copy(Draft* draft) noexcept nogil:
             positions[i] = tiers.classes.classes[i].positions | <uint64_t> 1 << CLASS_IN_USE
     if header.sections[COLUMNS].size != 0:
         _copy_rows(draft, &tiers.pool)
+    if draft.selectors != NULL:
+        memcpy(<char*> draft.header + draft.header.selectors.offset, draft.selectors, draft.selectors_size)
     draft.arenas[0] = tiers.words.long
     draft.arenas[1] = tiers.classes.rows
     draft.arenas[2] = tiers.buckets.arena

@@ -4,8 +4,11 @@
 
 Threads: where Python code runs (a selector is read, fields are loaded), another thread may come in between. So that is
 done first, and again if the index has changed meanwhile; what follows runs none.
+
+Of a frozen index the screens are built when a topic first matches their filter, from what is `stored`.
 """
 
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport uint64_t
 
 from matchcore.ascending cimport make_ascending
@@ -13,6 +16,7 @@ from matchcore.fields cimport MESSAGE_WORDS, WORDS_AT_MOST
 from matchcore.ids cimport tuple_of_ids
 from matchcore.screen cimport Screen
 
+from matchcore.errors import InvalidFrozenIndex, InvalidSelector
 from matchcore.grammar import split_topic
 from matchcore.kleene import attribute_of, holds, key_of, with_topic
 from matchcore.reached import found_by
@@ -31,15 +35,50 @@ WIDEST = {"max_words": 1024, "max_bytes": 1 << 30}  # the index has checked the 
 cdef class Selecting:
     """`filters`: an empty FilterIndex, which is its own from now on."""
 
-    def __cinit__(self, filters: object) -> None:
+    def __cinit__(self, filters: object, stored: object = None) -> None:
         self.filters = filters
+        self.stored = stored
         self.attributes = Attributes()
         self.screens, self.texts, self.free, self.numbers = [], [], [], {}
+        if stored is not None:
+            self._reserve(stored.filters)
+            self.screens = [None] * stored.filters
+            self.count = stored.subscriptions
+
+    def __dealloc__(self) -> None:
+        PyMem_Free(self.built)
 
     # ---- changing -------------------------------------------------------------------------------
 
+    cdef int _reserve(self, uint32_t count) except -1:
+        """Room for as many numbers."""
+        cdef uint32_t room = max(count, 2 * self.room)
+        cdef void* built
+        cdef uint32_t i
+        if count <= self.room:
+            return 0
+        built = PyMem_Realloc(self.built, room * sizeof(void*))
+        if built == NULL:
+            raise MemoryError()
+        self.built = <void**> built
+        for i in range(self.room, room):
+            self.built[i] = NULL
+        self.room = room
+        return 0
+
+    cdef void _set(self, uint32_t number, Screen screen) noexcept:
+        self.screens[number] = screen
+        self.built[number] = <void*> screen if screen is not None else NULL
+
     def insert(self, filter: object, id: int, selector: object, syntax: str) -> bool:
         """Whether that changed something. All or nothing. The selector has been checked (`selector_of`)."""
+        cdef unsigned long held = self.filters._hold()
+        try:
+            return self._insert(filter, id, selector, syntax)
+        finally:
+            self.filters._let_go(held)
+
+    cdef bint _insert(self, object filter, uint32_t id, object selector, str syntax) except -1:
         cdef Screen screen
         text = str(selector)
         key = _encoded(filter), syntax
@@ -68,13 +107,15 @@ cdef class Selecting:
     cdef int _take(self, object filter, tuple key, Screen screen, dict texts) except -1:
         """A number for a filter that has none yet."""
         number = self.free[-1] if self.free else len(self.screens)
+        self._reserve(number + 1)
         self.filters.insert(filter, number, syntax=key[1])
         if self.free:
             self.free.pop()
-            self.screens[number], self.texts[number] = screen, texts
+            self.texts[number] = texts
         else:
-            self.screens.append(screen)
+            self.screens.append(None)
             self.texts.append(texts)
+        self._set(number, screen)
         self.numbers[key] = number
         self.count += 1
         return 0
@@ -82,22 +123,55 @@ cdef class Selecting:
     def remove(self, filter: object, id: int, syntax: str) -> bool:
         """Whether it was there."""
         cdef Screen screen
+        cdef unsigned long held
         key = _encoded(filter), syntax
-        number = self.numbers.get(key)
-        if number is None:
-            return False
+        held = self.filters._hold()
+        try:
+            number = self.numbers.get(key)
+            if number is None:
+                return False
+            screen = self.screens[number]
+            if not screen.remove(id):
+                return False
+            self.text_bytes -= _size(self.texts[number].pop(id))
+            self.count -= 1
+            self.version += 1
+            if len(screen) == 0:
+                self.filters.remove(filter, number, syntax=syntax)
+                self._set(number, None)
+                self.texts[number] = None
+                del self.numbers[key]
+                self.free.append(number)
+            return True
+        finally:
+            self.filters._let_go(held)
+
+    def screen(self, number: int) -> Screen:
+        """The screen of a filter, built if need be. Raises InvalidFrozenIndex where what is stored is no selector."""
+        cdef unsigned long held
+        if number >= len(self.screens):
+            raise InvalidFrozenIndex(None, "a filter has selectors that are not there")
         screen = self.screens[number]
-        if not screen.remove(id):
-            return False
-        self.text_bytes -= _size(self.texts[number].pop(id))
-        self.count -= 1
-        self.version += 1
-        if len(screen) == 0:
-            self.filters.remove(filter, number, syntax=syntax)
-            self.screens[number] = self.texts[number] = None
-            del self.numbers[key]
-            self.free.append(number)
-        return True
+        if screen is not None or self.stored is None:
+            return screen
+        held = self.filters._hold()
+        try:
+            screen = Screen(self.attributes)
+            read = {}
+            for id, text in self.stored.texts(number).items():
+                if text not in read:
+                    read[text] = _tree_of(text)
+                screen.insert(id, read[text])
+            if self.screens[number] is None:  # still
+                self._set(number, screen)
+        finally:
+            self.filters._let_go(held)
+        return self.screens[number]
+
+    cdef dict _texts_of(self, object number):
+        """id -> text, of one filter."""
+        texts = self.texts[number] if self.stored is None else self.stored.texts(number)
+        return {} if texts is None else texts
 
     # ---- asking ---------------------------------------------------------------------------------
 
@@ -127,6 +201,9 @@ cdef class Selecting:
             numbers = self.filters.match(topic, syntax=syntax)
             if not numbers:
                 return ()
+            if self.stored is not None:
+                for number in numbers:
+                    self.screen(number)
             if loaded is None:
                 loaded, self.fields = self.fields, None
             if loaded is None:
@@ -150,40 +227,10 @@ cdef class Selecting:
         self.fields, self.found = loaded, found
         return answer
 
-    def match_rows(self, topics: list, ends: object, ids: object, columns: object, syntax: str) -> tuple:
-        """What `match_many` found, (ends, ids), and the ids whose selector is true."""
-        import numpy
-        found = [
-            self.match(topic, values, syntax)
-            for topic, values in zip(topics, self._rows(columns, len(topics)), strict=True)
-        ]
-        if not any(found):
-            return ends, ids
-        merged = [
-            numpy.union1d(ids[ends[row]:ends[row + 1]], numpy.array(more, dtype=numpy.uint32))
-            for row, more in enumerate(found)
-        ]
-        together = numpy.zeros(len(ends), dtype=numpy.int64)
-        numpy.cumsum([len(row) for row in merged], out=together[1:])
-        return together, numpy.concatenate(merged)
-
-    def _rows(self, columns: object, count: int) -> object:
-        """The fields of each row: of the columns that a selector asks for."""
-        if columns is None:
-            return [None] * count
-        if hasattr(columns, "schema"):  # of Arrow
-            columns = {name: columns.column(place) for place, name in enumerate(columns.schema.names)}
-        asked = {name: column for name, column in columns.items() if self.attributes.number(attribute_of(name)) >= 0}
-        for name, column in asked.items():
-            if len(column) != count:
-                raise ValueError(f"the column {name!r} has {len(column)} values, and there are {count} topics")
-        values = [_listed(column) for column in asked.values()]
-        return [dict(zip(asked, row)) for row in zip(*values)] if asked else [{}] * count
-
     def asked(self, topic: object, syntax: str) -> tuple:
         """The keys of `fields` that a selector reads, of the filters that match; not those that the topic gives."""
         keys = set()
-        for screen in [self.screens[number] for number in self.filters.match(topic, syntax=syntax)]:
+        for screen in [self.screen(number) for number in self.filters.match(topic, syntax=syntax)]:
             for attribute in screen.asked():
                 if attribute.source is not Source.MESSAGE or attribute.path[0] not in ("word", "words"):
                     keys.add(key_of(attribute))
@@ -194,10 +241,10 @@ cdef class Selecting:
         hits = {}
         values = {attribute_of(key) if isinstance(key, str) else key: value for key, value in fields.items()}
         read = {}
-        for texts in self.texts:
-            for id, text in list((texts or {}).items()):
+        for number in range(len(self.screens)):
+            for id, text in list(self._texts_of(number).items()):
                 if text not in read:
-                    read[text] = _hits(parse_where(text), values)
+                    read[text] = _hits(_tree_of(text), values)
                 if read[text] != 0:
                     hits[id] = max(read[text], hits.get(id, 0))
         return hits
@@ -211,14 +258,19 @@ cdef class Selecting:
     def nbytes(self) -> int:
         """Bytes of memory: filters, screens, names of attributes, texts."""
         screens = sum([screen.nbytes for screen in self.screens if screen is not None])
-        return self.filters.nbytes + self.attributes.nbytes + screens + self.text_bytes
+        shared = 0 if self.stored is None else len(memoryview(self.filters))  # which are the frozen index's own
+        return self.filters.nbytes - shared + self.attributes.nbytes + screens + self.text_bytes
+
+    def held(self) -> tuple:
+        """(filters, texts): the index of filters, and by its ids {id: where}, of which some may be empty."""
+        return self.filters, [dict(texts) if texts is not None else {} for texts in self.texts]
 
     def selectors(self) -> list:
         """[(filter, syntax, id, where), ...]."""
         return [
             (filter, syntax, id, where)
             for filter, syntax, number in self.filters.filters()
-            for id, where in sorted(self.texts[number].items())
+            for id, where in sorted(self._texts_of(number).items())
         ]
 
     def selected(self, topic: object, fields: object, syntax: str, wanted: object) -> list:
@@ -227,12 +279,14 @@ cdef class Selecting:
         RuntimeError if the index changes.
         """
         cdef uint64_t version
+        for number in self.filters.match(topic, syntax=syntax):
+            self.screen(number)  # so that it is known what they ask for
         values = self._values(topic, fields, syntax)
         found = []
         version = self.version
         for filter, filter_syntax, number, tier, key in self.filters.located(topic, syntax=syntax):
-            texts = self.texts[number]
-            screen = self.screens[number]
+            texts = self._texts_of(number)
+            screen = self.screen(number)
             ids = [id for id in screen.match(values) if wanted is None or id in wanted]
             ways = found_by(screen, ids, values)
             if self.version != version:
@@ -247,6 +301,14 @@ cdef bytes _encoded(object filter):
     return str.encode(filter) if isinstance(filter, str) else bytes.join(b"", (filter,))
 
 
+cdef object _tree_of(str text):
+    """Of a text that is held. Only a frozen index can have another one than `str` of a selector."""
+    try:
+        return parse_where(text)
+    except InvalidSelector as error:
+        raise InvalidFrozenIndex(None, f"a selector of it is none: {error}") from error
+
+
 cdef Py_ssize_t _size(str text):
     return len(text) + TEXT_OVERHEAD
 
@@ -254,11 +316,3 @@ cdef Py_ssize_t _size(str text):
 cdef int _hits(object selector, object values) except -1:
     parts = selector.parts if isinstance(selector, (And, Or, AtLeast)) else (selector,)
     return sum([holds(part, values) is True for part in parts])
-
-
-cdef object _listed(object column):
-    """The values as Python has them: of an Arrow array, a numpy array, or any sequence."""
-    for method in ("to_pylist", "tolist"):
-        if hasattr(column, method):
-            return getattr(column, method)()
-    return column

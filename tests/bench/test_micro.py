@@ -70,6 +70,7 @@ def test_each_bench_has_figures_and_each_figure_its_spread(quick: dict[str, Any]
         ("rules", "first", "list"),
         ("rules", "first in C", "matches"),
         ("selecting", "selectors", "in a row"),
+        ("rows", "many", "match"),
     ],
 )
 def test_a_figure_stands_beside_a_baseline_of_the_same_run(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matchcore import FilterIndex, InvalidFilter, InvalidSelector, InvalidTopic, explain, freeze, why_not
+from matchcore import FilterIndex, InvalidFilter, InvalidSelector, InvalidTopic, explain, why_not
 from matchcore.reference import ReferenceFilterIndex
 from matchcore.selector import Attribute, Selector
 from matchcore.where import parse_where
@@ -210,18 +210,6 @@ def test_why_it_matches_and_why_it_does_not() -> None:
     assert why_not("a.*", "amqp", "b", "amqp", where="price > 100", fields={"price": 180}) is not None
     assert why_not("a.*", "amqp", "a.b", "amqp", where="price > 100", fields={"price": 180}) is None
     assert why_not("a.*", "amqp", "a.b", "amqp", where="$word[2] = 'c'") == "$word[2] is 'b'; the selector wants = 'c'"
-
-
-def test_an_index_with_selectors_is_not_frozen() -> None:
-    index = FilterIndex()
-    index.insert("a", 1, where="x = 1")
-    with pytest.raises(ValueError, match="selectors cannot be frozen"):
-        freeze(index)
-    index.remove("a", 1)
-    frozen = freeze(index)
-    assert frozen.match("a", fields={"x": 1}) == ()
-    with pytest.raises(TypeError, match="does not change"):
-        frozen.insert("a", 1, where="x = 1")
 
 
 def test_numbers_of_filters_and_attributes_are_used_again() -> None:

@@ -1,0 +1,1 @@
+"""Nothing for Python: used by the compiled modules only."""
