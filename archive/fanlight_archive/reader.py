@@ -9,7 +9,8 @@ after a crash of the machine the offsets of what was lost are given again, in a 
 Readers do not lock anything; retention may take away what they have not read yet, which is `Gone`.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from fanlight_archive import manifest as manifests
 from fanlight_archive.arrow import pa, pc
 from fanlight_archive.errors import ArchiveError, Corrupt, Gone, Loss, Missing
 from fanlight_archive.manifest import Manifest, Span
+from fanlight_archive.schema import SCHEMA
 from fanlight_archive.segment import Segment, first_of
 
 Lost = Callable[[Loss], None]
+Select = Callable[[Span], Sequence[int] | None]  # a closed segment in; rows of it out, or None for all
 Where = Callable[[Any], Any]  # a batch in; a boolean array out, or None for all of it
 TIME_MAX = (1 << 63) - 1  # that a timestamp can be
 ATTEMPTS = 10  # a segment that is renamed or removed while it is looked for is looked for again
@@ -96,20 +99,24 @@ class Archive:
         if offset > end:
             raise Gone(end, offset, f"the archive ends at {end} in epoch {epoch}; what came then was lost in a crash")
 
-    def offset_at(self, time: int) -> int:
-        """The first offset whose message is as late as `time` (microseconds UTC); the end if none is."""
+    def offset_at(self, time: int, first_since: Callable[[Span, int], int] | None = None) -> int:
+        """The first offset whose message is as late as `time` (microseconds UTC); the end if none is.
+
+        first_since: a row of a closed segment before which no message is as late as a time: an index knows.
+        """
         if time > TIME_MAX:
             return self.end
         for span in self.spans:
             if span.latest >= time:
+                from_ = span.first + (first_since(span, time) if first_since is not None else 0)
                 try:
                     with closing(self._segment(span)) as segment:
-                        found = _first_at(segment, time)
+                        found = _first_at(segment, time, from_)
                 except Corrupt:
                     found = span.first  # reading it reports the damage
                 if found is not None:
                     return found
-        found = _first_at(self._tail, time) if self._tail is not None else None
+        found = _first_at(self._tail, time, self._tail.first) if self._tail is not None else None
         return self.end if found is None else found
 
     def read(
@@ -121,11 +128,15 @@ class Archive:
         until: int | None = None,
         where: Where | None = None,
         lost: Lost | None = None,
+        select: Select | None = None,
     ) -> Iterator[Any]:
         """Batches of the messages from `start` to before `end`, in order, none empty.
 
         since, until: times in microseconds UTC; only messages from the one to before the other.
         where: which rows of a batch; see `topics`.
+        select: which rows of a closed segment, ascending, counted from its first offset: an index knows. What else is
+        in the segment is not read, so its damage is not reported. An empty batch stands for each such segment of which
+        nothing was read, so that a caller who has other things to do gets to do them.
         lost: called for messages that are not there, or are damaged; what it does not raise is left out.
         Without it, Gone if `start` is older than the archive, if retention is faster than the reader, or if messages
         are missing; Corrupt if a batch is damaged. Without an end, up to what was there at the last `refresh`.
@@ -143,7 +154,13 @@ class Archive:
             if (since is None or span.latest >= since) and (until is None or span.earliest < until):
                 if span.first > reached:
                     lost(_missing(reached, span.first))
-                yield from self._read_span(span, at, end, lost, rows)
+                chosen = None if select is None else _between(select(span), at - span.first, end - span.first)
+                if chosen is None:
+                    yield from self._read_span(span, at, end, lost, rows)
+                elif chosen:
+                    yield from self._read_span(span, at, end, lost, rows, chosen)
+                else:
+                    yield _EMPTY
             reached = span.end
         if self._tail is not None and self._tail.places and self._tail.end > at:
             if reached < min(self._tail.first, end):
@@ -184,7 +201,9 @@ class Archive:
     def _tail_bounds(self) -> list[tuple[int, int]]:
         return [(self._tail.first, self._tail.end)] if self._tail is not None and self._tail.places else []
 
-    def _read_span(self, span: Span, start: int, end: int, lost: Lost, rows: "_Rows") -> Iterator[Any]:
+    def _read_span(
+        self, span: Span, start: int, end: int, lost: Lost, rows: "_Rows", chosen: Sequence[int] | None = None
+    ) -> Iterator[Any]:
         first, last = max(span.first, start), min(span.end, end)
         try:
             segment = self._segment(span)
@@ -197,7 +216,7 @@ class Archive:
                 return
             segment = found
         with closing(segment):
-            yield from _rows(segment, first, last, lost, rows)
+            yield from _rows(segment, first, last, lost, rows, chosen)
 
     def _salvaged(self, span: Span) -> Segment | None:
         """A closed segment that is damaged, with the batches that are not; None if its beginning is damaged."""
@@ -294,9 +313,9 @@ def _missing(first: int, end: int) -> Loss:
     return Loss(first, end, Missing(first, end))
 
 
-def _first_at(segment: Segment, time: int) -> int | None:
+def _first_at(segment: Segment, time: int, start: int) -> int | None:
     unread: int | None = None  # where damaged batches begin: the message may be among them; reading reports it
-    for place in segment.places:
+    for place in segment.after(start):
         try:
             times = _times(segment.batch(place))
         except Corrupt:
@@ -312,8 +331,22 @@ def _first_at(segment: Segment, time: int) -> int | None:
 _Rows = tuple[int | None, int | None, Where | None]  # since, until, where
 
 
-def _rows(segment: Segment, start: int, end: int, lost: Lost, rows: _Rows) -> Iterator[Any]:
-    """The rows of one segment that are asked for, of a range that it should have."""
+_EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+DENSE = 4  # of so many rows of a batch one that is chosen: the batch is taken as a whole
+
+
+def _between(chosen: Sequence[int] | None, first: int, end: int) -> Sequence[int] | None:
+    """Those of the chosen rows that are in a range."""
+    return None if chosen is None else chosen[bisect_left(chosen, first) : bisect_left(chosen, end)]
+
+
+def _rows(
+    segment: Segment, start: int, end: int, lost: Lost, rows: _Rows, chosen: Sequence[int] | None = None
+) -> Iterator[Any]:
+    """The rows of one segment that are asked for, of a range that it should have.
+
+    chosen  only these rows of the segment, and perhaps others of their batches
+    """
     reached = start
     for place in segment.after(start):
         if place.first >= end:
@@ -321,13 +354,21 @@ def _rows(segment: Segment, start: int, end: int, lost: Lost, rows: _Rows) -> It
         if place.first > reached:
             lost(_damaged(segment, reached, place.first))
         reached = place.end
+        at = place.first - segment.first
+        picked = _between(chosen, at, at + place.rows)
+        if picked is not None and not picked:
+            continue
         try:
             batch = segment.batch(place)
         except Corrupt as error:
             lost(Loss(max(place.first, start), min(place.end, end), error))
             continue
-        skip = max(start - place.first, 0)
-        batch = within(batch.slice(skip, min(end, place.end) - place.first - skip), *rows)
+        if picked is not None and len(picked) * DENSE < place.rows:
+            batch = batch.take(pa.array([row - at for row in picked], pa.int64()))
+        else:
+            skip = max(start - place.first, 0)
+            batch = batch.slice(skip, min(end, place.end) - place.first - skip)
+        batch = within(batch, *rows)
         if batch.num_rows:
             yield batch
     if reached < end:

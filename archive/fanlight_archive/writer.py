@@ -21,6 +21,7 @@ from fanlight_archive import frames, manifest, recovery
 from fanlight_archive.arrow import pa
 from fanlight_archive.errors import InUse
 from fanlight_archive.files import Disk, File, Files
+from fanlight_archive.indexes import Indexer, Indexes
 from fanlight_archive.manifest import Span
 from fanlight_archive.marks import Marks, Row, advance, encode, rows_of, trim
 from fanlight_archive.recovery import Recovered, boot_id, recover
@@ -37,6 +38,7 @@ class Writer:
 
     compression  None, "lz4" or "zstd", of the bodies of batches
     marks_max    producers whose mark is kept: those that moved up last, of each user about as many
+    indexer      makes the index of each segment that is closed (indexes.py); without it none has one
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class Writer:
         marks_max: int = recovery.MARKS_MAX,
         boot: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        indexer: Callable[[], Indexer] | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.files = files or Disk(self.folder)
         self.segment_bytes, self.segment_seconds, self.compression = segment_bytes, segment_seconds, compression
         self.marks_max = marks_max
+        self.indexes = Indexes(self.folder, self.files, indexer)
         self.boot = boot_id() if boot is None else boot
         self.clock = clock
         self._lock = _lock(self.folder)
@@ -140,6 +144,7 @@ class Writer:
         self.end += batch.num_rows
         advance(self._marks, marks)
         trim(self._marks, self.marks_max)
+        self.indexes.add(batch)
         return first
 
     def append_marks(self, marks: Sequence[Row]) -> None:
@@ -217,6 +222,7 @@ class Writer:
         except OSError:
             self._doubt()
             raise
+        self.indexes.write(span, self.manifest.archive)
 
     def roll_if_due(self) -> bool:
         """Close a segment that is old enough, though nothing comes. True if it was."""
@@ -245,11 +251,16 @@ class Writer:
                 self._say(line)
                 for span in gone:
                     self.files.remove(span.name)
+                    self.indexes.remove(span)
                 self.files.sync_names()
             except OSError:
                 self._break()
                 raise
         return gone
+
+    def catch_up(self) -> bool:
+        """Make a step of the index of a closed segment that has none; short. Whether there is more to do."""
+        return not self.broken and self.indexes.catch_up(self.manifest)
 
     def close(self) -> None:
         """Close the current segment, and unlock the archive."""
@@ -291,6 +302,7 @@ class Writer:
         if self._doubtful:
             self.lost -= min(max(done.whole - self.durable, 0), self.end - self.durable)  # they are there after all
         self.manifest = done.manifest
+        self.indexes.opened(done.manifest)
         self._count_closed()
         self._log = self.files.open(manifest.NAME)
         self.end = self.durable = done.end
@@ -349,6 +361,7 @@ class Writer:
         self._file, self._first, self._opened = file, self.end, self.clock()
         self._size = self._durable_size = len(schema)
         self._earliest, self._latest = 1 << 62, -(1 << 62)
+        self.indexes.begin()
 
     def _undo(self, file: File) -> None:
         """Remove what a failed write has left."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.admin.metric_source import MetricSource
@@ -19,6 +20,7 @@ from fanlight_broker.parts import Part, PartError
 if TYPE_CHECKING:
     from fanlight_broker.core.condition import Condition, StoredSelector
     from fanlight_broker.storage.archive import Archive, EventLoop
+    from matchcore.selector import Attribute
 
 
 ADVICE: Final = (
@@ -78,6 +80,16 @@ def filters_of(text: str) -> tuple[tuple[bytes, str], ...]:
     return tuple(named_filter(part.strip()) for part in text.split(",") if part.strip())
 
 
+def _index_fields(text: str) -> "tuple[Attribute, ...]":
+    from fanlight_broker.storage.archive_index import fields_named
+    from matchcore import InvalidSelector
+
+    try:
+        return fields_named(text)
+    except InvalidSelector as error:
+        raise PartError(f"archive_index_fields: {error}") from error
+
+
 def open_archive(
     settings: Settings, loop: "EventLoop", clock: Callable[[], float], acknowledgements: Acknowledgements,
     limits: Callable[[], Limits], selector_of: "Callable[[Condition], StoredSelector] | None" = None,
@@ -88,6 +100,7 @@ def open_archive(
     try:
         from fanlight_archive import ArchiveError, Writer
         from fanlight_broker.storage.archive import Archive, ArchiveOptions
+        from fanlight_broker.storage.archive_index import SegmentIndexer
     except ModuleNotFoundError as error:
         if error.name == "pyarrow":
             raise PartError(str(error)) from error  # which says how to get it
@@ -98,14 +111,18 @@ def open_archive(
         raise PartError(f"a module of the archive cannot be imported: {error}") from error
     options = ArchiveOptions(
         folder=settings.archive, filters=filters_of(settings.archive_topics), durability=settings.archive_durability,
-        sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts,
+        sync_seconds=settings.archive_sync_seconds, receipts=settings.archive_receipts, index=settings.archive_index,
+        body_formats=settings.payload_format or "",
     )
+    fields = _index_fields(settings.archive_index_fields or "")
+    indexer = partial(SegmentIndexer, fields, body_formats=options.body_formats)
     compression = settings.archive_compression
     try:
         writer = Writer(
             settings.archive,
             segment_bytes=limits().archive_segment_bytes_max, segment_seconds=limits().archive_segment_seconds_max,
             marks_max=limits().marks_max, compression=None if compression is Compression.NONE else compression.value,
+            indexer=indexer if settings.archive_index else None,
         )
     except (ArchiveError, OSError) as error:
         raise PartError(f"archive = {os.fspath(settings.archive)}: {_reason(error)}") from error

@@ -20,7 +20,7 @@ from typing import Final
 from matchcore.normal_form import AllOf, AnyOf, HitsOf, Leaf, Normal
 from matchcore.record_columns import Booleans, DistinctTexts, Interval, Linear, Listed, common, joined, outside
 from matchcore.record_rows import AND, AND_NOT, AND_ROW, COPY, ONES, OR, OR_ROW, SKIP_IF_EMPTY, ZERO, RowSection
-from matchcore.selector import Attribute, Between, Compare, In, Like, Present, Test, Value
+from matchcore.selector import Attribute, Between, Compare, In, Like, Matches, Present, Test, Value
 
 __all__ = ["AttributeRows", "RowProgram", "TypeRows", "compile_selector", "rows_of"]
 
@@ -217,6 +217,8 @@ def _found(test: Test, column: AttributeRows) -> dict[str, list[Interval]] | Non
             return {
                 TEXT: texts.values.like(test) if texts is not None and isinstance(texts.values, DistinctTexts) else []
             }
+        case Matches():
+            return None
         case Present():
             raise TypeError("presence is a row, and no set of codes")
     kinds = [kind_of(value) for _, value in compared]

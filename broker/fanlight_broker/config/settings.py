@@ -286,6 +286,17 @@ class Settings(
     archive_compression: Annotated[
         Compression, ARCHIVE, NeedsRestart(), Reason("of the batches in a segment; lz4 costs least, zstd saves most")
     ] = Compression.LZ4
+    archive_index: Annotated[
+        bool, ARCHIVE, NeedsRestart(),
+        Reason("whether each closed segment gets an index of its topics, so that a replay reads only what can match"),
+    ] = True
+    archive_index_fields: Annotated[
+        str | None, ARCHIVE, NeedsRestart(), Unit("names"),
+        Reason(
+            "fields whose numbers are indexed too, separated by commas, as selectors name them: price, "
+            "payload.order.total; each message that has headers or a content type is read for them"
+        ),
+    ] = None
 
     data: Annotated[
         Path | None, STORE, NeedsRestart(), Unit("path"),

@@ -45,6 +45,8 @@ COUNTERS: Final[Mapping[str, str]] = {
     "archive_unspellable": "Messages not archived because their topic is not UTF-8",
     "archive_lost": "Messages taken for the archive and lost: a sync failed, or the disk was full at the stop",
     "archive_segments_removed": "Segments removed by retention",
+    "archive_indexes": "Indexes of closed segments written",
+    "archive_index_failures": "Closed segments whose index could not be made or written; they are read as a whole",
     "archive_replayed": "Messages replayed from the archive",
     "archive_held_back": "Times that publishers were held back until the archive had room",
 }
@@ -78,6 +80,8 @@ class ArchiveOptions:
     durability: Durability
     sync_seconds: float
     receipts: bool
+    index: bool = True  # whether replays ask the indexes of segments
+    body_formats: str = ""  # the setting payload_format: indexes made with another one do not know of numbers
 
 
 class Archive:
@@ -111,7 +115,9 @@ class Archive:
             durability=options.durability, sync_seconds=options.sync_seconds, limits=limits,
         )
         self.state = self.writer_thread.progress()
-        self.replays = ArchiveReplays(options.folder, loop, selector_of)
+        self.replays = ArchiveReplays(
+            options.folder, loop, selector_of, indexed=options.index, body_formats=options.body_formats
+        )
         self._marks: deque[tuple[int, Callable[[int], None]]] = deque()  # (sequence, what is called with its offset)
         self.kept = [Mark(*row) for row in writer.marks]  # as they were when the archive was opened
         self._pending = PendingMarks()
@@ -282,6 +288,8 @@ class Archive:
             "archive_unspellable": self.tap.unspellable,
             "archive_lost": self.state.lost,
             "archive_segments_removed": self.state.removed,
+            "archive_indexes": self.state.indexes,
+            "archive_index_failures": self.state.index_failures,
             "archive_replayed": self.replays.messages,
             "archive_held_back": self.held_back,
         }

@@ -9,40 +9,30 @@ a stop.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from fanlight_archive import Archive as Reader
 from fanlight_archive import ArchiveError, Gone, Loss, Missing
 from fanlight_archive.arrow import pa, pc
-from fanlight_archive.schema import HEADERS
 from fanlight_broker import event_log
 from fanlight_broker.core.archive_selection import TopicSelection
-from fanlight_broker.core.archived_format import archived_message
 from fanlight_broker.core.condition import Condition, StoredSelector
 from fanlight_broker.core.content import Content
 from fanlight_broker.core.errors import FanlightError, MessagesGone, ReplayFailed
 from fanlight_broker.core.replay import Encode, ReplayPart, ReplayRequest, ReplayStart
 from fanlight_broker.core.topics import SYNTAXES
+from fanlight_broker.storage.archive_index import SegmentRows
+from fanlight_broker.storage.archived_rows import NUMBERS, messages_of, shown_value, values_of
 
 log: Final = event_log.get("archive")
 
 BATCHES_MAX: Final = 32  # read for one part
 PART_BYTES: Final = 32 * 1024  # half of control_bytes_max: the client can still send requests during a replay
-NUMBERS: Final = {name.encode(): number for number, name in enumerate(SYNTAXES)}
 ROWS: Final = 256  # converted to Python objects at a time
 ANSWER: Final = ("offset", "timestamp", "topic", "value", "headers", "syntax", "content_type", "reply_topic",
                  "correlation")  # fmt: skip
-ASKED: Final = ("timestamp", "topic", "value", "headers", "syntax", "content_type", "client", "qos", "retain")
-
-
-class ArchivedPublisher(NamedTuple):
-    """Who has published a message, as far as the archive knows."""
-
-    name: str | None
-    user: str | None = None
 
 
 class CallbackLoop(Protocol):
@@ -50,12 +40,17 @@ class CallbackLoop(Protocol):
 
 
 class ArchiveReplays:
-    """selector_of: makes what asks a selector, for the thread; needed where replays have selectors"""
+    """selector_of   makes what asks a selector, for the thread; needed where replays have selectors
+    indexed       whether the indexes of closed segments are asked
+    body_formats  the setting payload_format
+    """
 
     def __init__(
-        self, folder: Path, loop: CallbackLoop, selector_of: Callable[[Condition], StoredSelector] | None = None
+        self, folder: Path, loop: CallbackLoop, selector_of: Callable[[Condition], StoredSelector] | None = None,
+        *, indexed: bool = True, body_formats: str = "",
     ) -> None:
         self.folder, self.loop, self.selector_of = folder, loop, selector_of
+        self.indexed, self.body_formats = indexed, body_formats
         self.running = 0
         self.messages = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
@@ -90,6 +85,7 @@ class ArchiveReading:
             assert replays.selector_of is not None
             self._selector = replays.selector_of(wanted.condition)
         self._reader: Reader | None = None
+        self._rows_of: SegmentRows | None = None  # with the reader
         self._batches: Iterator[Any] | None = None
         self._frames: Iterator[tuple[int, Any]] | None = None  # of the current batch
         self._until = 0  # the offset at which they end
@@ -139,6 +135,12 @@ class ArchiveReading:
         reader = self._reader
         if reader is None:
             reader = self._reader = Reader(self._replays.folder)
+            if self._replays.indexed:
+                wanted = self._wanted
+                self._rows_of = SegmentRows(
+                    self._replays.folder, reader.id, wanted.filter, wanted.syntax, self._wants, wanted.condition,
+                    self._replays.body_formats,
+                )
             self._next, self._epoch = self._first(reader), reader.epoch
             self._kept = ReplayStart(reader.id, reader.start, reader.end, self._next)
         if self._gone is not None:
@@ -163,7 +165,9 @@ class ArchiveReading:
                 until = reader.end if end is None else min(end, reader.end)
                 if self._next >= until:
                     return ReplayPart(found, self._next, reader.epoch, True)
-                self._batches, self._until = reader.read(self._next, until, lost=self._lost), until
+                select = None if self._rows_of is None else self._rows_of.select
+                self._batches = reader.read(self._next, until, lost=self._lost, select=select)
+                self._until = until
             if self._frames is None:
                 assert self._batches is not None
                 batch = next(self._batches, None)
@@ -171,7 +175,7 @@ class ArchiveReading:
                     self._batches, self._next = None, self._until  # skips offsets without a message
                     continue
                 looked_at += 1
-                self._frames = self._rows(batch)
+                self._frames = self._rows(batch) if batch.num_rows else iter(())
             for offset, frame in self._frames:
                 self._next = offset + 1
                 found.append(frame)
@@ -196,18 +200,18 @@ class ArchiveReading:
                 raise Gone(wanted.offset, reader.start, "retention has removed them")
             return wanted.offset
         if wanted.since is not None:
-            return reader.offset_at(wanted.since)
+            return reader.offset_at(wanted.since, None if self._rows_of is None else self._rows_of.first_since)
         return reader.start
 
     def _rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
         """(offset, frame) of each selected message of a batch."""
-        end = _values(batch.slice(batch.num_rows - 1), "offset")[0] + 1
+        end = values_of(batch.slice(batch.num_rows - 1), "offset")[0] + 1
         mask = self._mask(batch)
         batch = batch.slice(0, 0) if mask is None else batch.filter(mask)
         for at in range(0, batch.num_rows, ROWS):
             part = batch.slice(at, ROWS)
             wanted = self._true_of(part)
-            columns = [_values(part, name) for name in ANSWER]
+            columns = [values_of(part, name) for name in ANSWER]
             for row, fields in enumerate(zip(*columns, strict=True)):
                 if wanted is not None and not wanted[row]:
                     continue
@@ -216,7 +220,7 @@ class ArchiveReading:
                 content = None
                 if headers or kind or reply or correlation:
                     content = Content(
-                        topic, number, value, tuple((one["key"], _shown(one["value"])) for one in headers or ()),
+                        topic, number, value, tuple((one["key"], shown_value(one["value"])) for one in headers or ()),
                         content_type=kind.decode() if kind else None, correlation=correlation, reply=reply or None,
                     )  # fmt: skip
                 yield offset, self._encode(offset, time, topic, number, value, content)
@@ -227,16 +231,7 @@ class ArchiveReading:
         selector = self._selector
         if selector is None:
             return None
-        columns = [_values(part, name) for name in ASKED]
-        found = []
-        for time, topic, value, headers, syntax, kind, client, qos, retain in zip(*columns, strict=True):
-            message = archived_message(
-                topic, NUMBERS[syntax], value, [(one["key"], one["value"]) for one in headers or ()],
-                kind.decode() if kind is not None else None, qos, retain,
-            )
-            publisher = ArchivedPublisher(client.decode() if client is not None else None)
-            found.append(selector.is_true_of(message, publisher, time / 1e6))
-        return found
+        return [selector.is_true_of(message, publisher, time) for message, publisher, time in messages_of(part)]
 
     def _mask(self, batch: Any) -> Any:
         """The mask of selected rows of a batch; None if no row is selected. Each topic is looked up once."""
@@ -256,32 +251,3 @@ class ArchiveReading:
             return self._selection.wants(topic, syntax)
         except ValueError:
             return False  # a topic that is invalid in the other syntax
-
-
-def _values(batch: Any, name: str) -> list[Any]:
-    """A column as Python objects, strings as octets; read from its buffers where that is faster."""
-    column = batch.column(batch.schema.get_field_index(name))
-    if column.null_count == len(column):
-        return [None] * len(column)
-    values: list[Any]
-    if column.null_count or column.type in (HEADERS, pa.int8(), pa.bool_()):
-        values = column.to_pylist()
-        return [value.encode() if isinstance(value, str) else value for value in values]
-    at, rows = column.offset, len(column)
-    if column.type in (pa.string(), pa.binary()):
-        _, ends, octets = column.buffers()
-        bounds = memoryview(ends).cast("i")[at : at + rows + 1].tolist()
-        first = bounds[0]
-        data = bytes(memoryview(octets)[first : bounds[-1]]) if octets is not None else b""
-        return [data[start - first : end - first] for start, end in pairwise(bounds)]
-    return memoryview(column.buffers()[1]).cast("q")[at : at + rows].tolist()
-
-
-def _shown(value: bytes | None) -> str | bytes | None:
-    """A header's value as text if it is UTF-8."""
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value

@@ -57,6 +57,8 @@ class WriteProgress:
     messages: int = 0  # appended since the start
     lost: int = 0  # taken, and will never be in the archive
     removed: int = 0  # segments, by retention
+    indexes: int = 0  # of segments, written
+    index_failures: int = 0
     trouble: str | None = None  # why it is unhealthy
 
 
@@ -96,6 +98,7 @@ class ArchiveWriterThread(threading.Thread):
         self._retry_at: float | None = None  # after an error
         self._stop_by: float | None = None
         self._trouble: str | None = None
+        self._catching_up = True  # with the indexes of segments that have none
         self.unwritten = Unwritten()
 
     def progress(self) -> WriteProgress:
@@ -104,7 +107,8 @@ class ArchiveWriterThread(threading.Thread):
         return WriteProgress(
             sequence=self._sequence, octets=free, epoch=writer.epoch, start=writer.start, end=writer.end,
             written=self._written, size=writer.size, segments=writer.segments, messages=self._messages,
-            lost=self._lost + writer.lost, removed=self._removed, trouble=self._trouble,
+            lost=self._lost + writer.lost, removed=self._removed, indexes=writer.indexes.written,
+            index_failures=writer.indexes.failed, trouble=self._trouble,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -114,13 +118,15 @@ class ArchiveWriterThread(threading.Thread):
                 job = self.inbox.get(timeout=self._patience())
                 came = True
             except queue.Empty:
-                pass  # a retry, a sync or retention is due
+                pass  # a retry, a sync or retention is due, or there is time for an index
             if came and job is None:
                 self._stop_by = self._stop_by or time.monotonic() + CLOSE_SECONDS_MAX
                 self._retry_at = None
             if job is not None:
                 self._take(job)
             done = self._may_work() and self._work()
+            if not came and self._stop_by is None:
+                self._catch_up()
             self._report(self.progress())
             if self._stop_by is not None and (done or time.monotonic() >= self._stop_by):
                 break
@@ -132,6 +138,8 @@ class ArchiveWriterThread(threading.Thread):
     def _patience(self) -> float:
         """Seconds until the next step is due."""
         due = self._retain_at
+        if self._catching_up and self._retry_at is None:
+            due = time.monotonic()
         if self._retry_at is not None:
             due = self._retry_at
         elif self._unsynced:
@@ -267,6 +275,13 @@ class ArchiveWriterThread(threading.Thread):
             since = int((time.time() - limits.archive_seconds_max) * 1e6)
         self._removed += len(self.writer.remove_old(size=limits.archive_bytes_max or None, since=since))
         self.writer.roll_if_due()
+
+    def _catch_up(self) -> None:
+        """Make a step of an index of an earlier writer's segment, while nothing else is to be done."""
+        failed = self.writer.indexes.failed
+        self._catching_up = self.writer.catch_up()
+        if self.writer.indexes.failed > failed:
+            log.warning("archive_index_failed", reason=repr(self.writer.indexes.error))
 
     def _close(self) -> None:
         broken, lost, unsure = self.writer.broken, self.writer.lost, 0
