@@ -288,7 +288,11 @@ cdef class Selecting:
             texts = self._texts_of(number)
             screen = self.screen(number)
             ids = [id for id in screen.match(values) if wanted is None or id in wanted]
-            ways = found_by(screen, ids, values)
+            try:
+                ways = found_by(screen, ids, values)
+            except ValueError:  # of an attribute that nobody asks for any more
+                if self.version == version:
+                    raise
             if self.version != version:
                 raise RuntimeError("the FilterIndex changed while its matches were explained")
             found += [

@@ -105,6 +105,27 @@ def test_a_screen_may_change_while_the_fields_are_read() -> None:
     assert found_by(screen, range(3), Meddling(screen)) == [(), (), ()]
 
 
+class Removing(int):
+    """A number that takes a selector out of an index when it is shown."""
+
+    index: FilterIndex
+
+    def __repr__(self) -> str:
+        self.index.remove("a", 100)
+        return "1"
+
+
+def test_an_index_that_changes_while_a_key_is_shown_says_so() -> None:
+    index = FilterIndex()
+    for id in range(40):
+        index.insert("a", id, where=f"other = {id}")
+    index.insert("a", 100, where="x = 1 OR y = 1")
+    one = Removing(1)
+    one.index = index
+    with pytest.raises(RuntimeError, match="changed while its matches were explained"):
+        index.selected("a", fields={"x": one, "y": one})
+
+
 @given(st.lists(SELECTORS, min_size=1, max_size=30), FIELDS)
 def test_whatever_is_true_is_found_by_something(selectors: list[Selector], fields: dict[Attribute, object]) -> None:
     for copies in (1, 3):
