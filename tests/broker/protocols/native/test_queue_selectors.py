@@ -185,14 +185,16 @@ def test_a_selector_counts_for_each_filter_and_a_queue_with_one_has_ten_at_most(
 
 @pytest.mark.parametrize("deliver", [None, "last"])
 def test_a_queue_whose_selector_has_no_room_in_the_router_is_not_there(world: World, deliver: str | None) -> None:
-    attributes = world.broker.router.screens.screener.reader.attributes
-    last = [attributes.acquire(Attribute(Source.HEADER, (f"h{number}",))) for number in range(ATTRIBUTES_MAX)][-1]
-    peer = world.connect()
+    router, peer = world.broker.router, world.connect()
+    peer.say(6, 1, 1, "other", {"where": "x = 1"})
+    peer.frames()
+    attributes = router.screens.screen_of(next(router.subscriptions())).screen.attributes
+    last = [attributes.acquire(Attribute(Source.HEADER, (f"h{number}",))) for number in range(1, ATTRIBUTES_MAX)][-1]
     options = {"consumer": "q", "durable": True, "ack": True, "where": DEAR}
     peer.say(6, 1, 7, "orders.#", options if deliver is None else {**options, "deliver": deliver})
     world.turn()
     assert peer.next()[:3] == [ERROR, 1, "limit_exceeded"]
-    assert len(world.broker.queues) == len(world.broker.router) == len(world.broker.router.screens) == 0
+    assert (len(world.broker.queues), len(router), len(router.screens)) == (0, 1, 1)
     attributes.release(last)
     subscribe(peer, "orders.#", "q", where=DEAR, deliver=deliver)
     assert sell(world.connect(), 99, 101) == [0, 1]
