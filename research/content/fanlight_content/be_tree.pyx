@@ -215,8 +215,7 @@ cdef class BETree(Contender):
     ) except -1 nogil:
         cdef uint32_t at = part.bucket
         cdef const TreeBucket* bucket
-        value = min(max(value, part.low), part.high)  # what is beyond all bounds meets what has no bound there
-        while at != NONE:
+        while at != NONE:  # what is beyond all bounds goes to the outermost, where those without a bound lie
             bucket = &self.buckets[at]
             if bucket.node != NONE:
                 self._find(bucket.node, seen, asked, out)

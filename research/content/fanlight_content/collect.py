@@ -3,7 +3,7 @@
     machine, commit   where, and of what source
     load              load averages of the machine, at the beginning and at the end
     rows              [ContentFigures ...]: each workload with the contenders of its plan (measure.py)
-    growth            the adversarial workloads with four times the selectors, Fanlight alone: how the time grows
+    growth            the adversarial workloads once more, and with four times the selectors: how the time grows
     silence           ns of a message that matches nothing, beside few and many selectors on other topics
     decoding          ns to read 14 of 20 fields of a body (fanlight_bench.micro.fields)
 
@@ -37,7 +37,10 @@ MEASURED = (":/matchcore", ":/research/content", ":/bench/fanlight_bench")  # wh
 
 EVERYBODY = tuple(CONTENDERS)
 COMPILED = tuple(name for name, entry in CONTENDERS.items() if entry.compiled)
-MILLION = (OURS, BASELINE, "counting", "counting/filter", "bitmap, ranges/filter")
+MILLION = (
+    OURS, BASELINE, "counting", "counting/filter", "le subscribe/filter", "k-index/filter", "be-tree/filter",
+    "bitmap ranges/filter",
+)  # fmt: skip
 TURNS = 5
 QUICK = 0.01  # of the selectors
 GROWN = 4
@@ -59,11 +62,13 @@ PLAN = (
     AskedOf("shared 10k", EVERYBODY),
     AskedOf("shared 100k", COMPILED),
     AskedOf("shared 1M", MILLION, 3),
+    AskedOf("rare 10k", COMPILED),
+    AskedOf("rare 100k", COMPILED),
     AskedOf("half 10k", COMPILED),
     AskedOf("half 100k", COMPILED),
     AskedOf("narrow 10k", COMPILED),
     AskedOf("narrow 100k", COMPILED),
-    *(AskedOf(f"pass {share:.2%}", COMPILED) for share in workloads.SHARES),
+    *(AskedOf(workloads.pass_name(share), COMPILED) for share in workloads.SHARES),
     *(AskedOf(name, COMPILED) for name in workloads.ADVERSARIAL),
 )
 
@@ -98,8 +103,9 @@ def collect_growth(quick: bool) -> list[dict[str, Any]]:
         for times in (1, GROWN):
             work = workloads.make(name, times * (0.1 if quick else 1))
             entries = [CONTENDERS[OURS], CONTENDERS[BASELINE]]
-            figures = compare(work, entries, QUICK_TURNS if quick else TURNS)[0]
-            rows.append({"workload": name, "times": times, "selectors": figures.selectors, "ns": figures.row()["ns"]})
+            for figures in compare(work, entries, QUICK_TURNS if quick else TURNS):
+                row = figures.row()
+                rows.append({"times": times, **{key: row[key] for key in ("workload", "contender", "selectors", "ns")}})
     return rows
 
 

@@ -70,7 +70,7 @@ cdef class Contender:
     @property
     def nbytes(self) -> int:
         """Without the programs, which all contenders have."""
-        return self.allocator.bytes
+        return self.allocator.bytes + <size_t> type(self).__basicsize__
 
 
 cdef class Contest:
@@ -129,15 +129,15 @@ cdef class Contest:
         return tuple(sorted([self.out.ids.items[i] for i in range(self.out.ids.size)]))
 
     def ask(self, list asked, times: int = 1) -> int:
-        """How many ids are found in all, each message asked `times` times, in compiled code."""
+        """How many ids are found in all, all messages asked `times` times, in compiled code."""
         cdef Py_ssize_t i, count = len(asked)
         cdef int round, rounds = times
         cdef size_t found = 0
         for i in range(count):
             if not isinstance(asked[i], Asked):
                 raise TypeError("messages are wanted")
-        for i in range(count):
-            for round in range(rounds):
+        for round in range(rounds):
+            for i in range(count):
                 self._ask(<Asked> asked[i])
                 found += self.out.ids.size
         return found

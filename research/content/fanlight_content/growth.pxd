@@ -21,7 +21,7 @@ cdef inline void* grown(
     return block
 
 
-# The items without the room that is not used.
+# The items without the room that is not used. Less memory is never refused (matchcore.allocator).
 cdef inline void* trimmed(Allocator* allocator, void* items, size_t* capacity, size_t count, size_t each) noexcept nogil:
     cdef void* block = reallocate(allocator, items, capacity[0] * each, count * each)
     capacity[0] = count

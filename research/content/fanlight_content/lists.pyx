@@ -6,7 +6,7 @@ condition of each subscriber is evaluated. It is the baseline of this comparison
 method: a condition on the topic's filter, then the program.
 """
 
-from fanlight_content.growth cimport grown
+from fanlight_content.growth cimport grown, trimmed
 from fanlight_content.selections cimport Asked, Selection, is_asked
 from matchcore.allocator cimport deallocate, numbers_push, prefetch
 from matchcore.program cimport program_holds
@@ -27,6 +27,10 @@ cdef class List(Contender):
         self.items = <Listed*> grown(&self.allocator, self.items, &self.capacity, self.count + 1, sizeof(Listed))
         self.items[self.count] = Listed(item.program, item.id, item.slot)
         self.count += 1
+        return 0
+
+    cdef int finish(self) except -1:
+        self.items = <Listed*> trimmed(&self.allocator, self.items, &self.capacity, self.count, sizeof(Listed))
         return 0
 
     cdef int find(self, Asked asked, IdList out) except -1 nogil:

@@ -96,4 +96,4 @@ cdef class OpIndex(Contender):
     def nbytes(self) -> int:
         """With its partitions."""
         counted = sum([one.nbytes for one in self.held])
-        return self.allocator.bytes + counted + self.rest.nbytes + self.attributes * sizeof(void*)
+        return super().nbytes + counted + self.rest.nbytes + self.attributes * sizeof(void*)

@@ -81,8 +81,8 @@ CONTENDERS = {
         ContentEntry("naive", List, over_all=True),
         *_published(),
         ContentEntry("bitmap/filter", Bitmap, few_in_a_row=True),
-        ContentEntry("bitmap, ranges/filter", RangeBitmap, few_in_a_row=True),
-        ContentEntry("bitmap, slices/filter", CountingBitmap, few_in_a_row=True),
+        ContentEntry("bitmap ranges/filter", RangeBitmap, few_in_a_row=True),
+        ContentEntry("bitmap slices/filter", CountingBitmap, few_in_a_row=True),
     ]
 }
 if importlib.util.find_spec("pyroaring") is not None:

@@ -1,6 +1,7 @@
 """The workloads: selectors on topic filters, and messages on topics, made anew from a fixed seed.
 
     shared NAME     54 filters; each message matches one of them
+    rare NAME       the same filters, with a third condition: a text of 5,000 kinds, so that few selectors are true
     half NAME       half of the selectors on 54 filters, half on 9,000 narrow ones; a message matches one of each
     narrow NAME     one filter for each selector
     pass P          2,000 selectors on each of 10 filters: two ranges, each true of this share of the messages
@@ -61,16 +62,18 @@ class ContentWorkload:
 
 def names() -> list[str]:
     """All of them; sizes may be others than these."""
-    made = [f"{kind} {size}" for kind in ("shared", "half", "narrow") for size in SIZES]
-    return [*made, *(f"pass {share:.2%}" for share in SHARES), *ADVERSARIAL]
+    made = [f"{kind} {size}" for kind in ("shared", "rare", "half", "narrow") for size in SIZES]
+    return [*made, *(pass_name(share) for share in SHARES), *ADVERSARIAL]
 
 
 def size_of(text: str) -> int:
     """100000, 100k or 1M. Raises ValueError."""
-    count = SIZES.get(text) or int(text.removesuffix("k")) * (1_000 if text.endswith("k") else 1)
-    if count < 1:
-        raise ValueError(f"{text!r} selectors")
-    return count
+    if text in SIZES:
+        return SIZES[text]
+    digits = text.removesuffix("k")
+    if not digits.isdecimal() or int(digits) == 0:
+        raise ValueError(f"{text!r} is no number of selectors; 5000, 20k and 1M are")
+    return int(digits) * (1_000 if text.endswith("k") else 1)
 
 
 def make(name: str, times: float = 1.0) -> ContentWorkload:
@@ -82,19 +85,38 @@ def make(name: str, times: float = 1.0) -> ContentWorkload:
         return _made(name, dice, [(0, selector(dice)) for _ in range(int(count * times))], 1, 1)
     kind, _, size = name.partition(" ")
     if kind == "pass":
-        share = float(size.removesuffix("%")) / 100
+        share = _share_of(size)
         count = int(SELECTED * SELECTED_FILTERS * times)
         held = [(id % SELECTED_FILTERS, _two_ranges(dice, share)) for id in range(count)]
         return _made(name, dice, held, SELECTED_FILTERS, SELECTED_FILTERS)
-    if kind not in ("shared", "half", "narrow"):
+    if kind not in ("shared", "rare", "half", "narrow"):
         raise ValueError(f"no workload {name!r}; there are {', '.join(names())}")
     count = int(size_of(size) * times)
     if kind == "narrow":
         return _made(name, dice, [(id, screens.two_conditions(dice)) for id in range(count)], 0, count)
+    if kind == "rare":
+        return _made(name, dice, [(id % WIDE, _rare(dice)) for id in range(count)], WIDE, WIDE)
     if kind == "shared":
         return _made(name, dice, [(id % WIDE, screens.two_conditions(dice)) for id in range(count)], WIDE, WIDE)
     slots = (id // 2 % WIDE if id % 2 else WIDE + id // 2 % NARROW for id in range(count))
     return _made(name, dice, [(slot, screens.two_conditions(dice)) for slot in slots], WIDE, WIDE + NARROW)
+
+
+def pass_name(share: float) -> str:
+    """The name of that workload."""
+    return f"pass {100 * share:g}%"
+
+
+def _rare(dice: random.Random) -> Selector:
+    return And((screens.two_conditions(dice), screens.one_attribute(dice)))
+
+
+def _share_of(text: str) -> float:
+    """Of "0.5%". Raises ValueError."""
+    digits = text.removesuffix("%")
+    if not digits.replace(".", "", 1).isdecimal() or not 0 < float(digits) <= 100:
+        raise ValueError(f"{text!r} is no share; 0.5% and 50% are")
+    return float(digits) / 100
 
 
 def _two_ranges(dice: random.Random, share: float) -> Selector:
