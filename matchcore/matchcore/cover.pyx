@@ -14,8 +14,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from matchcore.access cimport (
     AFFIX_AT_MOST, CELLS, CELLS_AT_MOST, KEY_NOTED, KEY_PREFIX, KEY_PRESENT, KEY_RANGE, KEY_SUFFIX, KEY_VALUE, Access,
-    AccessColumn, access_cell, access_forget, access_has_cells, access_make_column, access_sample, access_see,
-    access_values, tag_of_affix, tag_of_hash, tag_of_presence,
+    AccessColumn, access_cell, access_column, access_forget, access_has_cells, access_make_column, access_sample,
+    access_see, access_values, tag_of_affix, tag_of_hash, tag_of_presence,
 )
 from matchcore.fields cimport Attributes
 from matchcore.hashing cimport hash_secret
@@ -33,6 +33,7 @@ CHEAP = 0.5                               # of the messages: what a cover lets t
 BOOLEAN_COST = 0.5
 PRESENT_COST = 0.25
 AFFIX_COSTS = (1.0, 1 / 16, 1 / 32, 1 / 64)  # by the bytes of a prefix or suffix
+LEAST_AFFIX_COST = 1 / 256                # where many were seen: one may begin like another
 ANY, ONE = bytes((LIKE_ANY,)), bytes((LIKE_ONE,))
 
 cdef enum:
@@ -154,6 +155,8 @@ cdef class Cover:
         return <double> cells / CELLS, (struct.pack("=HHQQ", number, KEY_RANGE, from_, to),)
 
     cdef tuple of_pattern(self, uint32_t number, bytes pattern):
+        cdef AccessColumn* column
+        cdef uint32_t tag
         parts = pattern.replace(ONE, ANY).split(ANY)
         if len(parts) == 1:
             tag = tag_of_hash(hash_text(hash_secret(), number, <const char*> pattern, len(pattern)))
@@ -163,7 +166,12 @@ cdef class Cover:
             return NEVER_CHEAP, ()
         kind, affix = (KEY_PREFIX, prefix) if len(prefix) >= len(suffix) else (KEY_SUFFIX, suffix)
         tag = tag_of_affix(number, kind, <const char*> <bytes> affix, len(affix))
-        return AFFIX_COSTS[min(3, len(affix))], (struct.pack("=HHII", number, kind, tag, len(affix)),)
+        column = access_column(self.access, number)
+        access_see(column, tag)
+        cost = AFFIX_COSTS[min(3, len(affix))]
+        if len(affix) >= 4 and access_values(column) > 64:
+            cost = max(1 / access_values(column), LEAST_AFFIX_COST)  # long enough to be one of many, as a value is
+        return cost, (struct.pack("=HHII", number, kind, tag, len(affix)),)
 
 
 cdef bytes _pattern(object test):

@@ -212,7 +212,6 @@ cdef int _merge(const Access* access, const RuleRecord* records, Scratch scratch
     cdef const uint32_t* end
     cdef const uint32_t* begun
     cdef const Rank* second
-    scratch.looked_at = 0
     while count != 0:
         second = _second(heap, count)
         at, end, filter = heap.at, heap.end, heap.rank.filter
@@ -251,7 +250,7 @@ cdef int _merge(const Access* access, const RuleRecord* records, Scratch scratch
 
 cdef int rules_find(const Access* access, const RuleRecord* records, Scratch scratch, size_t most) noexcept nogil:
     cdef uint32_t i
-    scratch.found.size = scratch.alone.size = 0
+    scratch.found.size = scratch.alone.size = scratch.looked_at = 0
     scratch.count = 0
     if access.table.cells == NULL:
         return 0

@@ -43,6 +43,7 @@ cdef class RuleTable:
         uint64_t version       # changes with each insert and removal
         list results
         dict names             # by slot, of the rules that have one
+        dict slots             # by name
         dict trees             # by slot, of the selectors that no text gives back
         RuleFilters filters
         dict known             # key of a fact -> number of the attribute, -1 none: while `changes` are these

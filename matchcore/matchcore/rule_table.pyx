@@ -50,13 +50,12 @@ cdef class RuleTable:
         self.attributes = Attributes()
         self.filters = RuleFilters(max_words, max_bytes)
         self.free = NONE
-        self.results, self.names, self.trees, self.known = [], {}, {}, {}
+        self.results, self.names, self.slots, self.trees, self.known = [], {}, {}, {}, {}
 
     def __dealloc__(self) -> None:
         cdef uint32_t slot
         for slot in range(self.count):
-            if self.records[slot].program != NULL:
-                program_release(self.records[slot].program, self.attributes)
+            if self.records[slot].program != NULL:  # its attributes are numbers of this table alone: they go with it
                 deallocate(&self.allocator, self.records[slot].program, bytes_of_rule(self.records[slot].program))
         access_free(&self.access)
         deallocate(&self.allocator, self.ranks, self.capacity * sizeof(Rank))
@@ -114,6 +113,7 @@ cdef class RuleTable:
             self.trees[slot] = tree
         if name is not None:
             self.names[slot] = name
+            self.slots[name] = slot
         self._fill(made, slot)
         return made
 
@@ -217,6 +217,8 @@ cdef class RuleTable:
         filter = self.ranks[gone.slot].filter
         self._drop(gone.slot)
         kept = self.results[gone.slot], self.names.pop(gone.slot, None), self.trees.pop(gone.slot, None)
+        if kept[1] is not None:
+            self.slots.pop(kept[1], None)
         self.results[gone.slot] = None
         if self.live == 0 and self.inserting == 0:
             self.results.clear()
@@ -376,6 +378,15 @@ cdef class RuleTable:
         cdef bint may_be = asked.table is self and asked.slot < self.count
         return may_be and self.records[asked.slot].program != NULL and self.ranks[asked.slot].number == asked.number
 
+    def named(self, name: str) -> Rule | None:
+        """The rule that has the name."""
+        cdef Rule rule = Rule.__new__(Rule)  # before the look-up: garbage may be collected here
+        slot = self.slots.get(name)
+        if slot is None:
+            return None
+        self._fill(rule, slot)
+        return rule
+
     def rules(self) -> list:
         """All, by salience."""
         cdef uint64_t version
@@ -403,7 +414,7 @@ cdef class RuleTable:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, without names, results and what a search needs."""
-        held = sys.getsizeof(self.results) + sys.getsizeof(self.names) + sys.getsizeof(self.trees)
+        held = sum([sys.getsizeof(each) for each in (self.results, self.names, self.slots, self.trees)])
         native = self.allocator.bytes + <size_t> type(self).__basicsize__
         return native + held + self.filters.nbytes + self.attributes.nbytes
 

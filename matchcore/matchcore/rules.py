@@ -63,7 +63,6 @@ class RuleIndex:
     def __init__(self, max_words: int = 128, max_bytes: int = 65_535) -> None:
         self._limits = {"max_words": max_words, "max_bytes": max_bytes}
         self._table = RuleTable(max_words, max_bytes)
-        self._names: dict[str, Rule] = {}
 
     def insert(
         self, where: Where | None = None, result: object = None, *, salience: int | float = 0, name: str | None = None,
@@ -80,21 +79,14 @@ class RuleIndex:
         self, selector: Selector, result: object, salience: int | float, name: str | None, topic: Text | None,
         syntax: str, is_read: bool,
     ) -> Rule:  # fmt: skip
-        if name in self._names:
+        if name is not None and self._table.named(name) is not None:
             raise ValueError(f"there is a rule {name!r} already")
-        rule = self._table.insert(selector, result, _exact(salience), name, topic, syntax, is_read)
-        if name is not None:
-            self._names[name] = rule
-        return rule
+        return self._table.insert(selector, result, _exact(salience), name, topic, syntax, is_read)
 
     def remove(self, rule: Rule | str) -> bool:
         """Whether it was there; a rule, or the name of one."""
-        found = self._names.get(rule) if isinstance(rule, str) else rule
-        if found is None or not self._table.remove(found):
-            return False
-        if found.name is not None:
-            del self._names[found.name]
-        return True
+        found = self._table.named(rule) if isinstance(rule, str) else rule
+        return found is not None and self._table.remove(found)
 
     def load(self, source: Any, format: str) -> list[Rule]:
         """The rules of a decision table, inserted: all or none.
@@ -117,7 +109,7 @@ class RuleIndex:
 
     def _check(self, rows: Sequence[TableRow]) -> None:
         names = [row.name for row in rows if row.name is not None]
-        twice = {name for name, times in Counter(names).items() if name in self._names or times > 1}
+        twice = {name for name, times in Counter(names).items() if times > 1 or self._table.named(name) is not None}
         if twice:
             raise ValueError(f"two rules have the name {min(twice)!r}")
         for row in rows:
@@ -132,7 +124,10 @@ class RuleIndex:
         return iter(self._table.rules())
 
     def __getitem__(self, name: str) -> Rule:
-        return self._names[name]
+        rule = self._table.named(name)
+        if rule is None:
+            raise KeyError(name)
+        return rule
 
     @property
     def nbytes(self) -> int:
@@ -188,7 +183,7 @@ class RuleIndex:
 
     def why_not(self, fact: Fields, rule: Rule | str, *, topic: Text = "", syntax: str = "amqp") -> str | None:
         """Why a rule does not win, in a sentence; None if it does. KeyError for a name that no rule has."""
-        asked = self._names[rule] if isinstance(rule, str) else rule
+        asked = self[rule] if isinstance(rule, str) else rule
         if reason := why_not(asked.topic, asked.syntax, topic, syntax):
             return reason
         if reason := why_not_true(asked.selector, self._table.values(fact, topic, syntax)):

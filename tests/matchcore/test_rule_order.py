@@ -6,6 +6,7 @@ The oracle is that list, each selector asked of kleene.py.
 import gc
 import random
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -188,6 +189,22 @@ def test_a_rule_outlives_its_index() -> None:
     del index
     gc.collect()
     assert repr(made) == "<rule 'n' (salience 0): a = 1 AND b LIKE 'x%'>"
+
+
+def test_an_index_that_is_collected_with_a_cycle() -> None:
+    class Result:
+        pass
+
+    for where in ("result", "rule"):
+        index, result = RuleIndex(), Result()
+        gone = weakref.ref(result)
+        for i in range(40):
+            index.insert(f"a = {i} AND b > {i}", result, topic=f"t.{i}")
+        result.cycle = index if where == "result" else index.first({"a": 1, "b": 2}, topic="t.1")  # type: ignore[attr-defined]
+        assert index.count({"a": 1, "b": 2}, topic="t.1") == 1
+        del index, result
+        gc.collect()
+        assert gone() is None
 
 
 def test_a_selector_whose_text_is_too_long_to_be_read_again() -> None:
