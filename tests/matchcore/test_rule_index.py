@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from matchcore import InvalidFilter, InvalidSelector, RuleIndex
 from matchcore.kleene import holds
-from matchcore.selector import Attribute, Selector
+from matchcore.selector import Attribute, Selector, Source
 from tests.matchcore.selectors import FIELDS, SELECTORS
 
 # Richard Startin's accents: how vowels are spoken, and where. The first row that fits wins.
@@ -155,8 +155,13 @@ def test_many_facts_at_once() -> None:
     assert named(rules.first_many(facts, topics=["a.b", "a.b", "a.b"])) == ["dear", "cheap", None]
     assert named(rules.first_many(columns, topics=["a", "b", "a"])) == ["dear", "cheap", None]
     assert named(rules.first_many(facts)) == ["cheap", "cheap", None]
+    assert named(rules.first_many({"other": ["x", "y"]})) == [None, None]  # no rule reads it
+    assert named(rules.first_many({Attribute(Source.HEADER, ("price",)): [5]})) == ["cheap"]
+    assert rules.first_many({}) == []
     with pytest.raises(ValueError, match="zip"):
         rules.first_many(facts, topics=["a"])
+    with pytest.raises(ValueError, match="different lengths: 1, 2"):
+        rules.first_many({"price": [1], "other": [1, 2]})
 
 
 def test_many_facts_of_an_arrow_table() -> None:
