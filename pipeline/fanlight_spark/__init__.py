@@ -8,7 +8,19 @@
     sink       the data source `fanlight`, writing          outgoing   what a row says as a message
     publishing a window of messages without receipt         remote     an archive as its broker replays it
     broker     a connection to one, for both                options    of source and sink
+    functions  filters and selectors in SQL
 
 It imports the archive's format, the matcher and, for a running broker, the SDK; nothing of the broker itself. This
 package alone asks for no Spark: that is the extra `[spark]`. docs/pipeline.md is the page for users.
 """
+
+from typing import Any
+
+__all__ = ["register"]
+
+
+def register(session: Any) -> Any:
+    """Make the source `fanlight` and the functions of SQL known to a session; the session."""
+    from fanlight_spark.session import register as registered  # here: it needs Spark
+
+    return registered(session)

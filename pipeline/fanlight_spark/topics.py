@@ -4,7 +4,7 @@ The rules are the broker's: matchcore's grammar, and the two names that only fil
 (docs/topics.md). A topic that the grammar does not allow cannot have been published: nothing matches it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -20,36 +20,57 @@ WORDS_MAX: Final = 1_024  # the most that a broker may be set to allow
 Matches = tuple[NDArray[np.int64], NDArray[np.uint32]]  # row i has ids[offsets[i]:offsets[i + 1]]
 
 
-def index_of(filters: Iterable[tuple[str | bytes, int, str]]) -> matchcore.FrozenIndex:
-    """An index of (filter, id, syntax). Raises matchcore.InvalidFilter, ValueError."""
+Fields = Mapping[str, Any]  # Arrow columns by the names that selectors have for them
+
+
+def index_of(
+    filters: Iterable[tuple[str | bytes, int, str] | tuple[str | bytes, int, str, str | None]],
+) -> matchcore.FrozenIndex:
+    """An index of (filter, id, syntax), with a selector behind them where a subscription has one.
+
+    Raises matchcore.InvalidFilter, matchcore.InvalidSelector, whose reasons name the subscription; ValueError.
+    """
     index = matchcore.FilterIndex(max_words=WORDS_MAX)
-    for text, number, syntax in filters:
-        index.insert(text, number, syntax=syntax)
+    for text, number, syntax, *where in filters:
+        try:
+            index.insert(text, number, syntax=syntax, where=where[0] if where else None)
+        except (matchcore.InvalidFilter, matchcore.InvalidSelector) as error:
+            error.reason = f"{error.reason}, in the subscription {number} to {_spelt(text)!r}"
+            raise
     return matchcore.freeze(index)
 
 
-def match_column(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
-    """The ids that match each topic of an Arrow string array without nulls, ascending."""
+def match_column(index: matchcore.FilterIndex, topics: Any, syntax: str, fields: Fields | None = None) -> Matches:
+    """The ids that match each topic of an Arrow string array without nulls, ascending; `fields`: a value a topic."""
     try:
-        offsets, ids = _match(index, topics, syntax)
+        offsets, ids = _match(index, topics, syntax, fields)
     except matchcore.InvalidTopic:
-        return _one_by_one(index, topics, syntax)
+        return _one_by_one(index, topics, syntax, fields)
     if any(pc.any(pc.starts_with(topics, name)).as_py() for name in RESERVED):
-        return _one_by_one(index, topics, syntax)
+        return _one_by_one(index, topics, syntax, fields)
     return offsets, ids
 
 
-def match_rows(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Matches:
-    """The same for each row, its topic in the syntax beside it; each topic is asked once. Null matches nothing."""
+def match_rows(index: matchcore.FilterIndex, topics: Any, syntaxes: Any, fields: Fields | None = None) -> Matches:
+    """The same for each row, its topic in the syntax beside it. Null matches nothing.
+
+    Each topic is asked once; with `fields`, each row is.
+    """
     starts = np.zeros(len(topics), dtype=np.int64)  # of each row's ids among all that were found
     counts = np.zeros(len(topics), dtype=np.int64)
     found: list[NDArray[np.uint32]] = []
     base = 0
     for syntax in pc.unique(syntaxes).drop_null().to_pylist():
         rows = pc.and_(pc.fill_null(pc.equal(syntaxes, syntax), False), pc.is_valid(topics))
-        encoded = topics.filter(rows).dictionary_encode()
-        offsets, ids = match_column(index, encoded.dictionary, syntax)
-        places, chosen = encoded.indices.to_numpy(), rows.to_numpy(zero_copy_only=False)
+        if fields is None:
+            encoded = topics.filter(rows).dictionary_encode()
+            offsets, ids = match_column(index, encoded.dictionary, syntax)
+            places = encoded.indices.to_numpy()
+        else:
+            of_rows = {name: column.filter(rows) for name, column in fields.items()}
+            offsets, ids = match_column(index, topics.filter(rows), syntax, of_rows)
+            places = np.arange(len(offsets) - 1)
+        chosen = rows.to_numpy(zero_copy_only=False)
         starts[chosen] = base + offsets[:-1][places]
         counts[chosen] = np.diff(offsets)[places]
         found.append(ids)
@@ -66,27 +87,37 @@ def matched(index: matchcore.FilterIndex, topics: Any, syntaxes: Any) -> Any:
     return pa.array(np.diff(offsets) > 0)
 
 
-def _match(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
+def _match(index: matchcore.FilterIndex, topics: Any, syntax: str, fields: Fields | None) -> Matches:
     """By the buffers of the column, without an object for each topic."""
     width = np.int64 if pa.types.is_large_string(topics.type) else np.int32
     _, places, text = topics.buffers()
     if text is None or not len(topics):
-        return index.match_many(topics.to_pylist(), syntax=syntax)
+        return index.match_many(topics.to_pylist(), syntax=syntax, fields=fields)
     offsets = np.frombuffer(places, dtype=width)[topics.offset : topics.offset + len(topics) + 1]
-    return index.match_many(text, offsets=offsets, syntax=syntax)
+    return index.match_many(text, offsets=offsets, syntax=syntax, fields=fields)
 
 
-def _one_by_one(index: matchcore.FilterIndex, topics: Any, syntax: str) -> Matches:
+def _one_by_one(index: matchcore.FilterIndex, topics: Any, syntax: str, fields: Fields | None) -> Matches:
     """The same where a topic is invalid or reserved."""
-    rows = [_ids(index, topic, syntax) for topic in topics.to_pylist()]
-    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=offsets[1:])
-    return offsets, np.array([id for row in rows for id in row], dtype=np.uint32)
+    found = [
+        _ids(index, topic, syntax, row)
+        for topic, row in zip(topics.to_pylist(), rows_of(fields or {}, len(topics)), strict=True)
+    ]
+    offsets = np.zeros(len(found) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in found], out=offsets[1:])
+    return offsets, np.array([id for row in found for id in row], dtype=np.uint32)
 
 
-def _ids(index: matchcore.FilterIndex, topic: str, syntax: str) -> tuple[int, ...]:
+def rows_of(fields: Fields, count: int) -> Iterator[dict[str, Any]]:
+    """The fields of each row, of columns of Arrow or lists."""
+    columns = [column if isinstance(column, list) else column.to_pylist() for column in fields.values()]
+    for row in zip(*columns, strict=True) if columns else [()] * count:
+        yield dict(zip(fields, row, strict=True))
+
+
+def _ids(index: matchcore.FilterIndex, topic: str, syntax: str, fields: dict[str, Any]) -> tuple[int, ...]:
     try:
-        ids = index.match(topic, syntax=syntax)
+        ids = index.match(topic, fields=fields, syntax=syntax)
     except matchcore.InvalidTopic:
         return ()
     if not ids or not topic.startswith(RESERVED):
@@ -94,9 +125,14 @@ def _ids(index: matchcore.FilterIndex, topic: str, syntax: str) -> tuple[int, ..
     name = topic.split(SEPARATORS[syntax], 1)[0]
     if name not in RESERVED:
         return ids
-    return tuple(sorted({id for text, of, id in index.matching(topic, syntax=syntax) if _first(text, of) == name}))
+    found = index.matching(topic, syntax=syntax)
+    found += [each[:3] for each in index.selected(topic, fields=fields, syntax=syntax)]
+    return tuple(sorted({id for text, of, id in found if _first(text, of) == name}))
 
 
 def _first(text: str | bytes, syntax: str) -> str:
-    spelt = text if isinstance(text, str) else text.decode("utf-8", "surrogateescape")
-    return spelt.split(SEPARATORS[syntax], 1)[0]
+    return _spelt(text).split(SEPARATORS[syntax], 1)[0]
+
+
+def _spelt(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "surrogateescape")
