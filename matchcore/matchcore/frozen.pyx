@@ -15,7 +15,8 @@ the search, to the line. `version` is the index's at the moment of the copy: two
 same version hold the same. Its hash tables are made under a secret of its own, so a file gives nothing away
 about the process it comes from.
 
-Threads: match_many, of any number of threads, runs without the GIL and waits for nobody.
+Threads: match_many, of any number of threads, runs without the GIL and waits for nobody; but of an index with selectors
+whoever needs a screen that is not built yet waits for those that run, and builds it with the GIL.
 
 Trust: sizes and a checksum detect a file that was cut off or overwritten. Everything that a forger with a valid
 checksum could write is checked before it is used: a search never reads outside the bytes, though its answers may be

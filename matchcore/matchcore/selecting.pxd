@@ -34,6 +34,7 @@ cdef class Selecting:
 
     cdef int _reserve(self, uint32_t count) except -1
     cdef void _set(self, uint32_t number, Screen screen) noexcept
+    cdef int _build(self, object number) except -1
     cdef dict _texts_of(self, object number)
     cdef int _take(self, object filter, tuple key, Screen screen, dict texts) except -1
     cdef bint _insert(self, object filter, uint32_t id, object selector, str syntax) except -1

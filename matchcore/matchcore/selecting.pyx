@@ -156,17 +156,22 @@ cdef class Selecting:
             return screen
         held = self.filters._hold()
         try:
-            screen = Screen(self.attributes)
-            read = {}
-            for id, text in self.stored.texts(number).items():
-                if text not in read:
-                    read[text] = _tree_of(text)
-                screen.insert(id, read[text])
-            if self.screens[number] is None:  # still
-                self._set(number, screen)
+            self._build(number)
         finally:
             self.filters._let_go(held)
         return self.screens[number]
+
+    cdef int _build(self, object number) except -1:
+        # A function of its own: a screen that is given up is freed, with its attributes, before others may read again.
+        cdef Screen screen = Screen(self.attributes)
+        read = {}
+        for id, text in self.stored.texts(number).items():
+            if text not in read:
+                read[text] = _tree_of(text)
+            screen.insert(id, read[text])
+        if self.screens[number] is None:  # still
+            self._set(number, screen)
+        return 0
 
     cdef dict _texts_of(self, object number):
         """id -> text, of one filter."""
