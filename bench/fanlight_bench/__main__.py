@@ -9,6 +9,7 @@
     python -m fanlight_bench peers ...                Fanlight beside other brokers: see peers/__main__.py
     python -m fanlight_bench pipeline ...             the archive in Spark: see pipeline/__main__.py
     python -m fanlight_bench start ...                how long a broker takes to listen, and its memory at rest
+    python -m fanlight_bench tls-memory ...           what a connection by TLS takes of its memory
 
 Exit codes: 0 all is well; 1 something was lost, repeated, reordered, damaged or misrouted, or a connection
 was closed; 2 the command line is wrong; 3 the server did not start, or refused the load.
@@ -27,6 +28,7 @@ COMMANDS = {
     "peers": "Fanlight beside other brokers",
     "pipeline": "the archive in Spark",
     "start": "how long a broker takes to listen, and its memory at rest",
+    "tls-memory": "what a connection by TLS takes of its memory",
 }
 
 
@@ -60,6 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
         from fanlight_bench.start import main as start
 
         return start(rest)
+    if command == "tls-memory":
+        from fanlight_bench.tls_memory import main as tls_memory
+
+        return tls_memory(rest)
     return _serve_null(arguments)
 
 

@@ -78,9 +78,9 @@ class Limits:
     ] = 256 * MIB
     tls_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
-        Reason("buffers of all TLS connections together: 52 KiB for a quiet one, up to 84 KiB for one that has sent or "
-               "got much at once, 564 KiB without the poller (tcp) and by WebSocket. Past it, new TLS connections are "
-               "refused, and one that needs more is closed"),
+        Reason("buffers of all TLS connections together: 64 KiB at the handshake, then 28 KiB for a quiet one and up "
+               "to 64 KiB for one that has sent or got much at once; 52 to 692 KiB without the poller (tcp) and by "
+               "WebSocket. Past it, new TLS connections are refused, and one that needs more is closed"),
     ] = 2048 * MIB
     topic_bytes_max: Annotated[
         int, Ge(1), Le(65_535), Unit("bytes"), Reason("length of a topic or filter; 65,535 is MQTT's own bound")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fanlight_broker.net.handshake import Handshake, readable
 from fanlight_broker.net.tls import Tls
+from fanlight_broker.net.tls_memory import LOOP, POLLER
 from fanlight_broker.wire.inbox import ReceiveBuffer
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class LoopTls:
             lambda: self._protocol(handshake), accepted, ssl=self._tls.context, ssl_handshake_timeout=seconds,
             ssl_shutdown_timeout=self._linger_seconds(),
         )
+        if handshake.memory is not None:
+            handshake.memory.settle(LOOP)
         return not transport.is_closing()
 
 
@@ -67,6 +70,8 @@ class PollerTls:
         except BaseException:
             accepted.close()
             raise
+        if handshake.memory is not None:
+            handshake.memory.settle(POLLER)
         connection = TlsSocket(self._poller, accepted.detach(), handshake.address, handshake.port)
         connection.secure(tls, incoming, outgoing, self._records, handshake.memory)
         self._opened(handshake, connection)

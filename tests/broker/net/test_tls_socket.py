@@ -14,7 +14,7 @@ import pytest
 
 from fanlight_broker.net.tls import TlsFiles, read
 from fanlight_broker.net.tls_handshake import RECORDS_BYTES
-from fanlight_broker.net.tls_memory import QUIET_BYTES, TlsMemory
+from fanlight_broker.net.tls_memory import POLLER, TlsMemory
 from fanlight_broker.net.tls_socket import TlsSocket
 from fanlight_broker.wire.inbox import ReceiveBuffer
 from fanlight_broker.wire.ledger import Pot
@@ -363,13 +363,14 @@ async def test_its_buffers_are_charged_for_the_most_they_held(signed: Certificat
     pot = Pot("secured", MIB)
     memory = TlsMemory(pot)
     assert memory.begin()
+    memory.settle(POLLER)
     async with polling() as world:
         one = Secured(world, signed, memory=memory)
         one.send(one.client.encrypted(b"x"), MIB)
-        assert pot.used == QUIET_BYTES + 8 * KIB
+        assert pot.used == POLLER.state + 12 * KIB
         one.send(one.client.encrypted(bytes(200_000)), MIB)
         one.socket.write(bytes(200_000))
-        assert pot.used == QUIET_BYTES + 32 * KIB
+        assert pot.used == POLLER.state + 48 * KIB
         await one.ended()
     memory.end()
     assert pot.used == 0
