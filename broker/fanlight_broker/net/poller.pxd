@@ -35,6 +35,7 @@ cdef class Watched:
 
     cdef int attend(self, uint32_t events, double now) except -1
     cdef int fault(self) except -1
+    cdef int lost(self, object error) except -1
 
 cdef class Poller:
     cdef:
@@ -46,6 +47,8 @@ cdef class Poller:
         list watched                  # by file descriptor; None where there is none
         list behind                   # those that have received more than they handed on: one has its turn each round
         bint called                   # the loop will call `catch_up`
+        object ending                 # a deque of those that are over, each with its error or None: to be ended
+        bint ends                     # the loop will call `end_some`, or it is at work
         readonly Py_ssize_t count
         readonly unsigned long long turns, rounds
         double cpu_read_at, used        # when the processor time was last asked for, and what it was
@@ -53,6 +56,8 @@ cdef class Poller:
     cdef int attend_to(self, Watched it, uint32_t events, double now) except -1
     cdef int come_back_to(self, Watched it) except -1
     cdef int call(self) except -1
+    cdef int end_later(self, Watched it, object error) except -1
     cdef int watch(self, Watched it, uint32_t events) except -1
     cdef int forget(self, Watched it) except -1
+    cdef int note(self, double begun) except -1
     cdef double read_cpu(self, double now) noexcept

@@ -10,10 +10,13 @@ when many sockets bring little each, one outbox is flushed for every eight reads
 takes more messages along. When nothing is ready the poller writes a few, and looks again before it writes on.
 """
 
+from collections import deque
+
 from libc.errno cimport errno
 from libc.stdint cimport uint32_t
 
 from fanlight_broker.net.flush cimport Flusher
+from fanlight_broker.wire.ledger cimport Ledger
 
 cdef extern from "<time.h>" nogil:
     struct timespec:
@@ -70,6 +73,10 @@ cdef class Watched:
         """`attend` has raised; the exception is being handled."""
         raise NotImplementedError
 
+    cdef int lost(self, object error) except -1:
+        """Its owner may hear now that it is over; see `end_later`."""
+        raise NotImplementedError
+
 
 cdef class Poller:
     """One epoll instance, in the turns of `loop`.
@@ -82,6 +89,7 @@ cdef class Poller:
         self.flusher = flusher
         self.watched = []
         self.behind = []
+        self.ending = deque()
         self.fd = epoll_create1(EPOLL_CLOEXEC)
         if self.fd < 0:
             raise OSError(errno, "epoll_create1 failed")
@@ -152,9 +160,7 @@ cdef class Poller:
             flusher.end_turn()
             if self.behind:
                 self.call()
-            now = monotonic()
-            if now - begun > flusher.ledger.turn_cpu_max:    # else it cannot have used more
-                flusher.ledger.turn_cpu_max = max(flusher.ledger.turn_cpu_max, min(now - begun, self.read_cpu(now)))
+            self.note(begun)
 
     cdef int attend_to(self, Watched it, uint32_t events, double now) except -1:
         try:
@@ -181,6 +187,40 @@ cdef class Poller:
     def catch_up(self):
         self.called = False
         self.turn()
+
+    cdef int end_later(self, Watched it, object error) except -1:
+        """End it in a turn of its own. Many may be over at once, and what an end asks of the broker takes 100 µs."""
+        self.ending.append((it, error))
+        if not self.ends:
+            self.ends = True
+            self.loop.call_soon(self.end_some)
+        return 0
+
+    def end_some(self):
+        """End those that are over, in order, until the time of a turn is."""
+        cdef Watched it
+        cdef double now = monotonic()
+        cdef double begun = now, end = now + TURN_SECONDS
+        self.read_cpu(now)
+        self.flusher.ledger.turn_ends = end
+        try:
+            while self.ending and now < end:
+                it, error = self.ending.popleft()
+                it.lost(error)
+                now = monotonic()
+        finally:    # an error in one must not stop those behind it
+            self.ends = bool(self.ending)
+            if self.ends:
+                self.loop.call_soon(self.end_some)
+            self.note(begun)
+
+    cdef int note(self, double begun) except -1:
+        """A turn is over that has begun then: it may be the longest."""
+        cdef Ledger ledger = self.flusher.ledger
+        cdef double now = monotonic()
+        if now - begun > ledger.turn_cpu_max:    # else it cannot have used more
+            ledger.turn_cpu_max = max(ledger.turn_cpu_max, min(now - begun, self.read_cpu(now)))
+        return 0
 
     cdef double read_cpu(self, double now) noexcept:
         """Ask for the processor time. Returns how much was used since it was asked for last."""

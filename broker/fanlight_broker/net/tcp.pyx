@@ -174,10 +174,10 @@ cdef class Socket(Watched):
         self.full = False    # else `attend` would have it watched once more
         self.rest = None
         self.poller.watch(self, 0)
-        self.poller.loop.call_soon(self._lost, error)
+        self.poller.end_later(self, error)
         return 0
 
-    def _lost(self, error):
+    cdef int lost(self, object error) except -1:
         try:
             if self.owner is not None:
                 self.owner.connection_lost(error)
@@ -186,6 +186,7 @@ cdef class Socket(Watched):
             close(self.fd)
             self.fd = -1
             self.owner = self.reader = self.inbox = self.lane = None
+        return 0
 
     # -- a transport's face -----------------------------------------------------------------------------------------
 

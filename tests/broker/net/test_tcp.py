@@ -4,11 +4,15 @@ import asyncio
 import os
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from fanlight_broker.core.turns import TURN_SECONDS
 from fanlight_broker.net.flush import Flusher
 from fanlight_broker.net.poller import Poller
 from fanlight_broker.net.tcp import ListeningSocket, Socket
@@ -89,8 +93,7 @@ async def polling() -> AsyncIterator[World]:
     before = descriptors()
     world = World()
     yield world
-    await asyncio.sleep(0)  # `connection_lost` has a turn of its own
-    assert world.poller.count == 0
+    await soon(lambda: world.poller.count == 0)  # `connection_lost` has a turn of its own
     world.poller.close()
     assert descriptors() == before
 
@@ -104,6 +107,43 @@ async def test_what_comes_is_read_in_order_and_the_end_is_told() -> None:
         peer.close()
         await soon(lambda: owner.told == ["eof", "lost"])
         assert (owner.read, owner.error, watched.fd, watched.closing) == (b"onetwo", None, -1, True)
+
+
+async def test_the_loop_goes_on_between_the_ends_of_many_that_are_lost_together() -> None:
+    loop, turns = asyncio.get_running_loop(), 0
+    seen: list[int] = []
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if len(seen) < 5:
+            loop.call_soon(turn)
+
+    class Slow(Owner):
+        """Whose end takes longer than a turn may."""
+
+        def connection_lost(self, error: Exception | None) -> None:
+            super().connection_lost(error)
+            seen.append(turns)
+            until = time.monotonic() + 2 * TURN_SECONDS
+            while time.monotonic() < until:
+                pass
+            if len(seen) == 2:
+                raise RuntimeError("an owner's fault, which is not that of those behind it")
+
+    faults: list[Any] = []
+    loop.set_exception_handler(lambda loop, context: faults.append(context["exception"]))
+    async with polling() as world:
+        for _ in range(5):
+            watched, _, peer = world.pair()
+            watched.attach(owner := Slow(world.ledger), owner)
+            watched.abort()
+            peer.close()
+        loop.call_soon(turn)
+        await soon(lambda: len(seen) == 5)
+        assert all(later > before for before, later in pairwise(seen)), "two ends in one turn"
+        assert [type(fault) for fault in faults] == [RuntimeError]
+        assert world.ledger.turn_cpu_max > 0
 
 
 async def test_nothing_is_read_while_it_is_paused() -> None:
