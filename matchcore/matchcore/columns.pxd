@@ -51,7 +51,7 @@ cdef struct Cursor:
     int32_t number         # of the attribute
 
 
-cdef class Column:
+cdef class FieldColumn:
     cdef:
         readonly object name
         object attribute

@@ -121,11 +121,11 @@ cdef bint _in_dictionary(const Piece* piece, int64_t size) noexcept nogil:
     return True
 
 
-cdef object _malformed(Column column, str why):
+cdef object _malformed(FieldColumn column, str why):
     return ValueError(f"the column {column.name!r} is no valid Arrow array: {why}")
 
 
-cdef int _counted(Column column, const ArrowArray* array) except -1:
+cdef int _counted(FieldColumn column, const ArrowArray* array) except -1:
     """The numbers of an array: none may lead beyond what 64 bits count."""
     if array.length < 0 or array.offset < 0 or array.length > (<int64_t> 1 << 62) \
             or array.offset > (<int64_t> 1 << 62) or array.null_count < -1 or array.null_count > array.length:
@@ -134,7 +134,7 @@ cdef int _counted(Column column, const ArrowArray* array) except -1:
 
 
 cdef int _take(
-    Column column, const ArrowSchema* schema, const ArrowArray* array, int64_t start, int64_t rows, Piece* piece
+    FieldColumn column, const ArrowSchema* schema, const ArrowArray* array, int64_t start, int64_t rows, Piece* piece
 ) except -1:
     """Fills in a piece of `rows` rows of an array, from its row `start` on. It is zeros before."""
     if schema == NULL or array == NULL or schema.format == NULL:
@@ -179,7 +179,9 @@ cdef int _take(
     return 0
 
 
-cdef int _take_dictionary(Column column, const ArrowSchema* schema, const ArrowArray* array, Piece* piece) except -1:
+cdef int _take_dictionary(
+    FieldColumn column, const ArrowSchema* schema, const ArrowArray* array, Piece* piece
+) except -1:
     if not INT8 <= piece.kind <= UINT64:
         raise _malformed(column, f"indices of type {type_name(schema.format)}")
     if array.dictionary == NULL:
@@ -200,7 +202,7 @@ cdef int _take_dictionary(Column column, const ArrowSchema* schema, const ArrowA
 
 # ---- columns -----------------------------------------------------------------------------------------
 
-cdef class Column:
+cdef class FieldColumn:
     """`name`: a key of `fields`, or an Attribute."""
 
     def __cinit__(self, object name, object source):
@@ -323,7 +325,7 @@ cdef class Columns:
         PyMem_Free(self.cursors)
 
     cdef int number(self, Attributes attributes) except -1:
-        cdef Column column
+        cdef FieldColumn column
         cdef Cursor* cursor
         cdef int32_t number
         self.count = 0
@@ -396,12 +398,12 @@ cdef Columns take_columns(object fields, Py_ssize_t rows):
         taken = take_arrow(fields)
         if taken is not None:
             made.columns = [
-                Column(name, _Child(taken[0], taken[1], place)) for name, place in _children(taken[0], taken[1])
+                FieldColumn(name, _Child(taken[0], taken[1], place)) for name, place in _children(taken[0], taken[1])
             ]
             return made
         if not hasattr(fields, "items"):
             raise TypeError(
                 f"fields are columns: a record batch or a table of Arrow, or a dict; not {type(fields).__name__}"
             )
-    made.columns = [Column(name, source) for name, source in fields.items()]
+    made.columns = [FieldColumn(name, source) for name, source in fields.items()]
     return made
