@@ -39,12 +39,12 @@ def bars(report: ContentReport) -> list[Bar]:
 
 
 def _shared(figured: ContentFigured) -> Iterator[Bar]:
-    for size, beside, counting in (("100k", 6, 40), ("1M", 4, 70)):
-        workload = f"shared {size}"
+    for workload, beside, counting in (("shared 100k", 6, 40), ("rare 100k", 6, 40), ("shared 1M", 4, 70)):
         yield Bar(workload, f"as fast as {BASELINE}", beside, False, "x", figured.times(workload, BASELINE))
         yield Bar(workload, "as fast as counting", counting, False, "x", figured.times(workload, COUNTING))
-    ns = figured("shared 100k", OURS, "ns")
-    yield Bar("shared 100k", "a message", 4, True, "µs", None if ns is None else ns / 1e3)
+    for workload in ("shared 100k", "rare 100k"):
+        ns = figured(workload, OURS, "ns")
+        yield Bar(workload, "a message", 4, True, "µs", None if ns is None else ns / 1e3)
     insert = figured("shared 100k", OURS, "insert_ns")
     yield Bar("shared 100k", "insert", 1.2, True, "µs", None if insert is None else insert / 1e3)
     yield Bar("shared 100k", "a selector, without its text", 120, True, "B", figured("shared 100k", OURS, "bytes"))

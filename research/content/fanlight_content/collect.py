@@ -1,6 +1,7 @@
 """One run of all that is published: a report, as JSON has it.
 
     machine, commit   where, and of what source
+    note              what else the page has to say of these figures, if anything
     load              load averages of the machine, at the beginning and at the end
     rows              [ContentFigures ...]: each workload with the contenders of its plan (measure.py)
     growth            the adversarial workloads once more, and with four times the selectors: how the time grows

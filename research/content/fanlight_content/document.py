@@ -33,7 +33,8 @@ def _machine(report: ContentReport) -> list[str]:
     load = f" Load average {before:.1f} at the beginning, {after:.1f} at the end"
     if max(before, after - 1) > BUSY:
         load += ": **other programs were at work**, so the ratios are worth more than the nanoseconds"
-    return paragraph(f"These figures: {reporting.machine(report['machine'])}.{commit}{load}.")
+    note = f" {report['note']}" if report.get("note") else ""
+    return paragraph(f"These figures: {reporting.machine(report['machine'])}.{commit}{load}.{note}")
 
 
 def _by_contender(report: ContentReport, workloads: Sequence[str], name: str = "ns") -> list[str]:
