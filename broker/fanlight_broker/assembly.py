@@ -22,6 +22,7 @@ from fanlight_broker.measuring import Measuring
 from fanlight_broker.parts import Parts
 from fanlight_broker.protocols.mqtt.part import MqttPart
 from fanlight_broker.protocols.native.part import NativePart
+from fanlight_broker.ruling.part import Ruling
 
 if TYPE_CHECKING:
     from fanlight_broker.storing import Storing
@@ -46,13 +47,15 @@ def assemble(settings: Settings) -> Assembly:
     authentication, encryption, core = Authentication(settings), Encryption(settings), Core(settings)
     archiving = Archiving(settings, core)
     storing = store_part(settings, core)
+    ruling = Ruling(settings, core)
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
         settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
     )
     parts = Parts([
-        authentication, encryption, core, archiving, storing, listeners, inspecting, Measuring(), administration,
+        authentication, encryption, core, archiving, storing, ruling, listeners, inspecting, Measuring(),
+        administration,
     ])
     return Assembly(parts, inspecting.summary)
 

@@ -19,7 +19,7 @@ from fanlight_broker.config import Exit, Key, Loaded, SettingsError, Sources, ke
 from fanlight_broker.config.exits import MEANINGS
 from fanlight_broker.config.explain import effective, markdown
 from fanlight_broker.parsing import Parser, seconds
-from fanlight_broker.store_help import BACKUP, CHECK, REPAIR
+from fanlight_broker.store_help import BACKUP, CHECK, REPAIR, RULES_CHECK
 
 DESCRIPTION = """\
 Fanlight, a publish/subscribe message broker.
@@ -143,6 +143,15 @@ def backup(arguments: argparse.Namespace) -> int:
     return backup_store(arguments.folder, arguments.to)
 
 
+def rules_check(arguments: argparse.Namespace) -> int:
+    from fanlight_broker.ruling.command import check_rules
+
+    return check_rules(
+        arguments.file, _load(arguments, on_error=Exit.USAGE, whole=False).settings.limits, topic=arguments.topic,
+        fields=arguments.fields, as_json=arguments.json,
+    )
+
+
 def version(_: argparse.Namespace) -> int:
     print(_version())
     return Exit.OK
@@ -225,6 +234,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_config(health)
 
     _add_store_commands(command)
+    _add_rules(command("rules", None, "check a file of routing rules: `fanlightd rules check FILE`"))
     command("version", version, "print the version")
     return parser
 
@@ -247,6 +257,20 @@ def _add_store_commands(command: Callable[..., Parser]) -> None:
     each = command("backup", backup, "copy a store, also while a broker runs on it", BACKUP)
     folder(each)
     each.add_argument("to", type=Path, metavar="TO", help="the folder to make")
+
+
+def _add_rules(parser: Parser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    each = commands.add_parser(
+        "check", help="say what is wrong with a file of rules, and try it on a message", description=RULES_CHECK,
+        formatter_class=_Help, allow_abbrev=False,
+    )  # fmt: skip
+    each.set_defaults(run=rules_check)
+    each.add_argument("file", type=Path, metavar="FILE", help="TOML, or CSV if its name ends with .csv")
+    each.add_argument("--topic", help="what would happen to a message on it; MQTT's after mqtt:")
+    each.add_argument("--fields", metavar="JSON", help='of that message: {"price": 120, "payload.a": 1, "$qos": 1}')
+    each.add_argument("--json", action="store_true", help="print what was found as one JSON object")
+    _add_config(each)
 
 
 def _add_config(parser: argparse._ActionsContainer) -> None:

@@ -111,6 +111,12 @@ A selector on `payload.name` reads bodies in JSON or msgpack. Which of the two a
 it for messages without a content type. A body of another content type has no fields, and so has one that is not sound,
 is longer than 64 KiB, or has more than 8 maps and lists inside each other.""",
 )
+RULES = SettingGroup(
+    "Routing rules",
+    """\
+A file of rules says what the broker does with a message beside delivering it on its topic: copy it to another topic,
+send it there instead, set a header, drop, archive or delay it. [rules.md](rules.md) has all of it.""",
+)
 LOGS = SettingGroup(
     "Logs",
     """\
@@ -331,6 +337,11 @@ class Settings(
             "format of bodies without a content type: filter=json or filter=msgpack, separated by commas, the first "
             "that matches; filters in the native syntax, or in MQTT's after mqtt:"
         ),
+    ] = None
+
+    rules: Annotated[
+        Path | None, RULES, Unit("path"),
+        Reason("routing rules, TOML or CSV, read again on SIGHUP; `fanlightd rules check FILE` says what is wrong"),
     ] = None
 
     log_format: Annotated[

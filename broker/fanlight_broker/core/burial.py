@@ -37,7 +37,8 @@ class Burial:
                 self.refused += 1
                 continue
             outcome = self._publishing.accept(
-                Publication(letter, queue.subscriber), Direct(ledger, letter, queue.inside.origin.stand_in()), now
+                Publication(letter, queue.subscriber, ruled=False),
+                Direct(ledger, letter, queue.inside.origin.stand_in()), now,
             )
             queue.inside.origin.detach()
             self.dead += 1

@@ -53,6 +53,8 @@ def explain(
         filtered = [s for s in reached if s.condition is not None and s.id not in wanted]
         view["filtered_total"] = len(filtered)
         view["filtered"] = [{**identified(s), "reason": not_true(s, known)} for s in filtered[:limit]]
+    if not broker.publishing.rules.empty:
+        view |= broker.publishing.rules.explain(topic, syntax, fields)
     if client is not None:
         view["client"] = explain_client(broker, topic, syntax, client, {s.id for s in matching}, limit, known)
     return view

@@ -283,6 +283,12 @@ class Limits:
         float, Ge(0), Le(10 * 365 * 86_400), Unit("seconds"),
         Reason("longest delay of a message; a reminder for the next month. A longer one is refused"),
     ] = 32 * 86_400.0
+    rules_max: Annotated[
+        int, Ge(0), Le(100_000), Unit("rules"),
+        Reason(
+            "routing rules in force; a file with more is refused. SIGHUP stops everything for about 0.2 ms a rule"
+        ),
+    ] = 1_000
     stored_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
-from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscriber import Session, Subscriber
 from fanlight_broker.core.subscription import Subscription
@@ -116,19 +115,6 @@ class Permissions(Protocol):
 
     def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
         """Raises NotPermitted."""
-        ...
-
-
-class Rules(Protocol):
-    """Decides whether a message may be published on its route."""
-
-    @property
-    def empty(self) -> bool:
-        """True: there are no rules."""
-        ...
-
-    def check(self, publication: Publication, route: Route) -> None:
-        """Raises NotPermitted for a message that a rule refuses."""
         ...
 
 

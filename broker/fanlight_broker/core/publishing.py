@@ -13,6 +13,9 @@ publishes on a cached route without Python uses the same decision, made when the
 A message is retained after the fan-out and not before it: the fan-out decides last whether there is room (`Held`, or
 every queue is full), and a message that was not accepted must not be retained. Nothing runs between the two. The
 receipt is last: it waits for the journal's position behind all that the message has changed (core/acknowledgements.py).
+
+Where routing rules act on a message, all that they make of it is worked out and looked at before any of it is fanned
+out: it is published as a whole, held, or refused. The receipt covers all of it (core/rules.py, docs/rules.md).
 """
 
 from collections.abc import Callable
@@ -25,14 +28,15 @@ from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.ports import Permissions, Rules
+from fanlight_broker.core.ports import Permissions
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.retained import Retained
+from fanlight_broker.core.rewriting import Output, outputs_of
 from fanlight_broker.core.router import Router
-from fanlight_broker.core.rules import NoRules
+from fanlight_broker.core.rules import NoRules, Plan, Rules
 from fanlight_broker.core.subscriber import Subscriber
 from fanlight_broker.core.topics import SYNTAXES, check_publisher
-from fanlight_broker.wire.fanout import publish
+from fanlight_broker.wire.fanout import publish, receive
 from fanlight_broker.wire.ledger import Ledger
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox, Owner
@@ -44,13 +48,15 @@ from fanlight_broker.wire.route import Route
 class Accepted:
     """routed: subscriptions that get it; a queue group counts once. kept: False if every queue was full.
 
-    delayed: it is kept until it is due, under this `id`, and nobody has got it yet; the sender has not forwarded it.
+    delayed: it is kept until it is due, under this `id`, and nobody has got it yet.
+    forwarded: False if the sender has not forwarded the message itself, but what takes its place, if anything does.
     """
 
     routed: int
     kept: bool = True
     delayed: bool = False
     id: int = field(default=0, compare=False)
+    forwarded: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,11 @@ class Sender(Protocol):
         """Was every queue full?"""
         ...
 
+    @property
+    def outbox(self) -> Outbox | None:
+        """The publisher's."""
+        ...
+
     def forward(self, route: Route) -> bool:
         """Fan it out. False if an outbox or a full queue holds it back."""
         ...
@@ -116,19 +127,21 @@ class Direct:
     unkept = False
     patient = False
 
-    def __init__(self, ledger: Ledger, message: Message, publisher: Outbox | None) -> None:
+    def __init__(self, ledger: Ledger, message: Message, publisher: Outbox | None, *, derived: bool = False) -> None:
+        """derived: made by a rule, of a message that is counted already."""
         self.routed = 0
+        self.outbox = publisher
         self._ledger = ledger
         self._message = message
-        self._publisher = publisher
+        self._uncounted = derived or publisher is None
 
     @property
     def owner(self) -> Owner | None:
         """Whose message it is."""
-        return self._publisher.owner if self._publisher is not None else None
+        return self.outbox.owner if self.outbox is not None else None
 
     def forward(self, route: Route) -> bool:
-        self.routed = publish(route, self._ledger, self._publisher, self._message, own=self._publisher is None)
+        self.routed = publish(route, self._ledger, self.outbox, self._message, own=self._uncounted)
         return True
 
     def hold_back(self, blocker: Outbox | None) -> None:
@@ -141,8 +154,13 @@ class Direct:
         return False
 
 
+def can_wait(sender: Sender) -> bool:
+    """May its message be held back?"""
+    return not isinstance(sender, Direct) or sender.patient
+
+
 class Publishing:
-    """Rules may be replaced before the first message; permissions are shared with `Subscribing`."""
+    """Permissions are shared with `Subscribing`, and may be replaced before the first message; rules at any time."""
 
     def __init__(
         self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions,
@@ -160,7 +178,12 @@ class Publishing:
     @property
     def cacheable(self) -> bool:
         """May a lane publish again on a route that was looked up for another message? Else it asks for each one."""
-        return self.permissions.unrestricted and self.rules.empty
+        return self.permissions.unrestricted
+
+    def use_rules(self, rules: Rules) -> None:
+        """Put rules in force in place of those before, between two messages."""
+        self.rules = rules
+        self.router.rule_topics(None if rules.empty else rules.concern)
 
     def route(self, publisher: Subscriber | None, topic: bytes, syntax: str) -> Route:
         """The route of a topic, for its publisher (None: the broker itself). Raises InvalidTopic, NotPermitted."""
@@ -190,16 +213,19 @@ class Publishing:
                         # The first one may not be stored yet.
                         self._commit(partial(receipt, REPEATED), sender, route)
                     return REPEATED
-            if not self.rules.empty:
-                self.rules.check(publication, route)
             if publication.due is not None:
                 return self._put_off(publication, publication.due, sender, now, receipt, since)
+            if route.ruled and publication.ruled and publisher is not None:
+                format = self.router.body_format(message.topic, message.syntax)
+                plan = self.rules.plan(message, publisher, format, due=False)
+                if plan is not None:
+                    return self._accept_planned(plan, publication, route, sender, now, receipt, since)
             wanted = self.router.for_message(route, message, publisher)
             if wanted.is_refused(self.ledger, message):
                 raise QueueFull("a queue of this topic is full, and refuses what comes; consume from it, or enlarge it")
             waits = receipt is not None and sender.waits(wanted)
             blocker = None
-            if not isinstance(sender, Direct) or sender.patient:
+            if can_wait(sender):
                 blocker = self.acknowledgements.blocker(message, wanted, waits=waits)
         except FanlightError as error:
             return Refused(error)
@@ -229,7 +255,7 @@ class Publishing:
         publisher, mark = publication.publisher, publication.mark
         assert publisher is not None  # the broker delays nothing of its own
         self.delayed.check(publication.message, due, now, publisher.share)
-        blocker = self.acknowledgements.blocker_of_stored(waits=receipt is not None)
+        blocker = self.acknowledgements.blocker_of_stored(waits=receipt is not None) if can_wait(sender) else None
         if blocker is not None:
             sender.hold_back(blocker)
             return HELD
@@ -239,7 +265,7 @@ class Publishing:
         if publication.identifier is not None:
             assert publisher.session is not None
             publisher.session.receive(publication.identifier)
-        outcome = Accepted(0, delayed=True, id=id)
+        outcome = Accepted(0, delayed=True, id=id, forwarded=False)
         if receipt is not None:
             receiver = sender if isinstance(sender, Receiver) else None
             self.acknowledgements.commit(partial(receipt, outcome), receiver, recorded=False, since=since)
@@ -248,23 +274,122 @@ class Publishing:
     def deliver(self, delayed: DelayedMessage, sender: Direct, now: float) -> bool:
         """Route a message that was delayed. Who may publish was checked when it was accepted.
 
-        False if a queue refuses it now, or the store has no room. Raises InvalidTopic.
+        False if a queue refuses it now, or the store has no room. Raises InvalidTopic, LimitExceeded.
         """
-        message = delayed.message
+        message, publisher, plan = delayed.message, delayed.publisher, None
         route = self.router.route(message.topic, SYNTAXES[message.syntax])
-        route = self.router.for_message(route, message, sender.owner)
+        if route.ruled:
+            format = self.router.body_format(message.topic, message.syntax)
+            plan = self.rules.plan(message, sender.owner, format, due=True)
+        if plan is None:
+            outputs = [Output(message, route, self.router.for_message(route, message, sender.owner))]
+        else:
+            outputs = outputs_of(plan, message, route, self.router, sender.owner)
         position = self.acknowledgements.position
-        if route.is_refused(self.ledger, message) or (
-            (position.full or position.refusing) and self.acknowledgements.stores(message, route)
-        ):
-            return False
+        for each in outputs:
+            if each.wanted.is_refused(self.ledger, each.message) or (
+                (position.full or position.refusing) and self.acknowledgements.stores(each.message, each.wanted)
+            ):
+                return False
         self.ledger.now = now
-        sender.forward(route)
-        if message.retain and not sender.unkept:
-            publisher = delayed.publisher
-            origin = publisher.name if publisher.session else None
-            self.retained.put(message, now, share=publisher.share, origin=origin)
+        if not outputs:
+            receive(self.ledger, sender.outbox, message)
+        for number, each in enumerate(outputs):
+            Direct(self.ledger, each.message, sender.outbox, derived=number > 0).forward(each.wanted)
+            if each.message.retain:
+                origin = publisher.name if publisher.session else None
+                self.retained.put(each.message, now, share=publisher.share, origin=origin)
+        if plan is not None:
+            self.rules.count(plan)
         return True
+
+    # -- what routing rules make of a message -------------------------------------------------------------------------
+
+    def _accept_planned(
+        self, plan: Plan, publication: Publication, route: Route, sender: Sender, now: float, receipt: Receipt | None,
+        since: int,
+    ) -> Outcome:
+        """Publish what rules make of a message: all of it, or nothing. Raises FanlightError."""
+        publisher, mark, message = publication.publisher, publication.mark, publication.message
+        assert publisher is not None
+        if plan.delay is not None:
+            put_off = self._put_off(publication, now + plan.delay, sender, now, receipt, since)
+            if put_off is not HELD:
+                self.rules.count(plan)
+            return put_off
+        outputs = outputs_of(plan, message, route, self.router, publisher)
+        waits = receipt is not None and any(sender.waits(each.wanted) for each in outputs)
+        if self._held(outputs, publisher, message, sender, now, waits=waits):
+            return HELD
+        self.ledger.now = now
+        forwarded = bool(outputs) and outputs[0].message is message
+        kept = message.keep() if forwarded and message.retain else None
+        if forwarded and not self._send(mark, outputs[0].wanted, sender):
+            return HELD
+        routed = sender.routed if forwarded else 0
+        whole = not (forwarded and sender.unkept)  # else its publisher is to publish it again: it is not copied now
+        if forwarded and kept is not None and whole:
+            self._retain(kept, publisher, route, now)
+        if whole:
+            routed += self._send_made(outputs[forwarded:], publisher, mark, sender, now, counted=forwarded)
+            self.rules.count(plan)
+        if not outputs:
+            receive(self.ledger, sender.outbox, message)
+        if mark is not None and publisher.client is not None:
+            self.marks.advance(mark, publisher.client)
+        if publication.identifier is not None and whole:
+            assert publisher.session is not None
+            publisher.session.receive(publication.identifier)
+        outcome = Accepted(routed, whole, forwarded=forwarded)
+        if receipt is not None:
+            receiver = sender if isinstance(sender, Receiver) else None
+            recorded = any(each.wanted.tap is not None for each in outputs)
+            self.acknowledgements.commit(partial(receipt, outcome), receiver, recorded=recorded, since=since)
+        return outcome
+
+    def _held(
+        self, outputs: list[Output], publisher: Subscriber, message: Message, sender: Sender, now: float, *, waits: bool
+    ) -> bool:
+        """Must a message wait, for the sake of anything that is made of it? Raises QueueFull, LimitExceeded, ..."""
+        for each in outputs:
+            if each.delay is not None:
+                self.delayed.check(each.message, now + each.delay, now, publisher.share)
+                blocker = self.acknowledgements.blocker_of_stored(waits=waits) if can_wait(sender) else None
+            else:
+                if each.wanted.is_refused(self.ledger, each.message) or (
+                    message.qos and each.message is not message and not each.wanted.has_room(sender.outbox, message)
+                ):
+                    raise QueueFull("a queue of a topic that a rule sends the message to is full; consume from it")
+                blocker = None
+                if can_wait(sender):
+                    blocker = self.acknowledgements.blocker(each.message, each.wanted, waits=waits)
+                    if blocker is None and (self.ledger.pausing or self.ledger.used > self.ledger.limit):
+                        blocker = each.wanted.blocker_of(sender.outbox)
+            if blocker is not None:
+                sender.hold_back(blocker)
+                return True
+        return False
+
+    def _send_made(
+        self, outputs: list[Output], publisher: Subscriber, mark: Mark | None, sender: Sender, now: float, *,
+        counted: bool,
+    ) -> int:
+        """Publish what was made of a message, for its publisher. Returns the subscriptions that get it.
+
+        counted  the message itself was published before: else the first of these counts, and is stored with the mark
+        """
+        routed = 0
+        for each in outputs:
+            if each.delay is not None:
+                self.delayed.add(each.message, now + each.delay, now, publisher)
+                continue
+            direct = Direct(self.ledger, each.message, sender.outbox, derived=counted)
+            self._send(None if counted else mark, each.wanted, direct)
+            counted = True
+            routed += direct.routed
+            if each.message.retain:
+                self._retain(each.message, publisher, each.route, now)
+        return routed
 
     def _send(self, mark: Mark | None, route: Route, sender: Sender) -> bool:
         """Fan out. A mark is stored together with its message, or not at all."""

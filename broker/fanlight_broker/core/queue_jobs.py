@@ -247,7 +247,7 @@ class Move:
         origin = self._source.inside.origin
         sender = MovingSender(jobs.publishing.ledger, letter, origin.stand_in())
         try:
-            outcome = jobs.publishing.accept(Publication(letter, self._mover), sender, now)
+            outcome = jobs.publishing.accept(Publication(letter, self._mover, ruled=False), sender, now)
         except FanlightError as error:
             return error.text
         finally:

@@ -142,6 +142,19 @@ class Router:
         """What format bodies without a content type have, by topic and syntax. Before the first route is looked up."""
         self._finder.body_formats = lambda topic, syntax: format_of(topic, SYNTAXES[syntax])
 
+    def body_format(self, topic: bytes, syntax: int) -> int:
+        """The format of bodies without a content type: one of BODY_FORMATS, or 0."""
+        format_of = self._finder.body_formats
+        return format_of(topic, syntax) if format_of is not None else 0
+
+    def rule_topics(self, concern: Callable[[bytes, int], bool] | None) -> None:
+        """On which topics, by the numbers of their syntaxes, routing rules may act; None: on none. Each route that is
+        kept asks again before it is used next.
+        """
+        self._finder.rules = concern
+        self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
+        self.sweep_later()
+
     @property
     def built(self) -> int:
         """Topics whose subscriptions were worked out."""

@@ -114,6 +114,19 @@ def check_publisher(topic: bytes) -> None:
         raise NotPermitted("topics whose first word is $SYS are the broker's own; publish under another name")
 
 
+def why_not_made(topic: bytes, syntax: str, limits: Limits) -> str:
+    """Why a rule may not send messages to a topic that it has made of words of another; "" if it may."""
+    if topic.startswith(b"$"):
+        return "the topic would begin with $"
+    if syntax == "mqtt" and not 0 < len(topic) <= MQTT_TOPIC_BYTES_MAX:
+        return f"the topic would have {len(topic)} bytes; MQTT has 1 to {MQTT_TOPIC_BYTES_MAX}"
+    try:
+        words_of(topic, syntax, limits)
+    except InvalidTopic as error:
+        return error.text
+    return ""
+
+
 def check_inbox(filter: bytes, syntax: str, inbox: str) -> None:
     """Raises NotPermitted for a filter that sees replies to others: `inbox` is the client's, in `.` spelling."""
     words = filter.split(SEPARATORS[syntax], 2)

@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 
 from fanlight_broker.wire.debug cimport check, enter_fan_out, leave_fan_out
 from fanlight_broker.wire.frames cimport MESSAGE
-from fanlight_broker.wire.ledger cimport CONVERSION, Ledger
+from fanlight_broker.wire.ledger cimport CONVERSION, Ledger, Meter
 from fanlight_broker.wire.message cimport Message, Variant, uint32_into
 from fanlight_broker.wire.outbox cimport Outbox, count_published
 from fanlight_broker.wire.publication cimport FanoutState, begin, converted, finish, prepare
@@ -102,15 +102,25 @@ def publish(Route route not None, Ledger ledger not None, Outbox publisher, Mess
             bint own=False):
     """`fan_out` for Python. publisher: its outbox, for subscriptions that exclude their own messages.
 
-    own  the broker's own message: it counts neither as received nor as without a subscriber
+    own  the broker's own message, or a copy that a rule has made: it counts neither as received nor as without a
+         subscriber
     """
     cdef Py_ssize_t routed = fan_out(route, ledger, publisher, message)
+    cdef Meter meter
     if own:
+        meter = ledger.meter if publisher is None else publisher.meter
+        meter.messages_in -= 1
         ledger.messages_in -= 1
-        ledger.meter.messages_in -= 1
         ledger.count_recipients(routed, -1)
         ledger.payload_in -= message.payload_size
         if routed == 0:
             ledger.unroutable -= not route.filtered
             ledger.filtered -= route.filtered
     return routed
+
+
+def receive(Ledger ledger not None, Outbox publisher, Message message not None):
+    """Count a message as received that goes nowhere, because a rule drops it."""
+    ledger.messages_in += 1
+    count_published(ledger, publisher)
+    ledger.payload_in += message.payload_size

@@ -38,6 +38,7 @@ cdef class Finder:
         public ArchiveTap tap
         public Screener screener          # of those with selectors
         public object body_formats        # (topic, syntax number) -> format of bodies without a content type; or None
+        public object rules               # (topic, syntax number) -> may a routing rule act on it? None: there is none
         public Py_ssize_t screened        # filters that have selectors
         uint32_t* chosen                  # ids of one message
         Py_ssize_t chosen_capacity

@@ -14,6 +14,7 @@ class Finder:
     built: int
     screener: Screener
     body_formats: Callable[[bytes, int], int] | None
+    rules: Callable[[bytes, int], bool] | None
     screened: int
     def __init__(
         self, index: object, find_ids: object, by_id: list[Any], *, separators: bytes, root: bytes,

@@ -113,6 +113,12 @@ cdef class Format:
         """A message of this family as what it says (the core's Content); None if it says too much for that."""
         raise NotImplementedError(f"format {self.name} does not say what its messages mean")
 
+    def rewritten(self, message, bytes topic not None, headers):
+        """A message of this family on another topic of the same syntax, with these headers in place of those of the
+        same names; None if it says too much to be changed.
+        """
+        raise NotImplementedError(f"format {self.name} does not change its messages")
+
     def write(self, content):
         """A message of this family that says `content`, or None if it cannot be said."""
         raise NotImplementedError(f"format {self.name} does not take messages of others")

@@ -33,6 +33,7 @@ cdef class Route:
         readonly RouteScreens screens     # None: nobody asks what a message says. Else `targets` and `groups` are those
                                           # who do not: see RouteCache.screened
         readonly bint filtered            # of one message: no selector is true of it
+        readonly bint ruled               # a routing rule may act on the topic's messages: Python decides on each
 
     cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1
     cdef Outbox blocker(self, Outbox publisher)

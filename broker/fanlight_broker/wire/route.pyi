@@ -21,6 +21,7 @@ class Route:
     retained: RetainedEntry | None
     screens: RouteScreens | None
     filtered: bool
+    ruled: bool
     def __init__(
         self, key: bytes, targets: list[Target], groups: Sequence[Members], screens: RouteScreens | None = None
     ) -> None: ...

@@ -11,6 +11,7 @@ from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
 from fanlight_broker.core.recorder import NoRecorder
+from fanlight_broker.core.rules import NoRules
 from fanlight_broker.core.subscriber import Client, Subscriber
 from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.fanout import publish
@@ -27,6 +28,7 @@ class Sending:
         self.world, self.message, self.publisher = world, message, publisher
         self.routed = 0
         self.unkept = False
+        self.outbox = publisher.outbox
         self.blocker: Outbox | None = None
 
     def forward(self, route: Route) -> bool:
@@ -75,9 +77,9 @@ class Disk(NoRecorder):
 
 
 class Gate:
-    """Permissions and rules in one: refuses the topics that begin with `no`."""
+    """Permissions: refuses the topics that begin with `no`."""
 
-    unrestricted = empty = False
+    unrestricted = False
 
     def __init__(self, events: list[str], name: str, refused: bytes) -> None:
         self.events, self.name, self.refused = events, name, refused
@@ -90,9 +92,20 @@ class Gate:
     def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
         self.check_publish(subscriber, filter, syntax)
 
-    def check(self, publication: Publication, route: Route) -> None:
-        assert publication.publisher is not None
-        self.check_publish(publication.publisher, publication.message.topic, "amqp")
+
+class WatchedRules(NoRules):
+    """Rules that act on no message, and note that they are asked."""
+
+    empty = False
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+
+    def concern(self, topic: bytes, syntax: int) -> bool:
+        return True
+
+    def plan(self, *_: object, **__: object) -> None:
+        self.events.append("rule")
 
 
 class World:
@@ -123,7 +136,7 @@ def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
     world = World(restricted=True)
     subscribe(world.broker, world.client, 1, b"a.#")
     world.events.clear()
-    world.broker.publishing.rules = Gate(world.events, "rule", b"never")
+    world.broker.publishing.use_rules(WatchedRules(world.events))
     assert world.accept(b"a.b", 1) == Accepted(1)
     assert world.events == ["permission", "rule", "note", "forward", "confirm"]
     assert world.receipts == []
@@ -133,12 +146,10 @@ def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "error", "events"),
-    [(b"no", NotPermitted, ["permission"]), (b"never", NotPermitted, ["permission", "rule"]),
-     (b"$SYS.a", NotPermitted, []), (b"a." * 200, InvalidTopic, ["permission"])],
+    [(b"no", NotPermitted, ["permission"]), (b"$SYS.a", NotPermitted, []), (b"a." * 200, InvalidTopic, ["permission"])],
 )  # fmt: skip
 def test_what_is_refused_leaves_no_trace(topic: bytes, error: type[Exception], events: list[str]) -> None:
     world = World(restricted=True)
-    world.broker.publishing.rules = Gate(world.events, "rule", b"never")
     outcome = world.accept(topic, 1, retain=True)
     assert isinstance(outcome, Refused)
     assert isinstance(outcome.error, error)
@@ -188,11 +199,11 @@ def test_a_message_that_every_queue_turned_away_is_not_retained() -> None:
     assert len(world.broker.retained) == 0
 
 
-def test_a_lane_asks_for_each_message_where_permissions_or_rules_decide() -> None:
+def test_a_lane_asks_for_each_message_where_permissions_decide() -> None:
     publishing = World().broker.publishing
     assert publishing.cacheable
-    publishing.rules = Gate([], "rule", b"no")
-    assert not publishing.cacheable
+    publishing.use_rules(WatchedRules([]))
+    assert publishing.cacheable  # routes say on which topics rules may act
     assert not World(restricted=True).broker.publishing.cacheable
 
 

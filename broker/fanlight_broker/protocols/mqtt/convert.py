@@ -10,7 +10,11 @@ What MQTT has no way to say is left out and counted: a header that is neither te
 topic without a spelling. A topic without one makes the whole message unsayable.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from fanlight_broker.core.content import Content, Header
+from fanlight_broker.core.rules import HeaderValue
 from fanlight_broker.core.topics import MQTT_TOPIC_BYTES_MAX, Unspellable, respell
 from fanlight_broker.protocols.mqtt.data_types import TWO_BYTES_MAX, Reader, encode_variable
 from fanlight_broker.protocols.mqtt.errors import Unencodable
@@ -23,6 +27,8 @@ from fanlight_broker.protocols.mqtt.properties import (
 )
 from fanlight_broker.wire.message import Format, Message
 
+CONTENT_TYPE = "content-type"  # a header elsewhere
+EXPIRY_BYTES = 4
 SYNTAX = 1  # of topics on the wire, by its number in the core
 
 
@@ -48,6 +54,34 @@ def read(message: Message) -> Content:
         correlation=properties.correlation_data,
         reply=None if reply is None else reply.encode(),
         is_text=None if indicator is None else indicator == 1,
+    )
+
+
+def rewritten(message: Message, topic: bytes, headers: Mapping[str, HeaderValue]) -> Message | None:
+    """The message on another topic, with these headers in place of its own of the same names; None if its properties
+    would be too long. The header `content-type` is the property.
+    """
+    fields, hole = message.fields, message.expiry_hole
+    if headers:
+        before = properties_of(message)
+        pairs = [pair(header) for header in headers.items() if header[0] != CONTENT_TYPE]
+        kept = [each for each in before.user_properties if each[0] not in headers]
+        after = replace(
+            before, user_properties=(*kept, *(each for each in pairs if each is not None)),
+            content_type=str(headers.get(CONTENT_TYPE, before.content_type or "")) or None,
+            message_expiry_interval=None,  # its four octets are put at the end, where they are found again
+        )
+        expiry = fields[hole - 1 : hole + EXPIRY_BYTES] if hole >= 0 else b""
+        try:
+            reader = Reader(encode_properties(after, PropertyPlace.PUBLISH), "PUBLISH")
+        except Unencodable:
+            return None
+        reader.variable_byte_integer("Property Length")
+        fields = reader.rest() + expiry
+        hole = len(fields) - EXPIRY_BYTES if expiry else -1
+    return Message(
+        message.format, topic, message.syntax, message.payload, fields=fields, qos=message.qos, retain=message.retain,
+        expires_at=message.expires_at, expiry_hole=hole, format_data=message.format_data,
     )
 
 

@@ -186,6 +186,9 @@ cdef class PublishFormat(Format):
     def read(self, Message message):
         return convert.read(message)
 
+    def rewritten(self, message, bytes topic not None, headers):
+        return convert.rewritten(message, topic, headers)
+
     def write(self, content):
         found, left_out = convert.write(self, content)
         MQTT_5_0.left_out += left_out    # one count, for the formats of single connections too

@@ -273,7 +273,7 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None:
+        if route is None or route.ruled:
             return PUBLISH
         wanted = route if route.screens is None else self.routes.screened(route, message, self.outbox.owner)
         if wanted.refuses(self.ledger, message):

@@ -41,7 +41,7 @@ def publish(peer: Peer, now: float) -> bool:
     receipt = None if packet_id is None else partial(_confirm, peer, qos, packet_id)
     outcome = _wrong_text(lane) or _accept(peer, qos, packet_id, now, receipt)
     match outcome:
-        case Accepted(delayed=True):
+        case Accepted(forwarded=False):
             lane.done()
         case Refused(error=errors.QueueFull()) if qos and peer.version is V3:
             return False  # 3.1.1 has no word for it: it waits, as a message does that no queue has room for
@@ -106,22 +106,19 @@ def _expected(peer: Peer, qos: int, packet_id: int | None) -> bool:
 
 
 def _confirm(peer: Peer, qos: int, packet_id: int, outcome: Accepted | Repeated) -> None:
-    """Acknowledge a message of QoS 2, or a delayed one, that was accepted, and is stored if it is to be. The lane sees
-    to PUBACK of the others. What cancels a delayed message is a User Property.
+    """Acknowledge a message of QoS 2, a delayed one, or one on which a rule acted, that was accepted, and is stored if
+    it is to be. The lane sees to PUBACK of the others. What cancels a delayed message is a User Property.
     """
     properties = NONE
     if isinstance(outcome, Accepted) and outcome.delayed and peer.version is V5:
         properties = Properties(user_properties=((DELAYED_ID, str(outcome.id)),))
-    if qos == 1:
-        peer.send(PubAck(packet_id, properties=properties))
-        return
     reason = ReasonCode.SUCCESS
     if isinstance(outcome, Accepted) and not outcome.delayed:
         if not outcome.kept:
             reason = ReasonCode.QUOTA_EXCEEDED
         elif not outcome.routed:
             reason = ReasonCode.NO_MATCHING_SUBSCRIBERS
-    peer.send(PubRec(packet_id, reason, properties))
+    peer.send((PubAck if qos == 1 else PubRec)(packet_id, reason, properties))
 
 
 def _refuse(peer: Peer, qos: int, packet_id: int | None, error: errors.FanlightError) -> None:

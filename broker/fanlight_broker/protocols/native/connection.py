@@ -101,7 +101,7 @@ class NativeConnection(ProtocolConnection):
         except errors.FanlightError as error:
             outcome = Refused(error)
         match outcome:
-            case Repeated() | Accepted(delayed=True):
+            case Repeated() | Accepted(forwarded=False):
                 lane.done()
             case Refused(error=refusal):
                 self._refuse_publish(request, refusal)

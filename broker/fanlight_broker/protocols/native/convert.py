@@ -15,6 +15,7 @@ from fanlight_broker.wire.message import Format, Message
 
 CONTENT_TYPE: Final = "content-type"
 CORRELATION: Final = "correlation-id"
+HEADERS_AT: Final = 2  # among the values of a message
 HEADER_KEY_BYTES_MAX: Final = 255  # section 3.3
 
 
@@ -70,6 +71,24 @@ def read(message: Message) -> Content | None:
         content_type=content_type if isinstance(content_type, str) else None,
         correlation=octets(correlation),
         reply=octets(reply),
+    )
+
+
+def rewritten(message: Message, topic: bytes, headers: Mapping[str, Any]) -> Message | None:
+    """The message on another topic, with these headers in place of its own of the same names; None if it has too many
+    headers.
+    """
+    values = values_of(message)
+    if values is None:
+        return None
+    values[0] = text_or_octets(topic)
+    if headers:
+        values += [None] * (HEADERS_AT + 1 - len(values))
+        values[HEADERS_AT] = {**(values[HEADERS_AT] or {}), **headers}
+    fields = b"".join(msgpack.packb(value, use_bin_type=True) for value in values)
+    return Message(
+        message.format, topic, message.syntax, message.payload, fields=fields, qos=message.qos, retain=message.retain,
+        expires_at=message.expires_at, format_data=1 + 1 + len(values),
     )
 
 

@@ -68,6 +68,9 @@ cdef class MessageFormat(Format):
     def read(self, Message message):
         return convert.read(message)
 
+    def rewritten(self, message, bytes topic not None, headers):
+        return convert.rewritten(message, topic, headers)
+
     def write(self, content):
         return convert.write(FORMAT, content)
 
