@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any, final
 
 from fanlight_broker.wire.ledger import Account, Ledger
