@@ -20,6 +20,7 @@ from matchcore.kleene import attribute_of
 from matchcore.normal_form import AllOf, normal_form
 from matchcore.patterns import Where, selector_of
 from matchcore.record_columns import (
+    SCALES,
     Booleans,
     DistinctTexts,
     Interval,
@@ -45,6 +46,7 @@ from matchcore.selector import Attribute, Source
 
 __all__ = ["Candidates", "FrozenRecordIndex", "Ids", "Key", "Verify"]
 
+PROGRAMS_MAX = 64  # that an index keeps; each has at most some hundred steps
 Verify = Callable[[int], bool]
 Ids = Any  # numpy: uint32
 Key = str | int | float | bool
@@ -69,6 +71,7 @@ class FrozenRecordIndex:
         self._file = RecordFile(data, source)
         self.records: int = self._file.records
         self._columns: dict[Attribute, AttributeRows] = {}
+        self._programs: dict[str, RowProgram] = {}  # by the text of a selector: the same is asked again and again
         try:
             described = self._file.described
             self.notes: dict[str, Any] = described["notes"]
@@ -157,8 +160,8 @@ class FrozenRecordIndex:
                 each = [(domain.rows, code) for code in range(domain.values.count)]
                 for code, count in enumerate(self._answered(among, each).tolist()):
                     if count:
-                        value = domain.values[code]
-                        counts[value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value] = count
+                        values = domain.values
+                        counts[values.text(code) if isinstance(values, DistinctTexts) else values[code]] = count
         if (domain := column.domains.get(NUMBER)) is not None:
             codes = self._codes(domain, _without(program, text))
             for code, count in zip(*(one.tolist() for one in numpy.unique(codes, return_counts=True)), strict=True):
@@ -195,8 +198,15 @@ class FrozenRecordIndex:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _program(self, where: Where | None) -> RowProgram:
-        normal = AllOf(()) if where is None else normal_form(selector_of(where))
-        return compile_selector(normal, self._column)
+        known = self._programs.get(where) if isinstance(where, str) else None
+        if known is None:
+            normal = AllOf(()) if where is None else normal_form(selector_of(where))
+            known = compile_selector(normal, self._column)
+            if isinstance(where, str):
+                if len(self._programs) >= PROGRAMS_MAX:
+                    self._programs.clear()
+                self._programs[where] = known
+        return known
 
     def _settled(self, where: Where | None, verify: Verify | None) -> RowProgram:
         """A program that finds the records of which the selector is true and no others."""
@@ -267,11 +277,14 @@ class FrozenRecordIndex:
             domains[BOOLEAN] = TypeRows(Booleans(), rows(about["rows"], 3))
         if (about := described.get(NUMBER)) is not None:
             basis = [int(radix) for radix in about["basis"]]
-            if not basis or min(basis) < 2:
-                raise ValueError(f"the basis {basis}")
+            if not basis or min(basis) < 2 or not 0 <= int(about["scale"] or 0) <= SCALES:
+                raise ValueError(f"the basis {basis}, the scale {about['scale']}")
             values: Linear | Listed
             if "values" in about:
-                values = Listed(json.loads(bytes(self._file.section(about["values"]))), about["scale"])
+                listed = json.loads(bytes(self._file.section(about["values"])))
+                if not all(type(value) in (int, float) for value in listed):
+                    raise ValueError("values that are no numbers")
+                values = Listed(listed, about["scale"])
             else:
                 values = Linear(int(about["base"]), int(about["scale"]), math.prod(basis))
             if values.count > math.prod(basis):

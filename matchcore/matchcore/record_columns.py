@@ -17,12 +17,13 @@ import json
 import math
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy
 
+from matchcore.errors import InvalidFrozenIndex
 from matchcore.kleene import COMPARED, is_like
 from matchcore.record_texts import group_by_code
 from matchcore.record_writing import encode_rows, encode_slices
@@ -162,7 +163,10 @@ def _distinct(present: Array) -> list[int | float]:
 
 
 class DistinctTexts:
-    """The distinct values of a column of text, ascending. ValueError: the bytes are none."""
+    """The distinct values of a column of text, ascending. ValueError: the bytes are none.
+
+    Later InvalidFrozenIndex, where a text is outside of them or is no UTF-8.
+    """
 
     def __init__(self, data: memoryview) -> None:
         if len(data) < 4:
@@ -182,8 +186,14 @@ class DistinctTexts:
         first = struct.unpack_from("<I", self._data, 4 * number)[0] if number else 0
         end = struct.unpack_from("<I", self._data, 4 + 4 * number)[0]
         if not first <= end <= len(self._data) - self._base:
-            raise ValueError(f"word {number} is outside its section")
+            raise InvalidFrozenIndex(None, f"text {number} is outside its section")
         return bytes(self._data[self._base + first : self._base + end])
+
+    def text(self, number: int) -> str:
+        try:
+            return self[number].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise InvalidFrozenIndex(None, f"text {number}: {error}") from error
 
     def compared(self, operator: str, value: Value) -> list[Interval]:
         key = str(value).encode("utf-8", "surrogatepass")
@@ -191,21 +201,21 @@ class DistinctTexts:
         return _ordered(operator, low, low + (low < self.count and self[low] == key), self.count)
 
     def matching(self, matches: Callable[[bytes], bool], prefix: bytes = b"") -> list[Interval]:
-        """Of the words that begin with a prefix, those that match."""
-        found = []
-        for number in range(bisect_left(self, prefix), self.count):
-            word = self[number]
-            if not word.startswith(prefix):
-                break
-            if matches(word):
-                found.append((number, number))
-        return joined(found)
+        """Of the texts that begin with a prefix, those that match. Raises InvalidFrozenIndex."""
+        return joined((number, number) for number in self._beginning(prefix) if matches(self[number]))
 
     def like(self, test: Like) -> list[Interval]:
         pieces = test.pieces
         plain = next((at for at, piece in enumerate(pieces) if not piece), len(pieces))
         prefix = "".join(piece or "" for piece in pieces[:plain]).encode("utf-8", "surrogatepass")
-        return self.matching(lambda word: is_like(word.decode("utf-8", "surrogatepass"), pieces), prefix)
+        numbers = self._beginning(prefix)
+        return joined((number, number) for number in numbers if is_like(self.text(number), pieces))
+
+    def _beginning(self, prefix: bytes) -> Iterator[int]:
+        for number in range(bisect_left(self, prefix), self.count):
+            if not self[number].startswith(prefix):
+                return
+            yield number
 
 
 class Linear:
@@ -235,6 +245,8 @@ class Listed:
         return self.count
 
     def __getitem__(self, code: int) -> int | float:
+        if not 0 <= code < self.count:
+            raise InvalidFrozenIndex(None, f"code {code} of {self.count} values")
         return self.values[code]
 
     def compared(self, operator: str, value: Value) -> list[Interval]:

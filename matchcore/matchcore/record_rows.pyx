@@ -46,11 +46,44 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    /* Without the instruction, which not every processor has: the compiler makes vectors of this. */
-    static inline uint64_t record_rows_count(const uint64_t *words, int n) {
-        uint64_t total = 0;
-        for (int i = 0; i < n; i++) {
-            uint64_t w = words[i];
+    /* With the widest instructions there are, chosen by the first call, as in wide.pxd. */
+    #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \\
+        && !defined(__SANITIZE_ADDRESS__)
+    #define RECORD_ROWS_WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+    #else
+    #define RECORD_ROWS_WIDE
+    #endif
+
+    typedef uint64_t record_rows_block __attribute__((vector_size(64), aligned(1), may_alias));
+
+    /* Registers and bits are 128 blocks of 64 bytes. */
+    RECORD_ROWS_WIDE static void record_rows_or(void *to, const void *bits) {
+        record_rows_block *a = (record_rows_block *) to;
+        const record_rows_block *b = (const record_rows_block *) bits;
+        for (int i = 0; i < 128; i++) a[i] |= b[i];
+    }
+    RECORD_ROWS_WIDE static void record_rows_and(void *to, const void *bits) {
+        record_rows_block *a = (record_rows_block *) to;
+        const record_rows_block *b = (const record_rows_block *) bits;
+        for (int i = 0; i < 128; i++) a[i] &= b[i];
+    }
+    RECORD_ROWS_WIDE static void record_rows_and_not(void *to, const void *bits) {
+        record_rows_block *a = (record_rows_block *) to;
+        const record_rows_block *b = (const record_rows_block *) bits;
+        for (int i = 0; i < 128; i++) a[i] &= ~b[i];
+    }
+    RECORD_ROWS_WIDE static int record_rows_is_empty(const void *bits) {
+        const record_rows_block *b = (const record_rows_block *) bits;
+        record_rows_block any = {0};
+        for (int i = 0; i < 128; i++) any |= b[i];
+        return !(any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]);
+    }
+    /* Bits that both have, without the instruction that counts them: not every processor has it for vectors. */
+    RECORD_ROWS_WIDE static uint64_t record_rows_count(const void *one, const void *other) {
+        const record_rows_block *a = (const record_rows_block *) one, *b = (const record_rows_block *) other;
+        record_rows_block total = {0};
+        for (int i = 0; i < 128; i++) {
+            record_rows_block w = a[i] & b[i];
             w -= (w >> 1) & 0x5555555555555555ull;
             w = (w & 0x3333333333333333ull) + ((w >> 2) & 0x3333333333333333ull);
             w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0full;
@@ -59,38 +92,15 @@ cdef extern from *:
             w += w >> 32;
             total += w & 0x7f;
         }
-        return total;
-    }
-    static inline uint64_t record_rows_count_both(const uint64_t *words, const uint8_t *bits) {
-        uint64_t both[64], total = 0;
-        for (int at = 0; at < 1024; at += 64) {
-            memcpy(both, bits + 8 * at, sizeof both);
-            for (int i = 0; i < 64; i++)
-                both[i] &= words[at + i];
-            total += record_rows_count(both, 64);
-        }
-        return total;
-    }
-    static inline void record_rows_or(uint64_t *to, const uint8_t *bits) {
-        for (int i = 0; i < 1024; i++) {
-            uint64_t w;
-            memcpy(&w, bits + 8 * i, 8);
-            to[i] |= w;
-        }
-    }
-    static inline void record_rows_and(uint64_t *to, const uint8_t *bits) {
-        for (int i = 0; i < 1024; i++) {
-            uint64_t w;
-            memcpy(&w, bits + 8 * i, 8);
-            to[i] &= w;
-        }
+        return total[0] + total[1] + total[2] + total[3] + total[4] + total[5] + total[6] + total[7];
     }
     static inline int record_rows_lowest(uint64_t w) { return __builtin_ctzll(w); }
     """
-    uint64_t count_words "record_rows_count"(const uint64_t* words, int n) noexcept nogil
-    uint64_t count_both "record_rows_count_both"(const uint64_t* words, const uint8_t* bits) noexcept nogil
-    void or_bits "record_rows_or"(uint64_t* to, const uint8_t* bits) noexcept nogil
-    void and_bits "record_rows_and"(uint64_t* to, const uint8_t* bits) noexcept nogil
+    uint64_t count_both "record_rows_count"(const void* one, const void* other) noexcept nogil
+    void or_bits "record_rows_or"(void* to, const void* bits) noexcept nogil
+    void and_bits "record_rows_and"(void* to, const void* bits) noexcept nogil
+    void and_not_bits "record_rows_and_not"(void* to, const void* bits) noexcept nogil
+    bint is_empty "record_rows_is_empty"(const void* bits) noexcept nogil
     int lowest "record_rows_lowest"(uint64_t word) noexcept nogil
 
 
@@ -257,7 +267,6 @@ cdef int or_row(Cursor* cursor, uint32_t chunk, uint64_t* register) noexcept nog
 cdef int and_row(Cursor* cursor, uint32_t chunk, uint64_t* register, uint64_t* spare) noexcept nogil:
     cdef Container found
     cdef int got
-    cdef int i
     if cursor.form == CONTAINERS:
         got = seek(cursor, chunk, &found)
         if got < 0:
@@ -271,8 +280,7 @@ cdef int and_row(Cursor* cursor, uint32_t chunk, uint64_t* register, uint64_t* s
     memset(spare, 0, BITS_BYTES)
     if or_row(cursor, chunk, spare) < 0:
         return -1
-    for i in range(WORDS):
-        register[i] &= spare[i]
+    and_bits(register, spare)
     return 0
 
 
@@ -296,7 +304,7 @@ cdef int64_t count_row(Cursor* cursor, uint32_t chunk, const uint64_t* register,
         memset(spare, 0, BITS_BYTES)
         if or_row(cursor, chunk, spare) < 0:
             return -1
-        return <int64_t> count_both(register, <const uint8_t*> spare)
+        return <int64_t> count_both(register, spare)
     while True:
         if not cursor.has_next:
             got = advance(cursor)
@@ -310,14 +318,6 @@ cdef int64_t count_row(Cursor* cursor, uint32_t chunk, const uint64_t* register,
         cursor.has_next = False
 
 
-cdef bint is_empty(const uint64_t* register) noexcept nogil:
-    cdef uint64_t any_set = 0
-    cdef int i
-    for i in range(WORDS):
-        any_set |= register[i]
-    return any_set == 0
-
-
 # The result is in register 0. 0, or -1: damaged.
 cdef int run(
     const int32_t* program, size_t steps, Cursor* cursors, uint64_t* registers, uint64_t* spare, const uint64_t* valid,
@@ -327,7 +327,6 @@ cdef int run(
     cdef int32_t operation, a, b
     cdef uint64_t* to
     cdef const uint64_t* other
-    cdef int i
     while step < steps:
         operation, a, b = program[3 * step], program[3 * step + 1], program[3 * step + 2]
         step += 1
@@ -348,18 +347,14 @@ cdef int run(
         else:
             other = registers + WORDS * b
             if operation == OP_AND:
-                for i in range(WORDS):
-                    to[i] &= other[i]
+                and_bits(to, other)
             elif operation == OP_OR:
-                for i in range(WORDS):
-                    to[i] |= other[i]
+                or_bits(to, other)
             elif operation == OP_AND_NOT:
-                for i in range(WORDS):
-                    to[i] &= ~other[i]
+                and_not_bits(to, other)
             else:
                 memcpy(to, other, BITS_BYTES)
-    for i in range(WORDS):
-        registers[i] &= valid[i]
+    and_bits(registers, valid)
     return 0
 
 
@@ -439,7 +434,7 @@ def answer(uint64_t records, program, list rows, list each=None, bint want_ids=F
                             total += 1
                             word &= word - 1
                 else:
-                    total += count_words(memory, WORDS)
+                    total += count_both(memory, memory)
         if damaged:
             raise ValueError("a row is not what a row can be")
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import resource
 import shutil
 import signal
@@ -222,3 +223,39 @@ async def test_a_replay_of_the_past_ends_and_knows_where_it_stood(tmp_path: Path
             assert [message.offset async for message in rest] == [7, 8, 9]
             with pytest.raises(fanlight.MessagesGone):
                 await client.replay("stock.#", offset=11, epoch=1)
+
+
+async def test_a_replay_gives_the_same_from_a_broker_with_indexes_and_one_without(tmp_path: Path) -> None:
+    """Killed once, so that segments have an index from their writer, from the next one, and none."""
+    options = {
+        "archive": tmp_path, "archive_receipts": True, "archive_segment_bytes_max": 64 * 1024,
+        "archive_sync_seconds": 0.01, "archive_compression": "none",
+    }  # fmt: skip
+    for life in range(2):
+        broker = Broker(**options, archive_index_fields="n, payload.price")
+        try:
+            async with await fanlight.connect(broker.url) as client:
+                for number in range(1_000 * life, 1_000 * (life + 1), 100):
+                    await asyncio.gather(
+                        *(
+                            client.publish(
+                                f"stock.{each % 7}", b'{"price": %d, "of": "%0200d"}' % (each, each), receipt=True,
+                                headers={"n": each % 50, "content-type": "application/json"},
+                            )
+                            for each in range(number, number + 100)
+                        )
+                    )  # fmt: skip
+        finally:
+            broker.kill()
+    found = []
+    questions = (("stock.3", None), ("stock.*", "n = 7"), ("#", "payload.price BETWEEN 90 AND 120"))
+    for index in (True, False):
+        with Broker(**options, **({} if index else {"no_archive_index": True})) as broker:
+            async with await fanlight.connect(broker.url) as client:
+                for filter, where in questions:
+                    async with client.replay(filter, where=where, past_only=True) as messages:
+                        found.append([message.offset async for message in messages])
+            broker.terminate()
+    assert [len(each) for each in found] == [286, 40, 31] * 2
+    assert found[:3] == found[3:]
+    assert len([name for name in os.listdir(tmp_path) if name.endswith(".arrows.index")]) >= 4

@@ -6,8 +6,8 @@
     sum          of the prices of one region, beside the sum of the column
     freeze       all columns into the bytes of the index, ns a record
 
-`bytes_per_record` of the index; `columns_bytes_per_record` of what the scan reads. Selectors are read from their text
-each time, which is part of a question.
+`bytes_per_record` of the index; `columns_bytes_per_record` of what the scan reads. An index keeps the program of
+a text, so a question that is asked again is not parsed again.
 """
 
 from collections.abc import Callable, Iterator

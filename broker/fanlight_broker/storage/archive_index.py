@@ -11,7 +11,7 @@ segment is read as a whole. What an index says is never less than what matches.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy
 
-from fanlight_archive.arrow import pc
+from fanlight_archive.arrow import pa, pc
 from fanlight_archive.indexes import SUFFIX
 from fanlight_archive.manifest import Span
 from fanlight_broker import event_log
@@ -27,9 +27,11 @@ from fanlight_broker.core.condition import Condition
 from fanlight_broker.core.payload_formats import PayloadFormats
 from fanlight_broker.core.stored_numbers import StoredNumbers
 from fanlight_broker.core.topics import SEPARATORS, SYNTAXES
-from fanlight_broker.storage.archived_rows import messages_of
+from fanlight_broker.storage.archived_rows import messages_of, shown_value
 from matchcore import parse_filter
 from matchcore.errors import InvalidFrozenIndex
+from matchcore.kleene import Untyped, typed
+from matchcore.record_columns import Interval
 from matchcore.record_texts import TextCodes
 from matchcore.records import ColumnOf, FrozenRecordIndex, TextColumn, freeze_columns, numbers_of
 from matchcore.selector import Attribute, Present, Source
@@ -56,11 +58,14 @@ class SegmentIndexer:
     def __init__(
         self, fields: Sequence[Attribute] = (), *, topics_share: int = TOPICS_SHARE, body_formats: str = ""
     ) -> None:
-        self._fields, self._topics_share, self._body_formats = fields, topics_share, body_formats
+        self._topics_share, self._body_formats = topics_share, body_formats
+        self._headers = {field.path[0].encode(): field for field in fields if field.source is Source.HEADER}
+        self._others = [field for field in fields if field.source is not Source.HEADER]
+        # Without the setting only a body with a content type has fields.
+        self._in_bodies = not body_formats and all(field.source is Source.PAYLOAD for field in self._others)
         formats = PayloadFormats(body_formats)
         format_of = (lambda topic, number: formats.of(topic, SYNTAXES[number])) if body_formats else None
-        self._reader = StoredNumbers(fields, format_of)
-        self._in_all = bool(body_formats) or any(field.source is Source.MESSAGE for field in fields)  # any may have one
+        self._reader = StoredNumbers(self._others, format_of)
         self._rows = 0
         self._topics = {syntax: TextCodes(secrets.randbits(64)) for syntax in SYNTAXES}
         self._syntaxes: list[Any] = []  # the syntax of each row, by its number, a batch each
@@ -127,15 +132,21 @@ class SegmentIndexer:
             times.append((end, latest))
 
     def _add_fields(self, batch: Any) -> None:
-        if not self._fields:
+        for row, name, value in _header_values(batch, self._headers) if self._headers else ():
+            shown = shown_value(value)
+            number = typed(Untyped(shown), 0) if isinstance(shown, str) else None
+            if isinstance(number, int | float) and number == number:
+                self._numbers[self._headers[name]][self._rows + row] = number
+        if not self._others:
             return
-        rows: Iterable[int] = range(batch.num_rows)
-        if not self._in_all:
-            mask = pc.or_(_column(batch, "headers").is_valid(), _column(batch, "content_type").is_valid())
-            chosen = pc.indices_nonzero(mask)
+        rows: Sequence[int]
+        if self._in_bodies:
+            chosen = pc.indices_nonzero(_column(batch, "content_type").is_valid())
             batch, rows = batch.take(chosen), chosen.to_pylist()
-        for row, (message, publisher, time) in zip(rows, messages_of(batch), strict=True):
-            for field, number in zip(self._fields, self._reader.read(message, publisher, time), strict=True):
+        else:
+            rows = range(batch.num_rows)
+        for row, (message, publisher, time) in zip(rows, messages_of(batch, headers=False), strict=True):
+            for field, number in zip(self._others, self._reader.read(message, publisher, time), strict=True):
                 if number is not None:
                     self._numbers[field][self._rows + row] = number
 
@@ -187,14 +198,20 @@ class SegmentRows:
         return first
 
     def _rows_of(self, index: FrozenRecordIndex) -> Sequence[int] | None:
-        among: dict[Attribute, Any] = {}
+        among: dict[Attribute, Sequence[Interval]] = {}
         for syntax, prefix in self._prefixes.items():
             if (words := index.texts(TOPIC[syntax])) is not None:
                 wants = partial(self._wants_topic, syntax)
                 among[TOPIC[syntax]] = words.matching(wants, prefix)
         selector = self._selector if index.notes.get("body_formats") == self._body_formats else None
+        if selector is None and all(self._is_all(index, *each) for each in among.items()):
+            return None
         ids = index.candidates(selector, among=among or None).ids
         return None if len(ids) * DENSE >= index.records else ids.tolist()
+
+    @staticmethod
+    def _is_all(index: FrozenRecordIndex, attribute: Attribute, found: Sequence[Interval]) -> bool:
+        return sum(last - first + 1 for first, last in found) == len(index.texts(attribute) or ())
 
     def _wants_topic(self, syntax: str, topic: bytes) -> bool:
         return self._wants(topic, syntax)
@@ -245,6 +262,25 @@ def _octets_of(column: Any) -> tuple[Any, Any, int, int]:
     """The buffers of a column of text without nulls: ends, octets; its first row and how many."""
     _, ends, octets = column.buffers()
     return memoryview(ends).cast("i"), memoryview(octets or b"").cast("B"), column.offset, len(column)
+
+
+def _header_values(batch: Any, names: Collection[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
+    """(row, name, value) of the headers with these names, of each message the first of a name that has a value."""
+    column = _column(batch, "headers")
+    pairs = column.flatten()  # of this batch, without those of null lists
+    keys, rows = pairs.field("key").cast(pa.binary()), pc.list_parent_indices(column).to_numpy()
+    at = pc.indices_nonzero(pc.is_in(keys, pa.array(list(names), pa.binary())))
+    last = None
+    seen: set[bytes] = set()
+    values = zip(rows[at.to_numpy()].tolist(), keys.take(at).to_pylist(), pairs.field("value").take(at).to_pylist(),
+                 strict=True)  # fmt: skip
+    for row, name, value in values:
+        if row != last:
+            last = row
+            seen.clear()
+        if value is not None and name not in seen:
+            seen.add(name)
+            yield row, name, value
 
 
 def _only_value(column: Any) -> str | None:
