@@ -1,4 +1,4 @@
-# Rows of a record index; the format and the programs are drawn in record_rows.pyx, the writing is in record_writing.pyx.
+# Rows of a record index. The format and the programs are drawn in record_rows.pyx; record_writing.pyx writes rows.
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 

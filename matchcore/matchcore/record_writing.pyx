@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Writing the rows of a record index: each row in the form that takes the fewest bytes (record_rows.pyx has the forms)."""
+"""Writing the rows of a record index: each row in the form that takes the fewest bytes (forms: record_rows.pyx)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
