@@ -247,6 +247,7 @@ class ArchiveWriterThread(threading.Thread):
     def _reopen(self) -> None:
         """Open the archive again after an error, and write again the batches that it has lost."""
         found = self.writer.recover()
+        self._catching_up = True  # what recovery closes has no index
         for sentence in found.sentences():
             log.warning("archive_recovered", what=sentence)
         while self._unsynced and self._unsynced[-1].end > found.whole:
