@@ -45,7 +45,7 @@ cdef struct Piece:
 
 
 # A column that is read: rows are read in ascending order.
-cdef struct Cursor:
+cdef struct ColumnCursor:
     const Piece* pieces
     uint32_t at            # of the piece that was read last
     int32_t number         # of the attribute
@@ -71,7 +71,7 @@ cdef class Columns:
     cdef:
         list columns
         Py_ssize_t rows
-        Cursor* cursors        # of the columns that a selector asks for
+        ColumnCursor* cursors        # of the columns that a selector asks for
         uint32_t count
 
     # Makes the columns that a selector asks for, and gives them their numbers. Python runs in it.

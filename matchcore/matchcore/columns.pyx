@@ -326,11 +326,11 @@ cdef class Columns:
 
     cdef int number(self, Attributes attributes) except -1:
         cdef FieldColumn column
-        cdef Cursor* cursor
+        cdef ColumnCursor* cursor
         cdef int32_t number
         self.count = 0
         if self.cursors == NULL:
-            self.cursors = <Cursor*> PyMem_Malloc((len(self.columns) + 1) * sizeof(Cursor))
+            self.cursors = <ColumnCursor*> PyMem_Malloc((len(self.columns) + 1) * sizeof(ColumnCursor))
             if self.cursors == NULL:
                 raise MemoryError()
         for column in self.columns:
@@ -347,7 +347,7 @@ cdef class Columns:
         return 0
 
     cdef void read(self, Py_ssize_t row, Fields fields) noexcept nogil:
-        cdef Cursor* cursor
+        cdef ColumnCursor* cursor
         cdef const Piece* piece
         cdef uint32_t i
         fields.clear()

@@ -17,7 +17,7 @@ cdef enum:
     LIST_AT_MOST = 4_096  # numbers of a list: it takes longer to read than containers
 
 
-cdef struct Cursor:
+cdef struct RowCursor:
     const uint8_t* at
     const uint8_t* end
     uint8_t form            # LIST, CONTAINERS
@@ -31,4 +31,4 @@ cdef class RowSection:
         const uint8_t[::1] data
         readonly uint32_t count
 
-    cdef int open(self, uint32_t row, Cursor* cursor) except -1
+    cdef int open(self, uint32_t row, RowCursor* cursor) except -1

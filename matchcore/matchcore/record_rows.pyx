@@ -139,7 +139,7 @@ cdef class RowSection:
     def __len__(self):
         return self.count
 
-    cdef int open(self, uint32_t row, Cursor* cursor) except -1:
+    cdef int open(self, uint32_t row, RowCursor* cursor) except -1:
         cdef uint64_t first, end, base
         if row >= self.count:
             raise ValueError(f"row {row} of a section of {self.count}")
@@ -163,7 +163,7 @@ cdef class RowSection:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 # 1: `found` is the row's container of the chunk; 0: it has none; -1: damaged.
-cdef int seek(Cursor* cursor, uint32_t chunk, Container* found) noexcept nogil:
+cdef int seek(RowCursor* cursor, uint32_t chunk, Container* found) noexcept nogil:
     cdef uint32_t key, n
     cdef uint64_t size
     cdef uint8_t kind
@@ -194,7 +194,7 @@ cdef int seek(Cursor* cursor, uint32_t chunk, Container* found) noexcept nogil:
 
 
 # 1: the next number of a list, -> cursor.next; 0: there is no other; -1: damaged.
-cdef int advance(Cursor* cursor) noexcept nogil:
+cdef int advance(RowCursor* cursor) noexcept nogil:
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t octet
@@ -230,7 +230,7 @@ cdef void fill(uint64_t* register, uint32_t first, uint32_t last) noexcept nogil
 
 
 # 0, or -1: damaged.
-cdef int or_row(Cursor* cursor, uint32_t chunk, uint64_t* register) noexcept nogil:
+cdef int or_row(RowCursor* cursor, uint32_t chunk, uint64_t* register) noexcept nogil:
     cdef Container found
     cdef uint32_t i, value, length
     cdef int got
@@ -264,7 +264,7 @@ cdef int or_row(Cursor* cursor, uint32_t chunk, uint64_t* register) noexcept nog
     return 0
 
 
-cdef int and_row(Cursor* cursor, uint32_t chunk, uint64_t* register, uint64_t* spare) noexcept nogil:
+cdef int and_row(RowCursor* cursor, uint32_t chunk, uint64_t* register, uint64_t* spare) noexcept nogil:
     cdef Container found
     cdef int got
     if cursor.form == CONTAINERS:
@@ -285,7 +285,7 @@ cdef int and_row(Cursor* cursor, uint32_t chunk, uint64_t* register, uint64_t* s
 
 
 # How many numbers the row and the register have in common; -1: damaged.
-cdef int64_t count_row(Cursor* cursor, uint32_t chunk, const uint64_t* register, uint64_t* spare) noexcept nogil:
+cdef int64_t count_row(RowCursor* cursor, uint32_t chunk, const uint64_t* register, uint64_t* spare) noexcept nogil:
     cdef Container found
     cdef uint32_t i, value
     cdef int64_t total = 0
@@ -320,7 +320,8 @@ cdef int64_t count_row(Cursor* cursor, uint32_t chunk, const uint64_t* register,
 
 # The result is in register 0. 0, or -1: damaged.
 cdef int run(
-    const int32_t* program, size_t steps, Cursor* cursors, uint64_t* registers, uint64_t* spare, const uint64_t* valid,
+    const int32_t* program, size_t steps, RowCursor* cursors, uint64_t* registers, uint64_t* spare,
+    const uint64_t* valid,
     uint32_t chunk,
 ) noexcept nogil:
     cdef size_t step = 0
@@ -396,7 +397,7 @@ def answer(uint64_t records, program, list rows, list each=None, bint want_ids=F
     found = numpy.empty(records if want_ids else 0, numpy.uint32)
     counted = numpy.zeros(each_count, numpy.int64)
     ids, counts = found, counted
-    cdef Cursor* cursors = <Cursor*> calloc(all_rows + 1, sizeof(Cursor))
+    cdef RowCursor* cursors = <RowCursor*> calloc(all_rows + 1, sizeof(RowCursor))
     cdef uint64_t* memory = <uint64_t*> malloc((register_count + 2) * BITS_BYTES)
     cdef uint64_t* spare = memory + WORDS * register_count
     cdef uint64_t* valid = spare + WORDS

@@ -39,7 +39,7 @@ cdef inline uint32_t salt_of(uint32_t filter) noexcept nogil:
     return (filter + 1) * <uint32_t> 2654435761  # 0 of NONE
 
 
-cdef struct Cursor:
+cdef struct BucketCursor:
     const uint32_t* at     # the slot of this rank
     const uint32_t* end
     Rank rank              # but for the filter: that of the key
@@ -53,7 +53,7 @@ cdef class Scratch:
         Numbers filters        # that match the topic, and NONE
         Numbers alone          # slots that are under a key of their own
         Numbers found          # slots, in the order of their ranks
-        Cursor* cursors
+        BucketCursor* cursors
         uint32_t count
         uint32_t capacity
         size_t looked_at       # rules, by the last search

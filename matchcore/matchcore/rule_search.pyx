@@ -35,18 +35,18 @@ cdef class Scratch:
         numbers_free(&self.allocator, &self.filters)
         numbers_free(&self.allocator, &self.alone)
         numbers_free(&self.allocator, &self.found)
-        deallocate(&self.allocator, self.cursors, self.capacity * sizeof(Cursor))
+        deallocate(&self.allocator, self.cursors, self.capacity * sizeof(BucketCursor))
 
     cdef int reserve(self, size_t cursors) noexcept nogil:
         """Room for so many. -1: no memory."""
-        cdef Cursor* made
+        cdef BucketCursor* made
         if numbers_reserve(&self.allocator, &self.alone, cursors) < 0:
             return -1
         if cursors <= self.capacity:
             return 0
         cursors += cursors // 2 + 16
-        made = <Cursor*> reallocate(
-            &self.allocator, self.cursors, self.capacity * sizeof(Cursor), cursors * sizeof(Cursor)
+        made = <BucketCursor*> reallocate(
+            &self.allocator, self.cursors, self.capacity * sizeof(BucketCursor), cursors * sizeof(BucketCursor)
         )
         if made == NULL:
             return -1
@@ -125,7 +125,7 @@ cdef int _tags(const Access* access, Scratch scratch) noexcept nogil:
 
 cdef void _look_up(const Access* access, Scratch scratch, uint32_t filter) noexcept nogil:
     """Cursors for what is under the keys of one filter, without their ranks; there is room."""
-    cdef Cursor* cursor
+    cdef BucketCursor* cursor
     cdef uint32_t salt = salt_of(filter)
     cdef uint32_t begun = scratch.count
     cdef uint32_t found, i
@@ -159,7 +159,7 @@ cdef void _look_up(const Access* access, Scratch scratch, uint32_t filter) noexc
 
 cdef void _take_ranks(const Access* access, const RuleRecord* records, Scratch scratch) noexcept nogil:
     """Of the first rule of each cursor."""
-    cdef Cursor* cursor
+    cdef BucketCursor* cursor
     cdef uint32_t i
     for i in range(scratch.count):
         cursor = &scratch.cursors[i]
@@ -171,16 +171,16 @@ cdef void _take_ranks(const Access* access, const RuleRecord* records, Scratch s
         _take_rank(access.ranks, &scratch.cursors[i])
 
 
-cdef inline void _take_rank(const Rank* ranks, Cursor* cursor) noexcept nogil:
+cdef inline void _take_rank(const Rank* ranks, BucketCursor* cursor) noexcept nogil:
     cursor.rank.order = ranks[cursor.at[0]].order
     cursor.rank.number = ranks[cursor.at[0]].number
 
 
 # The merge
 
-cdef void _sink(Cursor* heap, uint32_t count, uint32_t at) noexcept nogil:
+cdef void _sink(BucketCursor* heap, uint32_t count, uint32_t at) noexcept nogil:
     """A cursor, from its place to where none below it is better."""
-    cdef Cursor moving = heap[at]
+    cdef BucketCursor moving = heap[at]
     cdef uint32_t child
     while True:
         child = 2 * at + 1
@@ -195,7 +195,7 @@ cdef void _sink(Cursor* heap, uint32_t count, uint32_t at) noexcept nogil:
     heap[at] = moving
 
 
-cdef inline const Rank* _second(const Cursor* heap, uint32_t count) noexcept nogil:
+cdef inline const Rank* _second(const BucketCursor* heap, uint32_t count) noexcept nogil:
     """The best rank of the other cursors; NULL: there are no others."""
     if count == 1:
         return NULL
@@ -204,7 +204,7 @@ cdef inline const Rank* _second(const Cursor* heap, uint32_t count) noexcept nog
 
 cdef int _merge(const Access* access, const RuleRecord* records, Scratch scratch, size_t most) noexcept nogil:
     cdef const Rank* ranks = access.ranks
-    cdef Cursor* heap = scratch.cursors
+    cdef BucketCursor* heap = scratch.cursors
     cdef uint32_t count = scratch.count
     cdef uint32_t last = NONE
     cdef uint32_t slot, filter

@@ -34,10 +34,10 @@ def parse_suffix(expression: str | bytes) -> Selector:
 
     Raises InvalidSelector, with the byte offset in the expression and an advice.
     """
-    return _Reading(expression).whole()
+    return _SuffixReading(expression).whole()
 
 
-class _Reading:
+class _SuffixReading:
     def __init__(self, expression: str | bytes) -> None:
         self._text, self._encoded = decoded(expression)
 

@@ -14,7 +14,7 @@ async def test_what_is_read_during_a_stop_is_dropped_without_a_complaint(tmp_pat
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: complaints.append(context))
     settings = Settings(data=tmp_path)
-    storing = Storing(settings, Core(settings), [])
+    storing = Storing(settings, tmp_path, Core(settings), [])
     await storing.open()
     begun, release, taken = Event(), Event(), []
 
