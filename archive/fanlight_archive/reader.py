@@ -332,7 +332,7 @@ _Rows = tuple[int | None, int | None, Where | None]  # since, until, where
 
 
 _EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
-DENSE = 4  # of so many rows of a batch one that is chosen: the batch is taken as a whole
+DENSE = 4  # where every fourth row of a batch is chosen, or more, the batch is taken as a whole
 
 
 def _between(chosen: Sequence[int] | None, first: int, end: int) -> Sequence[int] | None:

@@ -38,7 +38,7 @@ cdef class Scratch:
         deallocate(&self.allocator, self.cursors, self.capacity * sizeof(BucketCursor))
 
     cdef int reserve(self, size_t cursors) noexcept nogil:
-        """Room for so many. -1: no memory."""
+        """Make room for that number of cursors. -1: no memory."""
         cdef BucketCursor* made
         if numbers_reserve(&self.allocator, &self.alone, cursors) < 0:
             return -1

@@ -51,7 +51,7 @@ class SegmentIndexer:
     """fanlight_archive.indexes.Indexer.
 
     fields        those whose numbers are indexed
-    topics_share  topics are left out where they would take more than one part of so many of the segment; 0: never
+    topics_share  topics are left out where they would take more than 1/topics_share of the segment; 0: never
     body_formats  the setting payload_format, which is noted: another one finds other numbers
     """
 

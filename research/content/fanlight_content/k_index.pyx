@@ -219,7 +219,7 @@ cdef class KIndex(Contender):
         return 0
 
     cdef int _merge(self, size_t count, uint32_t size, Asked asked, IdList out) except -1 nogil:
-        """The conjunctions that stand in so many of the first `count` lists."""
+        """The conjunctions that stand in `size` of the first `count` lists."""
         cdef Cursor* cursors = self.cursors
         cdef Cursor moved
         cdef size_t i, j, advanced

@@ -77,7 +77,7 @@ def size_of(text: str) -> int:
 
 
 def make(name: str, times: float = 1.0) -> ContentWorkload:
-    """The workload of that name, with so many times its selectors. Raises ValueError."""
+    """The workload of that name, with `times` as many selectors. Raises ValueError."""
     dice = random.Random(SEED)
     if name in ADVERSARIAL:
         selector = screens.ADVERSARIAL[ADVERSARIAL[name]]
