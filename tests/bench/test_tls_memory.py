@@ -9,6 +9,7 @@ from tests import require
 
 CONNECTIONS = 100
 SLACK = 16 * 1024  # 1.6 MB in all: what an allocator takes at once
+LARGE_SLACK = 64 * 1024  # a tenth of the buffers that uvloop lets grow, and how they grow depends on who is scheduled
 
 
 @pytest.mark.parametrize("tcp", ["epoll", "uvloop"])
@@ -21,4 +22,4 @@ def test_a_connection_by_tls_is_charged_for_what_it_takes(tcp: str, capsys: pyte
     assert found["handshake_charged"] > found["tls_charged"] > 0
     assert found["handshake"] < found["handshake_charged"] + SLACK
     assert found["tls"] < found["tls_charged"] + SLACK
-    assert found["tls"] + found["large"] < found["tls_charged"] + found["large_charged"] + SLACK
+    assert found["tls"] + found["large"] < found["tls_charged"] + found["large_charged"] + LARGE_SLACK

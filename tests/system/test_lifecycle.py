@@ -194,13 +194,8 @@ def test_a_broker_that_cannot_start_says_so_in_one_breath(start_broker: StartBro
 
 
 async def test_more_connections_than_the_soft_limit_of_files_are_taken(start_broker: StartBroker) -> None:
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
-    try:
-        broker = start_broker(connections_max=400)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limited = ("sh", "-c", 'ulimit -S -n 128; exec "$@"', "sh", fanlightd())  # of the broker alone
+    broker = start_broker(command=limited, connections_max=400)
     peers = [await Peer.connect(broker.port) for _ in range(400)]
     try:
         await peers[-1].send(ping(1))

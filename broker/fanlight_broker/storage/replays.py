@@ -55,6 +55,7 @@ class ArchiveReplays:
         self.messages = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
         self._stopping, self._stopped = Lock(), False
+        self.open: set[ArchiveReading] = set()  # those that may have a file of the archive open
 
     def read(self, wanted: ReplayRequest, encode: Encode, size: Callable[[Any], int] = len) -> "ArchiveReading":
         return ArchiveReading(self, wanted, encode, size)
@@ -66,10 +67,14 @@ class ArchiveReplays:
                 self._threads.submit(work, *arguments)
 
     def stop(self) -> None:
-        """End the thread. Blocks while it reads; the loop may go on, and submit work that is dropped."""
+        """End the thread, and close what it has open. Blocks while it reads; the loop may go on, and submit work that
+        is dropped.
+        """
         with self._stopping:
             self._stopped = True
         self._threads.shutdown(wait=True, cancel_futures=True)
+        for reading in list(self.open):
+            reading.let_go()
 
 
 class ArchiveReading:
@@ -103,15 +108,16 @@ class ArchiveReading:
         if not self._closed:
             self._closed = True
             self._replays.running -= 1
-            self._replays.submit(self._let_go)  # after the part that the thread may be reading
+            self._replays.submit(self.let_go)  # after the part that the thread may be reading
 
     # -- in the thread ------------------------------------------------------------------------------------------------
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         self._batches = self._frames = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        self._replays.open.discard(self)
 
     def _part(self, end: int | None, then: Callable[[ReplayPart], None]) -> None:
         if self._closed:
@@ -134,6 +140,7 @@ class ArchiveReading:
     def _gather(self, end: int | None) -> ReplayPart:
         reader = self._reader
         if reader is None:
+            self._replays.open.add(self)
             reader = self._reader = Reader(self._replays.folder)
             if self._replays.indexed:
                 wanted = self._wanted

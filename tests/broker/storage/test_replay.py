@@ -246,6 +246,7 @@ def test_a_replay_that_goes_on_while_the_archive_stops_ends_in_peace(
     leaving.vanish()
     archived.loop.run_all()
     assert archived.archive.replays.running == 1
+    assert archived.archive.replays.open == set()
 
 
 @pytest.mark.parametrize(("fields", "code"), [
