@@ -78,7 +78,7 @@ class Grant(Protocol):
         ...
 
     def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "amqp", fields: Mapping[str, object] | None = None
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
     ) -> Verdict:
         """fields: of the message, if they are at hand. Without them, `by_content` says that they would matter."""
         ...
@@ -109,7 +109,7 @@ class Everything:
     number = 0
 
     def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "amqp", fields: Mapping[str, object] | None = None
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
     ) -> Verdict:
         return ALLOWED
 
