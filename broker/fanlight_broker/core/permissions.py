@@ -8,12 +8,15 @@ Clients of which no rule can decide differently are of one class, and share one 
 decided once for each class and route. A `Permissions` never changes: others take its place as a whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from fanlight_broker.core.subscriber import Subscriber
+
+if TYPE_CHECKING:
+    from matchcore.selector import Attribute
 
 
 class Action(StrEnum):
@@ -24,7 +27,7 @@ class Action(StrEnum):
     RETAIN = "retain"  # beside PUBLISH: keep the message as the retained one of its topic, or clear it
     WILL = "will"  # beside PUBLISH: asked at CONNECT, and again when the will is published
     SUBSCRIBE = "subscribe"
-    REQUEST = "request"  # beside PUBLISH: name a topic for the reply
+    REQUEST = "request"  # beside PUBLISH, on the same topic: name a topic for the reply
     REPLAY = "replay"  # read from the archive what was published before
     QUEUE = "queue"  # declare, bind, peek, purge or delete a named queue; its consumers subscribe
     ADMIN_READ = "admin:read"
@@ -94,6 +97,11 @@ class Permissions(Protocol):
         """True: everything is permitted, without a check."""
         ...
 
+    @property
+    def attributes(self) -> "Collection[Attribute]":
+        """What rules ask of messages: `fields` has those of them that a message has, by `matchcore.kleene.key_of`."""
+        ...
+
     def grant_of(self, asker: Asker) -> Grant:
         """The grant of somebody who connects, subscribes or asks by HTTP. Held until `release`."""
         ...
@@ -119,6 +127,7 @@ class Everything:
 
 class Unrestricted:
     unrestricted = True
+    attributes: "Collection[Attribute]" = ()
 
     def grant_of(self, asker: Asker) -> Grant:
         return EVERYTHING
@@ -136,3 +145,4 @@ class Unrestricted:
 ALLOWED: Final = Verdict(True)
 ALL_ALLOWED: Final = FilterVerdict(Access.ALL)
 EVERYTHING: Final = Everything()
+UNRESTRICTED: Final = Unrestricted()
