@@ -57,7 +57,9 @@ class Core(Part):
         return apply
 
     def metrics(self) -> Sequence[MetricSource]:
-        return [MetricSource({}, families=lambda: limit_families(self.broker.limits))]
+        return [MetricSource({}, families=lambda: [
+            *limit_families(self.broker.limits), *self.broker.enforcement.families(),
+        ])]
 
 
 def allow_connections(settings: Settings) -> None:

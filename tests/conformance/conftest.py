@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.mqtt import lane
 from fanlight_broker.protocols.mqtt.lane import MqttLane
 
@@ -11,7 +12,7 @@ from fanlight_broker.protocols.mqtt.lane import MqttLane
 def plain_lane(*arguments: Any, **options: Any) -> MqttLane:
     """One that leaves every PUBLISH to Python."""
     made = MqttLane(*arguments, **options)
-    made.plain = True
+    made.badge = UNKNOWN
     return made
 
 

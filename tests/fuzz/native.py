@@ -31,7 +31,7 @@ class Wire:
     """The transport side: there is no socket, everybody may log in, and the other side reads at once."""
 
     def __init__(self, broker: Broker, shared: ReceiveBuffer) -> None:
-        self.address, self.port = "fuzz", 0
+        self.address, self.port, self.certified, self.listener = "fuzz", 0, "", ""
         self.closed = False
         self.said = b""
         self._reading = True

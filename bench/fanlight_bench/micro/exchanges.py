@@ -18,6 +18,7 @@ from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import PAYLOAD
 from fanlight_bench.micro.publish import NoSocket
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.core.identity import ANONYMOUS
 from fanlight_broker.core.limits import Limits, SlowPolicy
 from fanlight_broker.protocols.mqtt.codec import encode
@@ -97,7 +98,7 @@ class ExchangeSetup(BrokerSetup):
         ]  # fmt: skip
         for batch in self.batches:
             self.exchange(batch)
-        self.publisher.lane.plain = plain
+        self.publisher.lane.badge = UNKNOWN if plain else None
         self.tag = 0
 
     def turn(self) -> int:

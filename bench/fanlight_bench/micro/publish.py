@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from fanlight_bench.micro.case import Case, Effort, Group, timed
 from fanlight_bench.micro.clients import PAYLOAD, frame
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.core.identity import ANONYMOUS, Identity
 from fanlight_broker.core.limits import Limits, SlowPolicy
 from fanlight_broker.protocols.native.connection import NativeConnection
@@ -25,6 +26,7 @@ class NoSocket:
 
     address = "127.0.0.1"
     port = 0
+    certified = listener = ""
     go_on: Callable[[], None] | None = None
 
     def turn(self) -> None:
@@ -71,7 +73,7 @@ class PublishSetup:
         self.broker = Broker(limits, lambda: None, lambda work: work())
         shared = ReceiveBuffer()
         self.publisher = connect(self.broker, shared)
-        self.publisher.lane.plain = plain
+        self.publisher.lane.badge = UNKNOWN if plain else None
         self.connections = [self.publisher]
         for _ in range(subscribers):
             receiver = connect(self.broker, shared)

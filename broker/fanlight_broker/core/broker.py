@@ -17,14 +17,16 @@ from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.clients import Clients
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.due import DueMessages
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.flow import Flow, Later, NextTurn
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.marks import Marks
-from fanlight_broker.core.permissions import Unrestricted
-from fanlight_broker.core.ports import Journal, Permissions, Recorder
+from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
+from fanlight_broker.core.ports import Journal, Recorder
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.queue_jobs import QueueJobs
 from fanlight_broker.core.queues import Queues
+from fanlight_broker.core.rechecking import Rechecking
 from fanlight_broker.core.replay import ReplaySource
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.router import Router
@@ -53,14 +55,14 @@ class Broker:
     next_turn  called with a function to call after the turns of all others: a loop's `call_soon`; never at once
     later      called with a number of seconds, and a function to call after them, with the time; without it, sweeps
                do what is due
-    permissions  of publishers and subscribers; None: everything is permitted
+    permissions  that are in force, until others are used
     wall       seconds since 1970
     """
 
     def __init__(
         self, limits: Limits, schedule: Callable[[], Any], next_turn: NextTurn,
         later: Later | None = None, *, clock: Clock | None = None, cpu: Clock | None = None,
-        permissions: Permissions | None = None, wall: Clock | None = None,
+        permissions: Permissions = UNRESTRICTED, wall: Clock | None = None,
     ) -> None:
         self.limits = limits
         self.ledger = Ledger(limits.outboxes_bytes_max, schedule, limits.stored_bytes_max)
@@ -71,22 +73,26 @@ class Broker:
         self.shares = Shares(self.ledger, limits)
         self.router = Router(self.routes, limits, self.ledger, self.variants, self.turns, wall)
         self.flow = Flow(self.ledger, limits, self.turns.later, later)
-        self.retained = Retained(self.ledger, limits, self.shares, self.router.screens.of_stored)
+        self.enforcement = Enforcement(limits, self.router, self.turns, permissions, wall)
+        self.retained = Retained(
+            self.ledger, limits, self.shares, self.router.screens.of_stored, self.enforcement.may_read
+        )
         self.marks = Marks(limits, self.shares, lambda number: number in self.clients)
-        if permissions is None:
-            permissions = Unrestricted()
         self.acknowledgements = Acknowledgements(self.flow)
         self.delayed = Delayed(self.ledger, limits, self.shares, wall)
         self.publishing = Publishing(
-            self.router, self.retained, self.marks, self.ledger, permissions, self.acknowledgements, self.delayed
+            self.router, self.retained, self.marks, self.ledger, self.enforcement, self.acknowledgements, self.delayed
         )
-        self.subscribing = Subscribing(limits, self.router, self.shares, permissions, self.turns)
+        self.subscribing = Subscribing(limits, self.router, self.shares, self.enforcement, self.turns)
         self.teardown = Teardown(self.subscribing, self.turns)
-        self.clients = Clients(limits, self.shares, self.flow, self.teardown)
+        self.clients = Clients(limits, self.shares, self.flow, self.teardown, self.enforcement)
         self.sessions = Sessions(
             limits, self.clients, self.subscribing, self.publishing, self.teardown, self.flow, self.turns
         )
         self.queues = Queues(limits, self.subscribing, self.publishing, self.turns, self.retained, wall)
+        self._rechecking = Rechecking(
+            self.enforcement, self.subscribing, self.clients, self.sessions, self.queues, self.turns, self.finish
+        )
         self.queue_jobs = QueueJobs(self.queues, self.publishing, self.turns, self.finish)
         self.due = DueMessages(
             self.delayed, self.publishing, self.sessions, self.clients, self.turns, self.finish, later
@@ -129,10 +135,11 @@ class Broker:
 
     def use(self, limits: Limits) -> None:
         """Apply new limits to clients and subscriptions created from now on."""
+        ask_again = limits.subscribe_partly is not self.limits.subscribe_partly
         self.limits = limits
         for part in (
             self.router, self.retained, self.marks, self.subscribing, self.clients, self.sessions, self.queues,
-            self.delayed,
+            self.delayed, self.enforcement,
         ):
             part.limits = limits
         if self.system_topics is not None:
@@ -140,6 +147,8 @@ class Broker:
         self.flow.use(limits)
         self.shares.use(limits)
         self._bound(limits)
+        if ask_again:
+            self.ask_again()
 
     def _bound(self, limits: Limits) -> None:
         ledger = self.ledger
@@ -150,6 +159,19 @@ class Broker:
         ledger.handshakes.limit = limits.handshakes_bytes_max
         ledger.sessions.limit = limits.sessions_bytes_max
         ledger.subscriptions.limit = limits.subscriptions_bytes_max
+
+    def use_permissions(self, permissions: Permissions) -> None:
+        """Put other permissions in force, between two messages. What they do not allow any more is ended, some in a
+        turn: until it is looked at, what is in force goes on by those that allowed it.
+        """
+        was_restricted = self.enforcement.restricted
+        self.enforcement.use(permissions)
+        self._rechecking.begin(unasked=not was_restricted and self.enforcement.restricted)
+
+    def ask_again(self) -> None:
+        """Ask the permissions in force about what is in force and was not asked about, or is to be asked otherwise."""
+        if self.enforcement.restricted:
+            self._rechecking.begin()
 
     def new_outbox(self, policy: str | None = None) -> Outbox:
         """An outbox for a connection, with the requested policy if it is allowed. Raises ValueError if unknown."""

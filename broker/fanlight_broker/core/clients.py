@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from fanlight_broker import event_log
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import NOWHERE, Origin
 from fanlight_broker.core.shares import Shares, principal_of
 from fanlight_broker.core.subscriber import CLOSED_CONNECTION, Client, ClientConnection, Subscriber
 from fanlight_broker.core.teardown import Teardown
@@ -27,13 +29,16 @@ _tokens: Final[list[str]] = []  # for the next inboxes
 class Clients:
     """The connected clients by their numbers."""
 
-    def __init__(self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown) -> None:
+    def __init__(
+        self, limits: Limits, shares: Shares, flow: Flow, teardown: Teardown, enforcement: Enforcement
+    ) -> None:
         self.limits = limits
         self.maximum = 0  # most that were connected at the same time
         self.connects = 0
         self._shares = shares
         self._flow = flow
         self._teardown = teardown
+        self._enforcement = enforcement
         self._by_number: dict[int, Client] = {}
 
     def __len__(self) -> int:
@@ -53,10 +58,11 @@ class Clients:
         self, outbox: Outbox, connection: ClientConnection, now: float, *,
         name: str | None, user: str, agent: str, address: str, protocol: str,
         format: Format, port: int = 0, verified: bool = False, label: str = "", subscriber: Subscriber | None = None,
+        origin: Origin = NOWHERE,
     ) -> Client:
-        """A connection has completed its handshake.
+        """A connection has completed its handshake. Raises NotPermitted.
 
-        subscriber  its session's; None without a session
+        subscriber  its session's, which was let in; None without a session
         """
         self.connects += 1
         number = self.connects
@@ -64,7 +70,9 @@ class Clients:
             subscriber = Subscriber(
                 name or f"client-{number}", user, protocol, format,
                 self._shares.of(principal_of(user, address, verified=verified)), new_inbox(), verified, label,
+                origin=origin,
             )
+            self._enforcement.check_connect(subscriber.asker)
         self._shares.join(subscriber.share)
         client = Client(number, subscriber, agent, address, port, outbox, connection, format, now)
         subscriber.client = client
@@ -88,6 +96,7 @@ class Clients:
             return []
         if client.subscriber.session is None:
             self._teardown.end(client.subscriber.subscriptions)
+            self._enforcement.leave(client.subscriber)
         self._shares.leave(client.subscriber.share)
         client.outbox.discard()
         client.connection = CLOSED_CONNECTION

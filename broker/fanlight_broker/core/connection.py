@@ -21,8 +21,10 @@ from typing import Any, Final
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import FanlightError, LimitExceeded
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.permissions import Origin
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.subscriber import Client, ClientConnection
+from fanlight_broker.wire.badge import Badge
 from fanlight_broker.wire.lane import BLOCKED, FRAME, NEED_MORE, NO_ROOM, PUBLISH, TURN_OVER, Lane
 
 FIRST_BYTES: Final = 24  # of a connection: enough to recognise the protocol and its version
@@ -298,6 +300,11 @@ class ProtocolConnection(ClientConnection, ABC):
         self.transport.resume_reading()
         self.resume(now)
 
+    def origin_of(self, identity: Identity) -> Origin:
+        """What rules of permissions may ask about the connection."""
+        transport = self.transport
+        return Origin(identity.groups, transport.certified, transport.address, transport.listener)
+
     def authenticated(self, identity: Identity, now: float) -> None:
         """The credentials are valid."""
         if not self.waiting:
@@ -317,10 +324,14 @@ class ProtocolConnection(ClientConnection, ABC):
 
     def admit(self) -> None:
         """Lift the limits of an unauthenticated connection, and let the lane work without Python where it can."""
-        publishing = self.broker.publishing
-        self.lane.plain = self.lane.plain or not publishing.cacheable
+        assert self.client is not None
+        if self.lane.badge is None:
+            self.lane.badge = self.broker.enforcement.badge_of(self.client.subscriber)
         self.inbox.read_max = 0
         self.inbox.admitted()
+
+    def use_badge(self, badge: Badge | None) -> None:
+        self.lane.badge = badge
 
     def idle(self, now: float) -> None:
         """Check periodically for a silent peer, unless the broker itself does not read from it."""

@@ -9,7 +9,7 @@ from itertools import islice
 from math import inf
 from typing import Any, Final
 
-from fanlight_broker.core import delayed, queue_views
+from fanlight_broker.core import delayed, enforcement, queue_views
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.delayed_message import DelayedEntry
 from fanlight_broker.core.flow import CONSUMER
@@ -79,6 +79,7 @@ COUNTERS: Final[Mapping[str, str]] = {
     "handshakes_refused": "Clients refused before they were admitted because of handshakes_bytes_max",
     "marks_forgotten": "Producers whose mark was removed because there were too many",
     "marks_refused": "Messages refused because another connected client uses their producer",
+    **enforcement.COUNTERS,
     **delayed.COUNTERS,
     **queue_views.COUNTERS,
     **{
@@ -198,6 +199,7 @@ class BrokerInspection:
             "publishers_paused": broker.flow.publishers_paused,
             "acknowledgements_held_back": broker.acknowledgements.held_back,
             "publishers_held_ms": round(1000 * broker.flow.held_seconds(self._clock())),
+            **broker.enforcement.counters(),
             "routes_built": broker.router.built,
             "routes_invalidated": broker.router.invalidated,
             "routes_evicted": broker.routes.evicted,

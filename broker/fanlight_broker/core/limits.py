@@ -27,6 +27,13 @@ class QueuePolicy(StrEnum):
     DROP_OLDEST = "drop_oldest"
 
 
+class SubscribePartly(StrEnum):
+    """What happens to a subscription to a filter of which permissions deny some topics."""
+
+    FILTER = "filter"  # it is in force, and does not get what is published on these
+    REFUSE = "refuse"
+
+
 class Durability(StrEnum):
     """When archived messages are synced to the disk."""
 
@@ -89,6 +96,13 @@ class Limits:
         int, Ge(1), Le(TOPIC_WORDS_CEILING), Unit("words"),
         Reason("words of a topic or filter; topics in practice have fewer than 12"),
     ] = 128
+    subscribe_partly: Annotated[
+        SubscribePartly, Unit("policy"),
+        Reason(
+            "a subscription to a filter of which permissions deny some topics: in force without these, or refused; "
+            "members of queue groups and consumers are refused in both cases"
+        ),
+    ] = SubscribePartly.FILTER
     filter_hashes_max: Annotated[
         int, Ge(1), Le(16), Unit("words"),
         Reason("number of # in one filter; the words between two of them are searched for in each new topic"),

@@ -8,14 +8,13 @@ Clients of which no rule can decide differently are of one class, and share one 
 decided once for each class and route. A `Permissions` never changes: others take its place as a whole.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from fanlight_broker.core.subscriber import Subscriber
-
 if TYPE_CHECKING:
+    from matchcore.kleene import Fields
     from matchcore.selector import Attribute
 
 
@@ -50,6 +49,22 @@ class Asker:
     listener: str = ""
 
 
+class Origin(NamedTuple):
+    """What is known of a connection, and of its user, beside the names."""
+
+    groups: frozenset[str] = frozenset()
+    certificate: str = ""
+    address: str = ""
+    listener: str = ""
+    client: str | None = None  # of what has a name of its own, as a queue has: the client that made it; "" if unknown
+    protocol: str = ""  # and its protocol
+
+    def asker(self, user: str, client: str, protocol: str) -> Asker:
+        if self.client is not None:
+            client, protocol = self.client, self.protocol
+        return Asker(user, self.groups, client, self.certificate, self.address, protocol, self.listener)
+
+
 class Verdict(NamedTuple):
     """A decision. `rule` is the name or the place of the rule that decided; "" if none did, which is a denial."""
 
@@ -81,7 +96,7 @@ class Grant(Protocol):
         ...
 
     def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: "Fields | None" = None
     ) -> Verdict:
         """fields: of the message, if they are at hand. Without them, `by_content` says that they would matter."""
         ...
@@ -117,7 +132,7 @@ class Everything:
     number = 0
 
     def decide(
-        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: "Fields | None" = None
     ) -> Verdict:
         return ALLOWED
 
@@ -135,13 +150,8 @@ class Unrestricted:
     def release(self, grant: Grant) -> None:
         pass
 
-    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
-        pass
 
-    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
-        pass
-
-
+NOWHERE: Final = Origin()
 ALLOWED: Final = Verdict(True)
 ALL_ALLOWED: Final = FilterVerdict(Access.ALL)
 EVERYTHING: Final = Everything()

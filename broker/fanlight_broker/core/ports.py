@@ -10,7 +10,7 @@ from fanlight_broker.core.delayed_message import DelayedMessage
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.marks import Mark
 from fanlight_broker.core.shares import Share
-from fanlight_broker.core.subscriber import Session, Subscriber
+from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.work_queue import WorkQueue
 from fanlight_broker.wire.journal import JournalPosition, QueueJournal
@@ -74,6 +74,16 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def certified(self) -> str:
+        """The name in the peer's certificate, verified; "" without one."""
+        ...
+
+    @property
+    def listener(self) -> str:
+        """The name of the port: native, mqtt_websocket_tls, ..."""
+        ...
+
     def now(self) -> float:
         """The clock of every `now`, in seconds."""
         ...
@@ -98,23 +108,6 @@ class Transport(Protocol):
 
     def next_turn(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` after the other connections' turns; nothing is read until then."""
-        ...
-
-
-class Permissions(Protocol):
-    """Decides who may publish and subscribe where, beside what no client may."""
-
-    @property
-    def unrestricted(self) -> bool:
-        """True: everything is permitted, without a check."""
-        ...
-
-    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
-        """Raises NotPermitted."""
-        ...
-
-    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
-        """Raises NotPermitted."""
         ...
 
 

@@ -15,3 +15,4 @@ class Publication(NamedTuple):
     identifier: int | None = None  # of QoS 2: its session remembers it until the publisher releases it
     due: float | None = None  # it is delayed until this time of `now`; None: it is routed at once
     ruled: bool = True  # routing rules may act on it; False: a queue has had it, and they did when it came first
+    requests: bool = False  # it names a topic for the reply

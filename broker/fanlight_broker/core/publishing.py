@@ -26,9 +26,9 @@ from typing import Final, Protocol
 from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.delayed import Delayed
 from fanlight_broker.core.delayed_message import DelayedMessage
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import FanlightError, QueueFull
 from fanlight_broker.core.marks import Mark, Marks
-from fanlight_broker.core.ports import Permissions
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.retained import Retained
 from fanlight_broker.core.rewriting import Output, outputs_of
@@ -160,37 +160,34 @@ def can_wait(sender: Sender) -> bool:
 
 
 class Publishing:
-    """Permissions are shared with `Subscribing`, and may be replaced before the first message; rules at any time."""
+    """Permissions and rules may be replaced at any time, between two messages."""
 
     def __init__(
-        self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, permissions: Permissions,
+        self, router: Router, retained: Retained, marks: Marks, ledger: Ledger, enforcement: Enforcement,
         acknowledgements: Acknowledgements, delayed: Delayed,
     ) -> None:
         self.router = router
         self.retained = retained
         self.marks = marks
         self.ledger = ledger
-        self.permissions = permissions
+        self.enforcement = enforcement
         self.acknowledgements = acknowledgements
         self.delayed = delayed
         self.rules: Rules = NoRules()
-
-    @property
-    def cacheable(self) -> bool:
-        """May a lane publish again on a route that was looked up for another message? Else it asks for each one."""
-        return self.permissions.unrestricted
 
     def use_rules(self, rules: Rules) -> None:
         """Put rules in force in place of those before, between two messages."""
         self.rules = rules
         self.router.rule_topics(None if rules.empty else rules.concern)
 
-    def route(self, publisher: Subscriber | None, topic: bytes, syntax: str) -> Route:
-        """The route of a topic, for its publisher (None: the broker itself). Raises InvalidTopic, NotPermitted."""
+    def route(self, publication: Publication) -> Route:
+        """The route of a message, if its publisher may publish it. Raises InvalidTopic, NotPermitted."""
+        publisher, message = publication.publisher, publication.message
+        topic, syntax = message.topic, SYNTAXES[message.syntax]
         if publisher is None:
             return self.router.own_route(topic, syntax)
         check_publisher(topic)
-        self.permissions.check_publish(publisher, topic, syntax)
+        self.enforcement.check_publish(publisher, message, requests=publication.requests)
         return self.router.route(topic, syntax)
 
     def accept(
@@ -205,7 +202,7 @@ class Publishing:
         client = publisher.client if publisher is not None else None  # a mark belongs to the connection that sent it
         since = self.acknowledgements.position.appended
         try:
-            route = self.route(publisher, message.topic, SYNTAXES[message.syntax])
+            route = self.route(publication)
             if mark is not None and client is not None:
                 self.marks.check(mark, client)
                 if self.marks.repeats(mark):

@@ -21,6 +21,7 @@ from fanlight_broker.core.errors import (
     LimitExceeded,
     MessagesGone,
     NoSuchQueue,
+    NotPermitted,
     QueueInUse,
     StoreUnavailable,
     Unsupported,
@@ -28,6 +29,7 @@ from fanlight_broker.core.errors import (
 from fanlight_broker.core.filling import ArchiveFilling, Beginning, RetainedFilling
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import Access, Action, Origin
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publishing import Publishing
 from fanlight_broker.core.replay import ReplaySource
@@ -138,6 +140,7 @@ class Queues:
         for text, syntax in filters:
             parse_filter(text, syntax, self.limits)  # all of them, before the queue is there
             self._subscribing.check(client.subscriber, text, syntax, name, condition)
+            self._check_permissions(client.subscriber, text, syntax, options, beginning)
         if condition is not None:  # each filter has the selector
             self._subscribing.check_bytes(
                 client.subscriber, condition.nbytes * len(filters), condition.nbytes * len(filters)
@@ -154,6 +157,17 @@ class Queues:
             self._fill(found, beginning)
         return found
 
+    def _check_permissions(
+        self, creator: Subscriber, text: bytes, syntax: str, options: QueueOptions, beginning: Beginning | None
+    ) -> None:
+        """Raises NotPermitted. All of a filter must be allowed: who consumes gets whatever is in the queue."""
+        enforcement = self._subscribing.enforcement
+        enforcement.check_filter(creator, Action.QUEUE, text, syntax, whole=True)
+        if options.dead_letter is not None:
+            enforcement.check(creator, Action.PUBLISH, *options.dead_letter)
+        if beginning is not None and not beginning.retained:
+            enforcement.check_filter(creator, Action.REPLAY, text, syntax, whole=True)
+
     def begin(
         self, creator: Subscriber, name: str, filters: tuple[tuple[bytes, str], ...], options: QueueOptions, now: float,
         *, filled: bool = False, condition: "Condition | None" = None,
@@ -167,7 +181,7 @@ class Queues:
         """
         subscriber = Subscriber(
             name, creator.user, PROTOCOL, creator.format, creator.share, creator.inbox, creator.verified,
-            creator.label, Subscriptions(by_filter=True),
+            creator.label, Subscriptions(by_filter=True), origin=made_by(creator),
         )
         queue = new_queue(self._ledger, self.limits, creator.share.account)
         inside = NamedQueue(name, queue, subscriber)
@@ -283,7 +297,32 @@ class Queues:
     def check_reader(self, subscriber: Subscriber, queue: WorkQueue) -> None:
         """Raises NotPermitted unless a subscriber may subscribe to all filters of the queue."""
         for text, syntax in queue.filters:
-            self._subscribing.check(subscriber, text, syntax)
+            self._subscribing.check(subscriber, text, syntax, whole=True)
+
+    def check_manager(self, subscriber: Subscriber, queue: WorkQueue) -> None:
+        """Raises NotPermitted unless it may do so, and may manage queues with these filters."""
+        self.check_reader(subscriber, queue)
+        for text, syntax in queue.filters:
+            self._subscribing.enforcement.check_filter(subscriber, Action.QUEUE, text, syntax, whole=True)
+
+    def may_manage(self, subscriber: Subscriber, queue: WorkQueue) -> bool:
+        """The same, to choose what is listed."""
+        ask = self._subscribing.enforcement.decide_filter
+        return all(
+            self._subscribing.may_read_all(subscriber, text, syntax)
+            and ask(subscriber, Action.QUEUE, text, syntax).access is Access.ALL
+            for text, syntax in queue.filters
+        )
+
+    def recheck(self, consumer: QueueConsumer, now: float) -> None:
+        """Permissions have changed: end a consumer that may not read its queue any more."""
+        queue, subscriber = consumer.queue, consumer.client.subscriber
+        try:
+            for text, syntax in queue.filters:
+                self._subscribing.check_permission(subscriber, text, syntax, whole=True)
+        except NotPermitted:
+            self.leave(consumer, now)
+            consumer.ended("not_permitted")
 
     def end(self, queue: WorkQueue, reason: str = "consumer_deleted") -> int:
         """End a queue; its consumers are notified with the reason. Returns how many messages are lost.
@@ -302,6 +341,7 @@ class Queues:
         while (binding := queue.subscriber.subscriptions.any_left()) is not None:
             self._subscribing.unbind(binding)
         self._shares.refund(queue.subscriber.share, SharedPot.QUEUES)
+        self._subscribing.enforcement.leave(queue.subscriber)
         if queue.options.durable and queue.filling is None:
             self.journal.queue_ended(queue)
         self._draining.drain(queue.inside, partial(self._drained, queue))
@@ -431,6 +471,12 @@ class Queues:
                     self.burial.bury_some(queue, now)
         if self._ledger.graves:
             self._turns.later(partial(self.bury, now))
+
+
+def made_by(creator: Subscriber) -> Origin:
+    """Rules ask about whoever made a queue, and not about its name, which anybody may choose."""
+    origin = creator.origin
+    return origin if origin.client is not None else origin._replace(client=creator.name, protocol=creator.protocol)
 
 
 def add(counts: dict[str, int], inside: NamedQueue) -> None:

@@ -17,8 +17,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fanlight_broker.core.content import Content
-from fanlight_broker.core.errors import FanlightError
+from fanlight_broker.core.errors import FanlightError, NotPermitted
 from fanlight_broker.core.flow import Flow
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
@@ -121,9 +122,11 @@ class Replay:
         self, subscribing: Subscribing, flow: Flow, source: ReplaySource, client: Client, listener: ReplayObserver,
         number: int, wanted: ReplayRequest, encode: Encode,
     ) -> None:
-        subscribing.check(client.subscriber, wanted.filter, wanted.syntax, condition=wanted.condition)
+        self._subscribing = subscribing
+        self._permitted = subscribing.enforcement.generation  # the permissions by which it was checked
+        self._partly = self._check(client, wanted)
         self.source, self.client, self.listener = source, client, listener
-        self._subscribing, self._flow = subscribing, flow
+        self._flow = flow
         self.number, self.wanted = number, wanted
         self.state = ReplayState.READING
         self.delivered = 0
@@ -133,7 +136,9 @@ class Replay:
         self._part = ReplayPart()
         self._asked = False
         self._subscription: Subscription | None = None
-        self._reading = source.read(wanted, encode)
+        self._keeps_topics = subscribing.enforcement.restricted
+        self._reading = source.read(wanted, with_topic(encode), size_of) if self._keeps_topics \
+            else source.read(wanted, encode)
 
     def start(self) -> None:
         if self.wanted.live:
@@ -146,12 +151,52 @@ class Replay:
         if self.state in (ReplayState.READING, ReplayState.CLOSING) and not self._asked:
             self._ask()
 
+    def deny(self) -> None:
+        """Permissions do not allow it any more."""
+        self._fail(NotPermitted("no permission any more for the replay"))
+
     def cancel(self) -> None:
         """End it, whatever is still under way."""
         self._close(ReplayState.OVER)
         self._leave()
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _check(self, client: Client, wanted: ReplayRequest) -> bool:
+        """May it be replayed, and subscribed to? True: partly. Raises the errors of SUBSCRIBE."""
+        subscriber, subscribing = client.subscriber, self._subscribing
+        partly = subscribing.check(subscriber, wanted.filter, wanted.syntax, condition=wanted.condition)
+        return subscribing.enforcement.check_filter(subscriber, Action.REPLAY, wanted.filter, wanted.syntax) or partly
+
+    def _check_again(self) -> None:
+        """Permissions may be others than before. Raises NotPermitted."""
+        enforcement = self._subscribing.enforcement
+        if self._permitted == enforcement.generation:
+            return
+        self._permitted = enforcement.generation
+        self._partly = self._check(self.client, self.wanted)
+        if self._partly and not self._keeps_topics:
+            raise NotPermitted("permissions have changed; replay again")
+
+    def _allowed(self, messages: Sequence[Any]) -> list[bytes]:
+        """Those that the client may have."""
+        if not self._keeps_topics:
+            return list(messages)
+        if not self._partly:
+            return [octets for octets, _, _ in messages]
+        may_replay, subscriber = self._subscribing.enforcement.may_replay, self.client.subscriber
+        known: dict[tuple[bytes, int], bool] = {}
+        allowed = []
+        for octets, topic, syntax in messages:
+            if (topic, syntax) not in known:
+                known[topic, syntax] = may_replay(subscriber, topic, syntax)
+            if known[topic, syntax]:
+                allowed.append(octets)
+        return allowed
+
+    def _fail(self, error: FanlightError) -> None:
+        self.cancel()
+        self.listener.replay_failed(self, error)
 
     def _ask(self) -> None:
         self._asked = True
@@ -165,16 +210,21 @@ class Replay:
             self.cancel()
             return
         if part.error is not None:
-            self.cancel()
-            self.listener.replay_failed(self, part.error)
+            self._fail(part.error)
+            return
+        try:
+            self._check_again()
+        except FanlightError as error:
+            self._fail(error)
             return
         if not self.begun:
             self.begun = True
             self.listener.replay_begun(self, part)
         self._part = part
-        self.delivered += len(part.messages)
-        if part.messages:
-            self.client.outbox.write(b"".join(part.messages))
+        messages = self._allowed(part.messages)
+        self.delivered += len(messages)
+        if messages:
+            self.client.outbox.write(b"".join(messages))
         if not part.at_end:
             if part.messages:
                 self._flow.refill(self.client.outbox)
@@ -190,15 +240,17 @@ class Replay:
         self.joins += 1
         wanted, client = self.wanted, self.client
         try:
-            self._subscribing.check(client.subscriber, wanted.filter, wanted.syntax, condition=wanted.condition)
+            partly = self._subscribing.check(
+                client.subscriber, wanted.filter, wanted.syntax, condition=wanted.condition
+            )
             subscription = Subscription(
                 client.outbox, self._subscribing.router.variants.of(client.format), self.number, wanted.filter,
                 SYNTAXES.index(wanted.syntax), credit=0, waiting_max=WAITING_MAX, condition=wanted.condition,
             )
+            subscription.partly = partly
             self._subscribing.begin(client.subscriber, subscription, None)
         except FanlightError as error:
-            self.cancel()
-            self.listener.replay_failed(self, error)
+            self._fail(error)
             return
         self._subscription = subscription
         self.source.report_end(self._end_known)
@@ -226,10 +278,25 @@ class Replay:
             subscription.lift_credit()
 
     def _leave(self) -> None:
-        if self._subscription is not None:
+        if self._subscription is not None and self._subscription in self.client.subscriber.subscriptions:
             self._subscribing.end(self._subscription)
-            self._subscription = None
+        self._subscription = None
 
     def _close(self, state: ReplayState) -> None:
         self.state = state
         self._reading.close()
+
+
+def with_topic(encode: Encode) -> Encode:
+    """The same, and the topic: permissions are asked in the loop, and not in the reader's thread."""
+
+    def both(
+        offset: int, timestamp: int, topic: bytes, syntax: int, payload: bytes, content: Content | None
+    ) -> tuple[Any, bytes, int]:
+        return encode(offset, timestamp, topic, syntax, payload, content), topic, syntax
+
+    return both
+
+
+def size_of(message: tuple[bytes, bytes, int]) -> int:
+    return len(message[0])

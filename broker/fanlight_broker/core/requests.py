@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
+from fanlight_broker.core.permissions import NOWHERE, Asker, Origin
 from fanlight_broker.core.will import Will
 from fanlight_broker.wire.message import Format
 
@@ -31,6 +32,12 @@ class ConnectRequest:
     receive_max: int = 65_535
     frame_max: int | None = None  # bytes of the largest packet the client accepts
     will: Will | None = None
+    origin: Origin = NOWHERE
+
+    @property
+    def asker(self) -> Asker:
+        """Who wants it, as rules of permissions may ask."""
+        return self.origin.asker(self.user if self.verified else "", self.client_id, self.protocol)
 
     @property
     def nbytes(self) -> int:

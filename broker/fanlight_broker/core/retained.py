@@ -75,7 +75,10 @@ class Retained(RetainedTable):
     def __init__(
         self, ledger: Ledger, limits: Limits, shares: Shares,
         selector_of: "Callable[[Condition], StoredSelector] | None" = None,
+        may_read: Callable[[Subscription, bytes, int], bool] = lambda subscription, topic, syntax: False,
     ) -> None:
+        """may_read: may the owner of a partly allowed subscription have what is published on a topic?"""
+        self.may_read = may_read
         self.shares = shares
         self._selector_of = selector_of
         self.limits = limits
@@ -412,16 +415,17 @@ class Cursor:
             begun = self._at
             self._at, sent = retained.send(
                 self._ids, begun, min(begun + min(step, most - looked_at), len(self._ids)), subscription, self._variant,
-                now, self._revision, self._origin, is_shown, is_wanted is not None,
+                now, self._revision, self._origin, is_shown, is_wanted is not None or bool(subscription.partly),
             )
             looked_at += self._at - begun
             self.sent += sent
         return looked_at
 
     def _is_shown(self, message: Message, now: float, is_wanted: Callable[[Message], bool] | None) -> bool:
-        return shown_to(self.subscription.filter, self._syntax, message, now) and (
+        subscription = self.subscription
+        return shown_to(subscription.filter, self._syntax, message, now) and (
             is_wanted is None or is_wanted(message)
-        )
+        ) and (not subscription.partly or self._retained.may_read(subscription, message.topic, message.syntax))
 
     def _look_up(self) -> int:
         """Look up the next ids. Returns what that counts as, in messages."""

@@ -155,6 +155,14 @@ class Router:
         self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
         self.sweep_later()
 
+    def leave_out_with(self, may_read: Callable[[Subscription, bytes, int], bool]) -> None:
+        """Whether a partly allowed subscription is left in the route of a topic, by the number of its syntax."""
+        self._finder.may_read = may_read
+
+    def forget_permits(self) -> None:
+        """Permissions have changed: no route that is kept knows any more who may publish on it, or read partly."""
+        self.routes.altered(b"#", WILDCARDS_HIDE.index(False))  # in the syntax where that is every topic
+
     @property
     def built(self) -> int:
         """Topics whose subscriptions were worked out."""
@@ -202,10 +210,20 @@ class Router:
             if group.queue is queue:
                 queue.journal = self.journal.group_begun(group_name, filter, syntax, where)
             self.shared += 1
+        elif subscription.partly:
+            self._altered(filter, syntax)
         elif subscription.condition is None:
             self.routes.added(subscription)
+        self._finder.partly += subscription.partly
         self._count(nbytes_held(subscription))
         self.searching += hashes_of(filter, syntax) > 1
+
+    def set_partly(self, subscription: Subscription, partly: bool) -> None:
+        """Whether a subscription that is in force is partly allowed, and so left out of some routes."""
+        if bool(subscription.partly) != partly:
+            subscription.partly = partly
+            self._finder.partly += 1 if partly else -1
+            self._altered(subscription.filter, SYNTAXES[subscription.syntax_number])
 
     def restore(self, subscriptions: Sequence[Subscription], nbytes: int) -> list[Subscription]:
         """Put subscriptions from before a restart in force, which are in no group and have no selector.
@@ -259,6 +277,7 @@ class Router:
         else:
             self._leave_screen(subscription, filter, syntax)
         self._count(-nbytes)
+        self._finder.partly -= subscription.partly
         ended = None
         group = subscription.group
         if isinstance(group, NamedQueue):
@@ -345,12 +364,14 @@ class Router:
         Raises InvalidTopic.
         """
         check_topic(topic, syntax, self.limits)
+        number = SYNTAXES.index(syntax)
         targets, groups, sessions, screens = self._gathered(topic, syntax)
         members = [*chain.from_iterable(group.members for group in groups)]
         if any(isinstance(group, NamedQueue) for group in groups):  # which may have other filters, too
             found = set(self._filters.match(topic, syntax=syntax))
             members = [each for each in members if each.id in found]
-        screened = self.screens.subscriptions(screens.screens) if screens is not None else ()
+        screened = self.screens.subscriptions(screens.screens) if screens is not None else []
+        screened = [each for each in screened if not each.partly or self._finder.may_read(each, topic, number)]
         return sorted((*targets, *chain.from_iterable(sessions), *members, *screened), key=lambda each: each.id)
 
     def _gathered(
@@ -361,6 +382,7 @@ class Router:
             ids = self._filters.match(topic, syntax=syntax)
         except matchcore.InvalidTopic as error:
             raise invalid_topic(error) from error
+        ids = self._finder.without_denied(ids, topic, SYNTAXES.index(syntax))
         root = first_word(topic, syntax) if reserved(topic, syntax) else None
         screens = None
         if len(self.screens):

@@ -22,9 +22,10 @@ from fanlight_broker.core.errors import NoSuchSubscription, NotPermitted, StoreU
 from fanlight_broker.core.flow import Flow
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.publication import Publication
-from fanlight_broker.core.publishing import Direct, Publishing, Refused
+from fanlight_broker.core.publishing import Direct, Outcome, Publishing, Refused
 from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.retained import SLICE, Cursor
 from fanlight_broker.core.room import check_growth, room_for
@@ -37,7 +38,7 @@ from fanlight_broker.core.teardown import Teardown
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.hidden import hide, show
-from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Variant
+from fanlight_broker.wire.message import RETAIN_AS_PUBLISHED, RETAIN_CLEAR, RETAIN_SET, Message, Variant
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.subscription_table import Entering
 from fanlight_broker.wire.subscriptions import Subscriptions
@@ -64,6 +65,7 @@ class Sessions:
         self._flow = flow
         self._turns = turns
         self._draining = Draining(turns)
+        self._enforcement = subscribing.enforcement
         self._router = subscribing.router
         self._shares = subscribing.shares
         self._ledger = publishing.ledger
@@ -112,6 +114,7 @@ class Sessions:
         if found is not None and found.subscriber.user != wanted.user:
             raise NotPermitted("the session of this client identifier is another user's; choose another identifier")
         self.clients.check_names(wanted.client_id, wanted.user or wanted.label)
+        self._enforcement.check_connect(wanted.asker, wanted.will)
         overdue = found is not None and self._away.overdue(found, now)
         ending: Sequence[Session] = ()
         # With expiry 0 a session ends with its connection, which ends here.
@@ -140,7 +143,7 @@ class Sessions:
         if found is None:
             session = self.begin(Subscriber(
                 wanted.client_id, wanted.user, wanted.protocol, wanted.format, share, new_inbox(), wanted.verified,
-                wanted.label, Subscriptions(by_filter=True),
+                wanted.label, Subscriptions(by_filter=True), origin=wanted.origin,
             ), wanted.expiry)
         else:
             session = found
@@ -220,6 +223,8 @@ class Sessions:
         subscriber = session.subscriber
         before, subscriber.format = subscriber.format, wanted.format
         subscriber.protocol, subscriber.verified, subscriber.label = wanted.protocol, wanted.verified, wanted.label
+        subscriber.origin = wanted.origin
+        self._enforcement.renew(subscriber)
         if before is not wanted.format:
             variants = self._router.variants
             session.window.rebind(variants, wanted.format)
@@ -289,6 +294,7 @@ class Sessions:
         self.wills.discard(session)
         self._away.discard(session)
         self._teardown.end(subscriber.subscriptions)
+        self._enforcement.leave(subscriber)
         session.clear_cursors()
         session.unreleased.clear()
         session.charge()
@@ -316,15 +322,23 @@ class Sessions:
         self.wills.discard(session)
         assert will is not None
         message = will.published(now)
-        sender = Direct(self._ledger, message, session.window.stand_in())
-        try:
-            outcome = self.publishing.accept(Publication(message, session.subscriber), sender, now)
-        finally:
-            session.window.detach()
+        outcome = self._send_will(session, message, now, requests=will.requests)
         if isinstance(outcome, Refused):
             log.warning("will_refused", client=session.name, text=outcome.error.text)
         else:
             self.wills_published += 1
+
+    def _send_will(self, session: Session, message: Message, now: float, *, requests: bool) -> Outcome:
+        """What is permitted now counts, and not what was when the client connected."""
+        try:
+            self._enforcement.check(session.subscriber, Action.WILL, message.topic, SYNTAXES[message.syntax], message)
+        except NotPermitted as error:
+            return Refused(error)
+        sender = Direct(self._ledger, message, session.window.stand_in())
+        try:
+            return self.publishing.accept(Publication(message, session.subscriber, requests=requests), sender, now)
+        finally:
+            session.window.detach()
 
     def sweep(self, now: float) -> bool:
         """Publish wills that are due, end expired sessions, drop expired messages, a bounded number at a time.
@@ -386,10 +400,13 @@ class Sessions:
             return subscription, True
         found = subscriber.subscriptions.find(filter, options.group)
         if found is not None and found.condition == options.condition:
+            self._router.set_partly(found, self.subscribing.check_permission(
+                subscriber, filter, syntax, whole=options.group is not None
+            ))
             self._router.rebind(found, variant, no_echo=options.no_local)
             self.journal.subscribed(found)
             return found, False
-        self.subscribing.check(subscriber, filter, syntax, options.group, options.condition)
+        subscription.partly = self.subscribing.check(subscriber, filter, syntax, options.group, options.condition)
         if found is not None:
             self._end(session, found)
         self.subscribing.begin(subscriber, subscription, options.group)
@@ -398,8 +415,8 @@ class Sessions:
 
     def entering(self, session: Session) -> Entering | None:
         """What begins ordinary subscriptions in this turn, for callers with many filters. None: `subscribe` does."""
-        subscribing = self.subscribing
-        if not subscribing.permissions.unrestricted or (self.journal.position.refusing and session.outlives):
+        subscribing, refusing = self.subscribing, self.journal.position.refusing
+        if self._enforcement.badge_of(session.subscriber) is not None or (refusing and session.outlives):
             return None
         return Entering(self._router.table, session, subscribing, subscribing.journal)
 
@@ -408,6 +425,10 @@ class Sessions:
         subscription = session.subscriptions.find(filter, group)
         if subscription is None:
             raise NoSuchSubscription(0)
+        self._end(session, subscription)
+
+    def revoke(self, session: Session, subscription: Subscription) -> None:
+        """End a subscription that permissions do not allow any more."""
         self._end(session, subscription)
 
     def _end(self, session: Session, subscription: Subscription) -> None:

@@ -15,11 +15,13 @@ from typing import Final, Protocol
 from fanlight_broker.core.budget import HoldTime
 from fanlight_broker.core.errors import LimitExceeded
 from fanlight_broker.core.journal import NO_JOURNAL
+from fanlight_broker.core.permissions import EVERYTHING, NOWHERE, Asker, Grant, Origin
 from fanlight_broker.core.requests import session_bytes
 from fanlight_broker.core.retained import CURSOR_BYTES, PLACES_BYTES, Cursor
 from fanlight_broker.core.shares import Share
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.will import Will
+from fanlight_broker.wire.badge import Badge
 from fanlight_broker.wire.ledger import PotShare
 from fanlight_broker.wire.message import Format
 from fanlight_broker.wire.outbox import Outbox, Owner
@@ -42,8 +44,21 @@ class Subscriber(Owner):
     label: str = ""  # a user name that nothing was checked against
     subscriptions: Subscriptions = field(default_factory=lambda: Subscriptions(by_filter=False))
     searching: int = 0  # subscriptions whose filters have several `#`
+    origin: Origin = NOWHERE  # of its present connection, or the last one
+    badge: Badge | None = None  # of its permission class; ask `Enforcement.badge_of`, which keeps it up to date
     session: "Session | None" = None
     client: "Client | None" = None
+
+    @property
+    def asker(self) -> Asker:
+        """It, as rules of permissions may ask about it."""
+        return self.origin.asker(self.user if self.verified else "", self.name, self.protocol)
+
+    @property
+    def grant(self) -> Grant:
+        """What it may do, as it was asked last."""
+        grant: Grant = EVERYTHING if self.badge is None else self.badge.grant
+        return grant
 
     @property
     def subscriber(self) -> "Subscriber":
@@ -73,6 +88,10 @@ class ClientConnection(Protocol):
         """An outbox that held this publisher back has drained, or its own outbox, which was to be refilled."""
         ...
 
+    def use_badge(self, badge: Badge | None) -> None:
+        """This is the badge of its client's permission class from now on; None: everything is permitted."""
+        ...
+
     def notify_held(self, held: bool, seconds: float) -> None:
         """Notify the client that its messages wait for a slow consumer, or how long they waited, if possible."""
         ...
@@ -85,6 +104,7 @@ class ClosedConnection:
     def say_goodbye(self, reason: str, text: str) -> None: ...
     def cut_off(self, reason: str, text: str) -> None: ...
     def unblocked(self) -> None: ...
+    def use_badge(self, badge: Badge | None) -> None: ...
     def notify_held(self, held: bool, seconds: float) -> None: ...
 
 

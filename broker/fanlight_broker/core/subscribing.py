@@ -15,10 +15,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from fanlight_broker.core.draining import Draining
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import LimitExceeded, NoSuchSubscription, SubscriptionInUse
 from fanlight_broker.core.journal import NO_JOURNAL
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.ports import Journal, Permissions
+from fanlight_broker.core.permissions import Access, Action
+from fanlight_broker.core.ports import Journal
 from fanlight_broker.core.router import Router
 from fanlight_broker.core.shares import Share, SharedPot, Shares
 from fanlight_broker.core.subscriber import Client, Subscriber
@@ -30,7 +32,7 @@ from fanlight_broker.core.subscription import (
     share_bytes,
     sizes_of,
 )
-from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, hashes_of
+from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_filter, check_inbox, first_word, hashes_of, is_inbox
 from fanlight_broker.core.turns import Turns
 from fanlight_broker.wire.named_queue import NamedQueue
 from fanlight_broker.wire.queue import Queue
@@ -42,11 +44,11 @@ AFTER_MAX: Final = 2**63 - 1  # messages after which a subscription ends: 292,00
 
 
 class Subscribing:
-    def __init__(self, limits: Limits, router: Router, shares: Shares, permissions: Permissions, turns: Turns) -> None:
+    def __init__(self, limits: Limits, router: Router, shares: Shares, enforcement: Enforcement, turns: Turns) -> None:
         self.router = router
         self.shares = shares
         self.limits = limits
-        self.permissions = permissions
+        self.enforcement = enforcement
         self.journal: Journal = NO_JOURNAL
         self._draining = Draining(turns)
         self.begun = 0
@@ -83,7 +85,7 @@ class Subscribing:
         if options.group is not None or not self.enter(client.subscriber, subscription):
             if client.subscriber.subscriptions.numbered(number) is not None:
                 raise SubscriptionInUse(number)
-            self.check(client.subscriber, text, syntax, options.group, options.condition)
+            subscription.partly = self.check(client.subscriber, text, syntax, options.group, options.condition)
             self.begin(client.subscriber, subscription, options.group)
         return subscription
 
@@ -104,7 +106,7 @@ class Subscribing:
 
     def enter(self, subscriber: Subscriber, subscription: Subscription) -> bool:
         """`check` and `begin` of an ordinary one that is in no group, in compiled code. False: they must be called."""
-        if not (self.permissions.unrestricted and self.router.table.enter(
+        if not (self._may_enter(subscriber, subscription) and self.router.table.enter(
             subscription, subscriber.subscriptions, subscriber.share.counts
         )):
             return False
@@ -112,11 +114,21 @@ class Subscribing:
         self.journal.subscribed(subscription)
         return True
 
+    def _may_enter(self, subscriber: Subscriber, subscription: Subscription) -> bool:
+        """Do permissions allow all of it?"""
+        enforcement = self.enforcement
+        if enforcement.badge_of(subscriber) is None:
+            return True
+        syntax = SYNTAXES[subscription.syntax_number]
+        return enforcement.decide_filter(subscriber, Action.SUBSCRIBE, subscription.filter, syntax).access is Access.ALL
+
     def check(
         self, subscriber: Subscriber, text: bytes, syntax: str, group: str | None = None,
-        condition: "Condition | None" = None,
-    ) -> None:
-        """May a subscriber have one more subscription, with this filter?
+        condition: "Condition | None" = None, *, whole: bool = False,
+    ) -> bool:
+        """May a subscriber have one more subscription, with this filter? True: partly, and it is to be marked so.
+
+        group  of which all members can get each message: so all of the filter must be allowed, as with `whole`
 
         Raises InvalidFilter, NotPermitted, LimitExceeded.
         """
@@ -130,14 +142,29 @@ class Subscribing:
             raise LimitExceeded("too many subscriptions", "subscriptions_max", limits.subscriptions_max)
         if len(text) >= limits.topic_words_max - 1 or len(text) > limits.topic_bytes_max:  # else it cannot be too long
             check_filter(text, syntax, limits)
-        if text.startswith(INBOX_ROOT):
-            check_inbox(text, syntax, subscriber.inbox)
-        if not self.permissions.unrestricted:
-            self.permissions.check_subscribe(subscriber, text, syntax)
+        partly = self.check_permission(subscriber, text, syntax, whole=whole or group is not None)
         self._check_hashes(subscriber, hashes_of(text, syntax))
         self.shares.check(subscriber.share, SharedPot.SUBSCRIPTIONS)
         more = SUBSCRIPTION_BYTES + len(text) + (condition.nbytes if condition is not None else 0)
         self.check_bytes(subscriber, more, share_bytes(text, group, condition))
+        return partly
+
+    def check_permission(self, subscriber: Subscriber, text: bytes, syntax: str, *, whole: bool = False) -> bool:
+        """May it have what this filter matches? True: partly; `whole`: that is not enough. Raises NotPermitted.
+
+        What is published to its own inbox is its own, without a rule that says so.
+        """
+        if text.startswith(INBOX_ROOT):
+            check_inbox(text, syntax, subscriber.inbox)
+            if first_word(text, syntax) == INBOX_ROOT:
+                return False
+        return self.enforcement.check_filter(subscriber, Action.SUBSCRIBE, text, syntax, whole=whole)
+
+    def may_read_all(self, subscriber: Subscriber, text: bytes, syntax: str) -> bool:
+        """`check_permission` for all of a filter, to choose what is shown."""
+        if first_word(text, syntax) == INBOX_ROOT:
+            return is_inbox(text, syntax, subscriber.inbox)
+        return self.enforcement.decide_filter(subscriber, Action.SUBSCRIBE, text, syntax).access is Access.ALL
 
     def check_bytes(self, subscriber: Subscriber, held: int, shared: int) -> None:
         """Is there room for subscriptions that take so much, and count so much in their share? Raises LimitExceeded."""

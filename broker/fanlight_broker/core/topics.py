@@ -129,12 +129,17 @@ def why_not_made(topic: bytes, syntax: str, limits: Limits) -> str:
 
 def check_inbox(filter: bytes, syntax: str, inbox: str) -> None:
     """Raises NotPermitted for a filter that sees replies to others: `inbox` is the client's, in `.` spelling."""
-    words = filter.split(SEPARATORS[syntax], 2)
-    if words[0] == INBOX_ROOT and (len(words) < 2 or words[1] != inbox.encode().partition(b".")[2]):
+    if first_word(filter, syntax) == INBOX_ROOT and not is_inbox(filter, syntax, inbox):
         raise NotPermitted(
             "filters under $inbox see replies, which are private: a client may subscribe below the inbox that it "
             "was given when it connected, and nowhere else under $inbox"
         )
+
+
+def is_inbox(filter: bytes, syntax: str, inbox: str) -> bool:
+    """Is a filter below this inbox?"""
+    words = filter.split(SEPARATORS[syntax], 2)
+    return words[0] == INBOX_ROOT and len(words) > 1 and words[1] == inbox.encode().partition(b".")[2]
 
 
 def masked(text: bytes, syntax: str) -> bytes:

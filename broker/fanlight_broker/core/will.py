@@ -17,6 +17,7 @@ class Will(NamedTuple):
     message: Message
     lifetime: float | None = None  # seconds until the message expires, from its publication; None: it never does
     delay: float = 0.0  # seconds
+    requests: bool = False  # it names a topic for the reply
 
     def published(self, now: float) -> Message:
         """The message, its lifetime counted from now."""

@@ -217,6 +217,10 @@ class Connection(asyncio.BufferedProtocol):
         assert self._protocol is not None
         return self._protocol
 
+    @property
+    def listener(self) -> str:
+        return self.traffic.name
+
     def now(self) -> float:
         return self.owner.clock()
 

@@ -40,6 +40,8 @@ cdef class Finder:
         public object body_formats        # (topic, syntax number) -> format of bodies without a content type; or None
         public object rules               # (topic, syntax number) -> may a routing rule act on it? None: there is none
         public Py_ssize_t screened        # filters that have selectors
+        public Py_ssize_t partly          # subscriptions that are left out of the routes of some topics
+        public object may_read            # (one of them, topic, syntax number) -> is it left in?
         uint32_t* chosen                  # ids of one message
         Py_ssize_t chosen_capacity
         public Py_ssize_t topic_bytes_max, topic_words_max
@@ -59,7 +61,10 @@ cdef class Finder:
     cdef bint too_many_words(self, char separator, const char* topic, Py_ssize_t size) noexcept
     cdef bytes reserved_word(self, unsigned char syntax, const char* topic, Py_ssize_t size)
     cdef list list_of(self, const uint32_t* ids, Py_ssize_t count)
-    cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens) except -1
+    cdef bint has_partly(self, const uint32_t* ids, Py_ssize_t count) noexcept
+    cdef list left_in(self, list ids, const char* topic, Py_ssize_t size, unsigned char syntax)
+    cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens, const char* topic,
+                         Py_ssize_t size, unsigned char syntax) except -1
     cdef Py_ssize_t choose(self, RouteScreens screens, Message message, object owner) except -1
     cdef Py_ssize_t put_together(self, bytes plain, const uint32_t* found, Py_ssize_t count) except -1
     cdef list intern(self, list targets)

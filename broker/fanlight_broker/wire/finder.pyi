@@ -16,7 +16,10 @@ class Finder:
     body_formats: Callable[[bytes, int], int] | None
     rules: Callable[[bytes, int], bool] | None
     screened: int
+    partly: int
+    may_read: Callable[[Target, bytes, int], bool]
     def __init__(
         self, index: object, find_ids: object, by_id: list[Any], *, separators: bytes, root: bytes,
         reserved: tuple[bytes, ...], merge: Callable[[list[Target]], list[Target]],
     ) -> None: ...
+    def without_denied(self, ids: tuple[int, ...], topic: bytes, syntax: int) -> tuple[int, ...]: ...

@@ -67,7 +67,8 @@ cdef class Finder:
             self.groups = self.screens = None
             self.targets = self.list_of(ids, count) if first is None else None
             # To make an object may run the garbage collector, which may run anything: were the ids overwritten?
-            if self.asked == asked and (self.targets is not None or self.gather_all(ids, count, first, True)):
+            if self.asked == asked and (self.targets is not None or self.gather_all(
+                    ids, count, first, True, topic, size, syntax)):
                 if self.screens is not None and self.body_formats is not None:
                     self.screens.format = self.body_formats(PyBytes_FromStringAndSize(topic, size), syntax)
                 self.built += 1
@@ -100,6 +101,8 @@ cdef class Finder:
         cdef Py_ssize_t i
         cdef Target target
         cdef list found, by_id = self.by_id
+        if self.partly and self.has_partly(ids, count):
+            return None
         for i in range(count):
             hash = (hash ^ ids[i]) * FACTOR
         found = <list> PyList_GET_ITEM(self.interned, hash >> 54)
@@ -132,7 +135,33 @@ cdef class Finder:
             self.interned[hash >> 54] = found
         return found
 
-    cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens) except -1:
+    cdef bint has_partly(self, const uint32_t* ids, Py_ssize_t count) noexcept:
+        """Is one of them a subscription that may have to be left out?"""
+        cdef Py_ssize_t i
+        for i in range(count):
+            found = <object> PyList_GET_ITEM(self.by_id, ids[i])
+            if type(found) is Target and (<Target> found).partly:
+                return True
+        return False
+
+    cdef list left_in(self, list ids, const char* topic, Py_ssize_t size, unsigned char syntax):
+        """Those of them that may have what is published on a topic."""
+        cdef list kept = []
+        cdef bytes name = PyBytes_FromStringAndSize(topic, size)
+        for id in ids:
+            found = self.by_id[id]
+            if type(found) is not Target or not (<Target> found).partly or self.may_read(found, name, syntax):
+                kept.append(id)
+        return kept
+
+    def without_denied(self, tuple ids not None, bytes topic not None, unsigned char syntax):
+        """`left_in`, for Python."""
+        if not self.partly:
+            return ids
+        return tuple(self.left_in(list(ids), PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic), syntax))
+
+    cdef bint gather_all(self, const uint32_t* ids, Py_ssize_t count, bytes first, bint screens, const char* topic,
+                         Py_ssize_t size, unsigned char syntax) except -1:
         """The same in all cases. False: the ids were overwritten meanwhile.
 
         screens  some ids may be of FilterScreens
@@ -144,6 +173,8 @@ cdef class Finder:
             numbers.append(ids[i])
         if self.asked != asked:
             return False
+        if self.partly:
+            numbers = self.left_in(numbers, topic, size, syntax)
         if screens and self.screened:
             found, numbers = apart(self.by_id, tuple(numbers), first, self.separators)
             if found:
@@ -171,7 +202,8 @@ cdef class Finder:
             count = self.put_together(screens.plain, found, true)
             self.groups = self.screens = None
             self.targets = self.list_of(self.chosen, count)
-            if self.asked == asked and (self.targets is not None or self.gather_all(self.chosen, count, None, False)):
+            if self.asked == asked and (self.targets is not None or self.gather_all(
+                    self.chosen, count, None, False, message.topic_at, message.topic_size, message.syntax)):
                 return true
 
     cdef Py_ssize_t put_together(self, bytes plain, const uint32_t* found, Py_ssize_t count) except -1:

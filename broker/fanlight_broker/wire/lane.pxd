@@ -10,6 +10,7 @@
 
 from libc.stdint cimport uint64_t
 
+from fanlight_broker.wire.badge cimport MAY_PUBLISH, MAY_REQUEST, MAY_RETAIN, Badge
 from fanlight_broker.wire.batcher cimport Batcher
 from fanlight_broker.wire.route cimport Route
 from fanlight_broker.wire.inbox cimport Inbox
@@ -47,7 +48,7 @@ cdef class Lane(Receiver):
         readonly Py_ssize_t routed        # subscriptions that the last PUBLISH went to, a queue group counting once
         readonly bint unkept              # each of them had a queue without room for it
         uint64_t position                 # where the journal was before that: if it is further, something has taken it
-        public bint plain                 # every PUBLISH is for Python
+        public Badge badge                # what its client may publish; None: everything
         public Receipts receipts          # where acknowledgements wait until what they acknowledge is stored; None:
                                           # none do
         readonly str fault                # what is wrong, after FAULT
@@ -67,6 +68,20 @@ cdef class Lane(Receiver):
     cdef bint sent(self, Py_ssize_t routed, Route route) except -1
     cdef bint acknowledge_sent(self, Route route) except -1
     cdef int pass_frame(self) noexcept
+
+    cdef bint ask(self, Route route, int kind) except -1
+
+    cdef inline bint permitted(self, Route route, bint retains, bint requests) except -1:
+        """May the client publish the message at hand? What a route does not know Python is asked, once. False: Python
+        decides, and says what is wrong.
+        """
+        cdef int number
+        if self.badge is None:
+            return True
+        number = self.badge.number
+        return (route.permits(number, MAY_PUBLISH) or self.ask(route, MAY_PUBLISH)) \
+            and (not retains or route.permits(number, MAY_RETAIN) or self.ask(route, MAY_RETAIN)) \
+            and (not requests or route.permits(number, MAY_REQUEST) or self.ask(route, MAY_REQUEST))
 
     cdef inline bint unread(self) except -1:
         """Has the client too many unread answers? Then it is not read from: BLOCKED."""

@@ -1,5 +1,6 @@
 from typing import Final
 
+from fanlight_broker.wire.badge import Badge
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.inbox import Inbox
 from fanlight_broker.wire.ledger import Ledger
@@ -26,7 +27,7 @@ class Lane(Receiver):
     message: Message
     routed: int
     unkept: bool
-    plain: bool
+    badge: Badge | None
     receipts: Receipts | None
     fault: str
     blocker: Outbox | None

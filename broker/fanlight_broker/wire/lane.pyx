@@ -109,6 +109,10 @@ cdef class Lane:
         """Acknowledge the PUBLISH that was `sent` last, if it expects that. False: Python does."""
         raise NotImplementedError
 
+    cdef bint ask(self, Route route, int kind) except -1:
+        cdef Message message = self.message
+        return self.badge.asked(route, kind, message.topic_at, message.topic_size, message.syntax)
+
     cdef int pass_frame(self) noexcept:
         self.inbox.pos += self.frame_size
         return 0

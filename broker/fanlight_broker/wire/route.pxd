@@ -7,7 +7,7 @@
 
 cimport cython
 from cpython.list cimport PyList_GET_SIZE
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.archive_tap cimport ArchiveTap
 from fanlight_broker.wire.ledger cimport Ledger
@@ -34,6 +34,21 @@ cdef class Route:
                                           # who do not: see RouteCache.screened
         readonly bint filtered            # of one message: no selector is true of it
         readonly bint ruled               # a routing rule may act on the topic's messages: Python decides on each
+        # Permission classes of which is known that they may publish, retain, request here: see badge.pxd.
+        uint64_t permitted[3]             # a bit for each of the first
+        uint32_t permitted_too[4]         # others, the last that were found: 4 * number + kind; 0 is nobody
+        unsigned char permitted_next      # the place that is used next
+
+    cdef int permit(self, int number, int kind) noexcept
+    cdef int forget_permits(self) noexcept
+
+    cdef inline bint permits(self, int number, int kind) noexcept:
+        """Is it known that a class may do this? All numbers from 64 on are looked for one by one."""
+        if number < 64:
+            return self.permitted[kind] >> number & 1
+        cdef uint32_t wanted = 4 * <uint32_t> number + kind
+        return self.permitted_too[0] == wanted or self.permitted_too[1] == wanted or self.permitted_too[2] == wanted \
+            or self.permitted_too[3] == wanted
 
     cdef int set_targets(self, list targets, list groups, RouteScreens screens) except -1
     cdef Outbox blocker(self, Outbox publisher)

@@ -3,6 +3,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t, uint64_t
 
 from fanlight_broker.wire.hidden cimport unseen
 from fanlight_broker.wire.ledger cimport Ledger
@@ -13,7 +14,7 @@ from fanlight_broker.wire.screening cimport RouteScreens
 from fanlight_broker.wire.target cimport Members, Target
 
 cdef enum:
-    ROUTE_BYTES = 256            # of a route without its topic and targets: two objects, a list, table entries
+    ROUTE_BYTES = 304            # of a route without its topic and targets: two objects, a list, table entries
     MERGED_BYTES = 256           # of a target made for a route: two objects and a list
 
 
@@ -44,6 +45,23 @@ cdef class Route:
             if target.extras is not None and target.extras.parts is not None:
                 self.nbytes += MERGED_BYTES + 8 * len(target.extras.parts)
                 self.nbytes += PyBytes_GET_SIZE(target.variant.identifiers)
+        return 0
+
+    cdef int permit(self, int number, int kind) noexcept:
+        """A class may do this, from now until `forget_permits`."""
+        if number < 64:
+            self.permitted[kind] |= <uint64_t> 1 << number
+        else:
+            self.permitted_too[self.permitted_next] = 4 * <uint32_t> number + kind
+            self.permitted_next = (self.permitted_next + 1) & 3
+        return 0
+
+    cdef int forget_permits(self) noexcept:
+        cdef int i
+        for i in range(3):
+            self.permitted[i] = 0
+        for i in range(4):
+            self.permitted_too[i] = 0
         return 0
 
     def __len__(self):

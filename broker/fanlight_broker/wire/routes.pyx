@@ -172,6 +172,7 @@ cdef class RouteCache:
             if route is None or Py_REFCNT(<PyObject*> route) > BORROWED:
                 route = self.scratch = Route(b"", [], [])
             route.targets, route.groups, route.screens, route.retained = targets, groups, screens, None
+            route.forget_permits()
         route.tap = finder.tap if taps else None
         route.ruled = finder.rules is not None and self.rule_acts(syntax, topic, size)
         return route
@@ -320,6 +321,7 @@ cdef class RouteCache:
         if not finder.find(<unsigned char> key[0], key + 1, PyBytes_GET_SIZE(route.key) - 1):
             return False
         self.ledger.copies += MATCHED_COPIES
+        route.forget_permits()
         route.set_targets(
             finder.targets, finder.groups if finder.groups is not None else unseen([]), finder.screens
         )

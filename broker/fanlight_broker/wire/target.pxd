@@ -71,6 +71,7 @@ cdef class Target:
         public uint32_t id                # the router's
         readonly unsigned char echo       # Echo
         readonly unsigned char syntax_number
+        public unsigned char partly       # its owner may not read all that its filter matches: see Finder.may_read
         bint done                         # it delivers nothing more; see also Window.ended, Outbox.closed
 
     cdef inline void delivered_more(self, Py_ssize_t messages) noexcept:

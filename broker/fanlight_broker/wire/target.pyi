@@ -23,6 +23,7 @@ class Target:
     credit: int
     remaining: int
     ended: bool
+    partly: int
     def __init__(
         self,
         destination: Outbox | Window,

@@ -5,10 +5,11 @@ from typing import Any
 
 from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.limits import Limits
-from fanlight_broker.core.ports import Permissions
+from fanlight_broker.core.permissions import UNRESTRICTED, Permissions
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.subscription import Subscription, SubscriptionOptions
 from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.badge import Badge
 
 
 class Listener:
@@ -29,6 +30,8 @@ class Listener:
     def unblocked(self) -> None:
         self.told.append(("unblocked",))
 
+    def use_badge(self, badge: Badge | None) -> None: ...
+
     def notify_held(self, held: bool, seconds: float) -> None:
         self.told.append(("held",) if held else ("goes on", round(seconds, 6)))
 
@@ -38,7 +41,7 @@ def at_once(work: Callable[[], Any]) -> None:
     work()
 
 
-def broker_with(permissions: Permissions | None = None, **limits: Any) -> Broker:
+def broker_with(permissions: Permissions = UNRESTRICTED, **limits: Any) -> Broker:
     """Unless a test is about them: full outboxes act at once, and clients may choose any policy."""
     limits = {"burst_seconds_max": 0, "pause_allowed": True, **limits}
     return Broker(Limits(**limits), schedule=lambda: None, next_turn=at_once, permissions=permissions)

@@ -22,6 +22,7 @@ from fanlight_broker.protocols.native.format import FORMAT
 from fanlight_broker.wire.message import Message
 from tests.broker.core.delaying import delay
 from tests.broker.core.parts import Listener
+from tests.broker.core.reference import Reference, allow
 from tests.broker.core.sessions import World
 
 DELAYED = Accepted(0, delayed=True)
@@ -204,23 +205,12 @@ def test_a_mark_is_checked_when_the_message_is_accepted() -> None:
     assert world.reader.got() == ["t a 0"]
 
 
-class Gate:
-    unrestricted = False
-    shut = False
-
-    def check_publish(self, publisher: object, topic: bytes, syntax: str) -> None:
-        if self.shut:
-            raise NotPermitted("shut")
-
-    def check_subscribe(self, subscriber: object, filter: bytes, syntax: str) -> None: ...
-
-
 def test_permission_is_asked_for_when_the_message_is_accepted_and_not_when_it_is_due() -> None:
     world = Delaying()
-    world.broker.publishing.permissions = gate = Gate()
+    world.broker.use_permissions(Reference(allow("all")))
     world.reader.subscribe("t")
     assert world.delay("t", "a", 5) == DELAYED
-    gate.shut = True
+    world.broker.use_permissions(Reference(allow("connect subscribe")))
     refused = world.delay("t", "b", 5)
     assert isinstance(refused.error, NotPermitted)
     world.later(5)

@@ -8,17 +8,19 @@ from fanlight_broker.core.acknowledgements import Acknowledgements
 from fanlight_broker.core.archive_selection import ArchiveSelection
 from fanlight_broker.core.errors import InvalidTopic, NotPermitted
 from fanlight_broker.core.marks import Mark
+from fanlight_broker.core.permissions import UNRESTRICTED, Action, Asker, Verdict
 from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.publishing import HELD, REPEATED, Accepted, Outcome, Refused
 from fanlight_broker.core.recorder import NoRecorder
 from fanlight_broker.core.rules import NoRules
-from fanlight_broker.core.subscriber import Client, Subscriber
+from fanlight_broker.core.subscriber import Client
 from fanlight_broker.wire.archive_tap import ArchiveTap
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.outbox import Outbox
 from fanlight_broker.wire.route import Route
 from tests.broker.core.parts import FORMAT, broker_with, connect, subscribe
+from tests.broker.core.reference import Reference, ReferenceGrant, allow, deny
 
 
 class Sending:
@@ -76,21 +78,24 @@ class Disk(NoRecorder):
         self.acknowledgements.release(1.0, self.taken)
 
 
-class Gate:
-    """Permissions: refuses the topics that begin with `no`."""
+class Gate(Reference):
+    """Permissions: refuses the topics that begin with `no`, and notes that it is asked."""
 
-    unrestricted = False
+    def __init__(self, events: list[str]) -> None:
+        super().__init__(allow("connect"), deny("publish subscribe", "no/#"), allow("publish subscribe retain"))
+        self.events = events
 
-    def __init__(self, events: list[str], name: str, refused: bytes) -> None:
-        self.events, self.name, self.refused = events, name, refused
+    def grant_of(self, asker: Asker) -> ReferenceGrant:
+        grant = super().grant_of(asker)
+        decide = grant.decide
 
-    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None:
-        self.events.append(self.name)
-        if topic.startswith(self.refused):
-            raise NotPermitted(f"{self.name}: {topic.decode()}")
+        def noted(action: Action, *arguments: Any) -> Verdict:
+            if action is not Action.CONNECT:
+                self.events.append("permission")
+            return decide(action, *arguments)
 
-    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
-        self.check_publish(subscriber, filter, syntax)
+        grant.decide = noted
+        return grant
 
 
 class WatchedRules(NoRules):
@@ -111,7 +116,7 @@ class WatchedRules(NoRules):
 class World:
     def __init__(self, *, restricted: bool = False, **limits: Any) -> None:
         self.events: list[str] = []
-        self.broker = broker_with(Gate(self.events, "permission", b"no") if restricted else None, **limits)
+        self.broker = broker_with(Gate(self.events) if restricted else UNRESTRICTED, **limits)
         self.client, _ = connect(self.broker)
         self.receipts: list[Outcome] = []
         self.room = True
@@ -146,7 +151,10 @@ def test_the_order_is_permission_rules_store_fan_out_receipt() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "error", "events"),
-    [(b"no", NotPermitted, ["permission"]), (b"$SYS.a", NotPermitted, []), (b"a." * 200, InvalidTopic, ["permission"])],
+    [
+        (b"no", NotPermitted, ["permission"]), (b"$SYS.a", NotPermitted, []),
+        (b"a." * 200, InvalidTopic, ["permission", "permission"]),
+    ],
 )  # fmt: skip
 def test_what_is_refused_leaves_no_trace(topic: bytes, error: type[Exception], events: list[str]) -> None:
     world = World(restricted=True)
@@ -197,14 +205,6 @@ def test_a_message_that_every_queue_turned_away_is_not_retained() -> None:
     world.unkept = True
     assert world.accept(b"a", retain=True) == Accepted(0, kept=False)
     assert len(world.broker.retained) == 0
-
-
-def test_a_lane_asks_for_each_message_where_permissions_decide() -> None:
-    publishing = World().broker.publishing
-    assert publishing.cacheable
-    publishing.use_rules(WatchedRules([]))
-    assert publishing.cacheable  # routes say on which topics rules may act
-    assert not World(restricted=True).broker.publishing.cacheable
 
 
 def test_the_same_permissions_are_asked_before_a_subscription_is_in_force() -> None:

@@ -15,7 +15,10 @@ from fanlight_broker.core.broker import Broker
 from fanlight_broker.core.errors import InvalidFilter, InvalidTopic, NotPermitted
 from fanlight_broker.core.explain import explain
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.publication import Publication
 from fanlight_broker.core.subscription import Subscription
+from fanlight_broker.protocols.native.format import FORMAT
+from fanlight_broker.wire.message import Message
 from fanlight_broker.wire.route import Route
 from fanlight_broker.wire.routes import RouteCache
 from fanlight_broker.wire.target import Target
@@ -325,11 +328,15 @@ def test_an_invalid_topic_is_not_kept() -> None:
 def test_clients_do_not_publish_to_the_brokers_own_topics(topic: bytes) -> None:
     broker = broker_with()
     client, _ = connect(broker)
+
+    def publication(topic: bytes, syntax: int) -> Publication:
+        return Publication(Message(FORMAT, topic, syntax, b""), client.subscriber)
+
     with pytest.raises(NotPermitted):
-        broker.publishing.route(client.subscriber, topic, "amqp")
+        broker.publishing.route(publication(topic, 0))
     with pytest.raises(NotPermitted):
-        broker.publishing.route(client.subscriber, topic.replace(b".", b"/"), "mqtt")
-    broker.publishing.route(client.subscriber, b"a." + topic, "amqp")
+        broker.publishing.route(publication(topic.replace(b".", b"/"), 1))
+    broker.publishing.route(publication(b"a." + topic, 0))
 
 
 def test_limits_that_a_reload_raises_hold_for_what_comes_then() -> None:

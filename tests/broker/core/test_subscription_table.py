@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanlight_broker.core.broker import Broker
-from fanlight_broker.core.errors import FanlightError, InvalidFilter, LimitExceeded
+from fanlight_broker.core.errors import FanlightError, InvalidFilter, LimitExceeded, NotPermitted
 from fanlight_broker.core.limits import Limits
 from fanlight_broker.core.requests import SessionOptions
 from fanlight_broker.core.subscriber import Subscriber
@@ -15,6 +15,7 @@ from fanlight_broker.core.subscribing import Subscribing
 from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import INBOX_ROOT
 from tests.broker.core.parts import broker_with, connect, subscribe
+from tests.broker.core.reference import Reference, allow, deny
 from tests.broker.core.sessions import Peer, World
 
 TIGHT = {
@@ -150,28 +151,18 @@ def test_an_ordinary_subscription_is_reported_to_the_journal() -> None:
     assert journal.told == [("subscribed", b"a/+"), ("unsubscribed", b"a/+")]
 
 
-class Asked:
-    unrestricted = False
-
-    def __init__(self) -> None:
-        self.filters: list[bytes] = []
-
-    def check_publish(self, publisher: Subscriber, topic: bytes, syntax: str) -> None: ...
-
-    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
-        self.filters.append(filter)
-
-
 def test_permissions_are_asked_for_each_filter() -> None:
-    permissions = Asked()
+    permissions = Reference(allow("connect"), deny("subscribe", "a/b"), allow("subscribe", "a/#"))
     broker = broker_with(permissions)
     client, _ = connect(broker)
-    subscribe(broker, client, 1, b"a.*")
-    assert permissions.filters == [b"a.*"]
+    assert subscribe(broker, client, 1, b"a.*.c").partly == 0
+    assert subscribe(broker, client, 2, b"a.*").partly == 1
+    with pytest.raises(NotPermitted):
+        subscribe(broker, client, 3, b"a.b")
     world = World()
     session = world.connect("s").session
     assert world.broker.sessions.entering(session) is not None
-    world.broker.subscribing.permissions = permissions
+    world.broker.use_permissions(permissions)
     assert world.broker.sessions.entering(session) is None
 
 

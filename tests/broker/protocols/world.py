@@ -70,7 +70,7 @@ class Peer:
     def __init__(self, world: World) -> None:
         self.world = world
         world.peers.append(self)
-        self.address, self.port = "192.0.2.1", 40_000
+        self.address, self.port, self.certified, self.listener = "192.0.2.1", 40_000, "", ""
         self.received = b""  # octets, not yet taken by the test
         self.reads = True  # does this end read what it gets?
         self.gone = False

@@ -129,7 +129,7 @@ class MqttConnection(ProtocolConnection):
 
     def _look_for_room(self, message: Message, since: float, now: float) -> None:
         limit = self.broker.limits.unkept_seconds_max
-        route = self.broker.publishing.route(self.subscriber, message.topic, "mqtt")
+        route = self.broker.router.route(message.topic, "mqtt")
         if self.broker.router.for_message(route, message, self.subscriber).has_room(self.outbox, message):
             self._unkept = None
             self.unblock(now)
@@ -178,7 +178,8 @@ class MqttConnection(ProtocolConnection):
             self.broker.sessions.advance(self.session, now)
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
-        raise AssertionError("the broker does not end a session's subscriptions")
+        """MQTT has no packet for that: the client hears of it by the end of its connection."""
+        self.say_goodbye("not_permitted", "no permission any more for a subscription, which was ended")
 
     def notify_held(self, held: bool, seconds: float) -> None:
         pass  # MQTT has no packet for it; /connections shows it
@@ -311,7 +312,9 @@ class MqttConnection(ProtocolConnection):
         accepted, limits, broker = self._accepted, self.broker.limits, self.broker
         assert accepted is not None
         assert self.version is not None
-        wanted = accepted.wanted(identity, self.transport, self.options, broker.ledger.inboxes)
+        wanted = accepted.wanted(
+            identity, self.transport, self.options, broker.ledger.inboxes, self.origin_of(identity)
+        )
         since = broker.position.appended
         client, session, present = broker.sessions.connect(self.outbox, self, now, wanted)
         self.client = client

@@ -30,6 +30,7 @@ GOODBYES: Final[dict[str, ReasonCode]] = {
     "slow_consumer": ReasonCode.QUOTA_EXCEEDED,
     "too_many_connections": ReasonCode.QUOTA_EXCEEDED,
     "authentication_failed": ReasonCode.NOT_AUTHORIZED,
+    "not_permitted": ReasonCode.NOT_AUTHORIZED,
     "internal_error": ReasonCode.UNSPECIFIED_ERROR,
 }
 

@@ -138,6 +138,11 @@ cdef class MqttLane(Lane):
         """Has the PUBLISH at hand the User Property of a delayed message?"""
         return bool(self.body.user_properties & <Py_ssize_t> WITH_DELAY)
 
+    @property
+    def has_response(self):
+        """Has it a Response Topic?"""
+        return self.body.has_response
+
     def waits(self, Route route not None):
         return self.receipts is not None and (
             self.message.qos == 2 or self.pending_acks > 0 or (route.tap is not None and self.receipts.recording)
@@ -246,7 +251,7 @@ cdef class MqttLane(Lane):
         cdef PublishBody* body = &self.body
         cdef int qos = self.first_byte >> 1 & 3
         cdef Route route, wanted
-        cdef bint more, for_python = self.plain
+        cdef bint more, for_python = False
         if not parse_body(self.body_at, self.body_size, qos, self.has_properties, self.batcher.last, body):
             return self.refuse_publish()
         if qos > self.maximum_qos:
@@ -273,7 +278,7 @@ cdef class MqttLane(Lane):
             self.routes.hits += 1
         else:
             route = self.routes.find(MQTT_SYNTAX, message.topic_at, message.topic_size)
-        if route is None or route.ruled:
+        if route is None or route.ruled or not self.permitted(route, message.retain, body.has_response):
             return PUBLISH
         wanted = route if route.screens is None else self.routes.screened(route, message, self.outbox.owner)
         if wanted.refuses(self.ledger, message):

@@ -9,6 +9,7 @@ from typing import Final
 from fanlight_broker.core import errors
 from fanlight_broker.core.identity import Identity
 from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import NOWHERE, Origin
 from fanlight_broker.core.ports import Transport
 from fanlight_broker.core.requests import ConnectRequest
 from fanlight_broker.core.topics import INBOX_ROOT, SYNTAXES, check_publisher, check_topic
@@ -52,7 +53,7 @@ class AcceptedConnect:
         return self.packet.properties
 
     def wanted(
-        self, identity: Identity, transport: Transport, options: MqttOptions, aliases: Pot
+        self, identity: Identity, transport: Transport, options: MqttOptions, aliases: Pot, origin: Origin = NOWHERE
     ) -> ConnectRequest:
         """What the core is asked for."""
         packet, properties = self.packet, self.properties
@@ -68,7 +69,7 @@ class AcceptedConnect:
             user=identity.user, verified=identity.verified, label=identity.label,
             clean_start=packet.clean_start, expiry=expiry,
             receive_max=properties.receive_maximum or RECEIVE_MAXIMUM, frame_max=properties.maximum_packet_size,
-            will=self.will,
+            will=self.will, origin=origin,
         )
 
     def format(self, options: MqttOptions, aliases: Pot) -> PublishFormat:
@@ -178,7 +179,10 @@ def _will(will: WillFields, format: Format) -> Will:
         expiry_hole=expiry_hole,
     )
     lifetime = properties.message_expiry_interval
-    return Will(message, None if lifetime is None else float(lifetime), float(properties.will_delay_interval or 0))
+    return Will(
+        message, None if lifetime is None else float(lifetime), float(properties.will_delay_interval or 0),
+        properties.response_topic is not None,
+    )
 
 
 def check_text(payload: bytes, what: str) -> None:

@@ -12,7 +12,8 @@ nothing can be stored, but that a 3.1.1 publisher waits for as long as that take
 A message with the User Property `fanlight-delay` is kept, acknowledged, and published when it is due (delay.py).
 
 A message that may not be published is dropped and counted. In 5.0 the acknowledgement says so. In 3.1.1 it cannot, and
-the connection is not closed for it [MQTT-3.3.5-2]: the message is acknowledged as if it had been published.
+the connection is not closed for it [MQTT-3.3.5-2], unless `mqtt_publish_denied` says so: the message is acknowledged
+as if it had been published.
 """
 
 from functools import partial
@@ -29,6 +30,7 @@ from fanlight_broker.protocols.mqtt.on_connect import check_text
 from fanlight_broker.protocols.mqtt.packets import Acknowledgement, PubAck, PubComp, PubRec, PubRel
 from fanlight_broker.protocols.mqtt.peer import Peer
 from fanlight_broker.protocols.mqtt.properties import NONE, Properties
+from fanlight_broker.protocols.mqtt.publish_denied import PublishDenied
 from fanlight_broker.protocols.mqtt.reason_codes import ERROR, ReasonCode
 from fanlight_broker.protocols.mqtt.version import V3, V5
 
@@ -48,6 +50,10 @@ def publish(peer: Peer, now: float) -> bool:
         case Refused(error=errors.StoreUnavailable()) if peer.version is V3:
             lane.hold_back(peer.broker.acknowledgements.close_gate())  # 3.1.1 has no word for it
             return False
+        case Refused(error=errors.NotPermitted() as denial) if (
+            (peer.version is V3 or not qos) and peer.options.publish_denied is PublishDenied.CLOSE
+        ):
+            raise denial
         case Refused(error=refusal):
             _refuse(peer, qos, packet_id, refusal)
     return outcome is not HELD
@@ -61,7 +67,9 @@ def _accept(peer: Peer, qos: int, packet_id: int | None, now: float, receipt: Re
         except ProtocolError as error:
             return Refused(error)
     # With QoS 2 its PUBREL is still to come.
-    publication = Publication(lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None, due=due)
+    publication = Publication(
+        lane.message, peer.subscriber, identifier=packet_id if qos == 2 else None, due=due, requests=lane.has_response
+    )
     return peer.broker.publishing.accept(publication, lane, now, receipt)
 
 

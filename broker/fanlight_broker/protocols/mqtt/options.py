@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from fanlight_broker.protocols.mqtt.format import MQTT_5_0
+from fanlight_broker.protocols.mqtt.publish_denied import PublishDenied
 from fanlight_broker.protocols.mqtt.reason_codes import ReasonCode
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -46,6 +47,7 @@ class MqttOptions:
     connect_bytes_max: int = 64 * 1024  # bytes of a CONNECT, which may have a will, and a token as its password
     server_reference: str | None = None  # the server that clients are referred to when this broker stops (4.11)
     filter_suffix: bool = False  # is what is behind a `?` in a Topic Filter a selector, as in EMQX?
+    publish_denied: PublishDenied = PublishDenied.DROP  # where there is no error for it
     payload_format_check: bool = False  # check payloads that are declared as UTF-8?
     methods: Mapping[str, AuthenticationMethod] = field(default_factory=lambda: MappingProxyType({}))
 

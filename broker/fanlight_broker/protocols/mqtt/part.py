@@ -72,7 +72,7 @@ def options_of(settings: MqttSettings) -> MqttOptions:
         connect_bytes_max=settings.mqtt_connect_bytes_max,
         user_properties_max=settings.mqtt_user_properties_max, maximum_qos=settings.mqtt_maximum_qos,
         server_reference=settings.mqtt_server_reference, payload_format_check=settings.mqtt_payload_format_check,
-        filter_suffix=settings.mqtt_filter_suffix,
+        filter_suffix=settings.mqtt_filter_suffix, publish_denied=settings.mqtt_publish_denied,
     )
 
 

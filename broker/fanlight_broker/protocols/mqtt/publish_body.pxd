@@ -27,6 +27,7 @@ cdef struct PublishBody:
     Py_ssize_t expiry_at            # where in the properties its value stands; -1: it never expires
     Py_ssize_t user_properties      # how many; and WITH_DELAY, if one of them delays the message
     bint is_text                    # the payload format indicator is 1
+    bint has_response               # a Response Topic
 
 cdef bint parse_body(const unsigned char* at, Py_ssize_t size, int qos, bint has_properties, Route last,
                      PublishBody* body) noexcept

@@ -75,7 +75,7 @@ cdef inline void clear(PublishBody* body) noexcept nogil:
     """No properties."""
     body.alias = 0
     body.expiry_at = -1
-    body.is_text = False
+    body.is_text = body.has_response = False
     body.user_properties = 0
 
 
@@ -196,6 +196,7 @@ cdef bint take_properties(const unsigned char* start, Py_ssize_t size, PublishBo
             n = field(at, end - at)
             if n <= 0 or not is_name(at + 2, n):    # [MQTT-3.3.2-14]; no name is empty [MQTT-4.7.3-1]
                 return False
+            body.has_response = True
             at += 2 + n
         else:
             return False

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final
 from fanlight_broker.core.limits import KIB, StoreDurability
 from fanlight_broker.core.listening_port import ListeningPort, ProtocolSettings
 from fanlight_broker.core.setting import Ge, Le, NeedsRestart, Reason, SettingGroup, Unit
+from fanlight_broker.protocols.mqtt.publish_denied import PublishDenied
 
 MQTT: Final = SettingGroup(
     "MQTT",
@@ -101,6 +102,13 @@ class MqttSettings(ProtocolSettings):
             "otherwise a ? is an ordinary character"
         ),
     ] = False
+    mqtt_publish_denied: Annotated[
+        PublishDenied, MQTT, NeedsRestart(), Unit("policy"),
+        Reason(
+            "a message that its client may not publish, where MQTT has no error for it (3.1.1, QoS 0): dropped, "
+            "acknowledged and counted, or the connection is closed"
+        ),
+    ] = PublishDenied.DROP
     mqtt_authentication_methods: Annotated[
         str | None, MQTT, NeedsRestart(), Unit("methods"),
         Reason(

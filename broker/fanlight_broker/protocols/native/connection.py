@@ -122,6 +122,7 @@ class NativeConnection(ProtocolConnection):
         return Publication(
             lane.message, publisher, Mark(publisher.user, *number) if number is not None else None,
             due=due_of(lane.options, self.broker.delayed, now) if lane.options is not None else None,
+            requests=lane.reply is not None,
         )
 
     def _refuse_publish(self, request: int | None, error: errors.FanlightError) -> None:
@@ -182,6 +183,9 @@ class NativeConnection(ProtocolConnection):
         self.consumers.drained(now)
 
     def subscription_ended(self, subscription: Subscription, reason: str) -> None:
+        if subscription.number in self.replays:
+            self.replays.deny(subscription.number)
+            return
         self.outbox.write(frames.ended(subscription.number, reason, subscription.delivered, subscription.dropped))
 
     def notify_held(self, held: bool, seconds: float) -> None:
@@ -287,7 +291,7 @@ class NativeConnection(ProtocolConnection):
             self.outbox, self, now,
             name=hello.client, user=identity.user, verified=identity.verified, label=identity.label,
             agent=hello.agent, address=self.transport.address, port=self.transport.port, protocol=self.protocol,
-            format=FORMAT,
+            format=FORMAT, origin=self.origin_of(identity),
         )
         self.state = ConnectionState.CONNECTED
         self._hello = None  # a password is kept no longer than needed

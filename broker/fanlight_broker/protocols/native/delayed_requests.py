@@ -89,9 +89,4 @@ class DelayedRequests:
         self._commit(lambda: answer({"cancelled": True}))
 
     def _sees_all(self, client: Client) -> bool:
-        """May it subscribe to everything?"""
-        try:
-            self._broker.subscribing.permissions.check_subscribe(client.subscriber, b"#", "amqp")
-        except errors.NotPermitted:
-            return False
-        return True
+        return self._broker.enforcement.reads_all(client.subscriber)

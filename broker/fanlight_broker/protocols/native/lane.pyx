@@ -117,11 +117,11 @@ cdef class NativeLane(Lane):
             if fault:
                 return self.report_publish(fault)
             self.set_message()
-            if self.publish.special or self.publish.syntax > 1 or self.plain:
+            if self.publish.special or self.publish.syntax > 1:
                 return PUBLISH
             route = self.routes.find(<unsigned char> self.publish.syntax, <const char*> self.publish.topic,
                                      self.publish.topic_size)
-            if route is None or route.ruled:
+            if route is None or route.ruled or not self.permitted(route, False, False):
                 return PUBLISH
             if route.screens is not None:
                 route = self.routes.screened(route, self.message, self.outbox.owner)

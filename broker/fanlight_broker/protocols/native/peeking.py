@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from fanlight_broker.core import errors
 from fanlight_broker.core.broker import Broker
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.subscriber import Client
 from fanlight_broker.core.topics import syntax_of
 from fanlight_broker.core.work_queue import WorkQueue
@@ -80,7 +81,8 @@ class Peeking:
 
     def other(self, client: Client, arguments: OptionMap, bounds: Bounds, answer: Answer) -> None:
         """Of a session or a queue group. Raises NotPermitted, NoSuchQueue."""
-        self._broker.subscribing.permissions.check_subscribe(client.subscriber, b"#", "amqp")
+        for action in (Action.SUBSCRIBE, Action.QUEUE):
+            self._broker.enforcement.check_filter(client.subscriber, action, b"#", "amqp", whole=True)
         queue = self._queue_of(arguments)
         count, size = bounds
         head: list[Waiting] = [(message, 0, None) for message, _, _ in peek(queue, count)]

@@ -115,20 +115,13 @@ class ConnectionQueues:
     # -- which queue --------------------------------------------------------------------------------------------------
 
     def _find(self, client: Client, arguments: OptionMap, key: str = "name") -> WorkQueue:
-        """Raises NoSuchQueue; NotPermitted to a client that may not subscribe to what the queue has."""
+        """Raises NoSuchQueue; NotPermitted to a client that may not read and manage what the queue has."""
         name = arguments.text(key, frames.QUEUE_BYTES_MAX)
         if not name:
             raise errors.ProtocolViolation(f"QUEUE without {key}: the name of a queue")
         queue = self._broker.queues.find(name)
-        self._broker.queues.check_reader(client.subscriber, queue)
+        self._broker.queues.check_manager(client.subscriber, queue)
         return queue
-
-    def _may_read(self, client: Client, queue: WorkQueue) -> bool:
-        try:
-            self._broker.queues.check_reader(client.subscriber, queue)
-        except errors.FanlightError:
-            return False
-        return True
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
@@ -168,7 +161,7 @@ class ConnectionQueues:
 
     def _summary(self, client: Client, queue: WorkQueue) -> dict[str, Any] | None:
         """One line of a list; None if the client may not see it."""
-        if not self._may_read(client, queue):
+        if not self._broker.queues.may_manage(client.subscriber, queue):
             return None
         inside, since = queue.inside, queue.inside.waiting_since
         return {

@@ -81,6 +81,11 @@ class ConnectionReplays:
             replay.cancel()
         self._running.clear()
 
+    def deny(self, number: int) -> None:
+        """Permissions do not allow it any more."""
+        replay, _ = self._running[number]
+        replay.deny()
+
     # -- core.replay.ReplayObserver ---------------------------------------------------------------------------------
 
     def replay_begun(self, replay: Replay, part: ReplayPart) -> None:

@@ -1,5 +1,6 @@
 """A client whose lane is driven without a connection around it: packets in, and what its subscribers get out."""
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.mqtt import lane
 from fanlight_broker.protocols.mqtt.errors import PacketTooLarge
 from fanlight_broker.protocols.mqtt.format import FORMATS, PublishFormat
@@ -43,7 +44,7 @@ class Client:
         self.version = version
         if version is not None:
             self.lane.begin(FORMATS[version], self.window, alias_max=alias_max)
-            self.lane.plain = plain
+            self.lane.badge = UNKNOWN if plain else None
         self.missed: list[bytes] = []  # topics that had no route
 
     def target(

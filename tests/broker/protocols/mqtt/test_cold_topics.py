@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fanlight_broker.core.archive_selection import ArchiveSelection
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import Packet, PubAck, Publish, Subscribe, Subscription, Unsubscribe
 from fanlight_broker.protocols.mqtt.properties import NONE, Properties
@@ -55,7 +56,7 @@ class ColdTopics(RuleBasedStateMachine):
         self.worlds = [side(False, selected), side(True, selected)]
         self.peers = [[world.connect(f"c{i}", (V5, V3)[i == 3]) for i in range(CLIENTS)] for world in self.worlds]
         for peer in self.peers[1]:
-            peer.protocol.lane.plain = True
+            peer.protocol.lane.badge = UNKNOWN
         self.held: list[set[str]] = [set() for _ in range(CLIENTS)]
         self.id = 0
 
@@ -126,7 +127,7 @@ class ColdTopics(RuleBasedStateMachine):
         for world, peers in zip(self.worlds, self.peers, strict=True):
             peers[who].vanish()
             peers[who] = world.connect(f"c{who}", peers[who].version)
-        self.peers[1][who].protocol.lane.plain = True
+        self.peers[1][who].protocol.lane.badge = UNKNOWN
         self.held[who].clear()
         self.compare()
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.mqtt.codec import encode
 from fanlight_broker.protocols.mqtt.packets import (
     Packet,
@@ -55,7 +56,7 @@ class Broker:
         peer = self.peers[name] = self.world.open(self.version)
         peer.say(connect(name, self.version, **fields))
         self.world.sync()
-        peer.protocol.lane.plain = self.plain
+        peer.protocol.lane.badge = UNKNOWN if self.plain else None
 
     def say(self, name: str, packet: Packet) -> None:
         octets = encode(packet, self.version)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.mqtt.codec import decode, encode
 from fanlight_broker.protocols.mqtt.errors import PacketError
 from fanlight_broker.protocols.mqtt.fixed_header import PacketType, encode_variable_byte_integer
@@ -191,7 +192,7 @@ def test_a_publish_that_needs_a_decision_is_for_python(first: int, properties: b
     client = Client(V5)
     if first != 0x30:
         client.route(b"t")
-        client.lane.plain = first == 0x3A
+        client.lane.badge = UNKNOWN if first == 0x3A else None
     client.inbox.feed(publish(b"t", b"\xff", packet_id=9 if first & 6 else 0, properties=properties, first=first))
     assert client.lane.advance(5.0) == PUBLISH
     message = client.lane.message

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from fanlight_broker.core.errors import NotPermitted
-from fanlight_broker.core.subscriber import Subscriber
+from tests.broker.core.reference import Reference, allow
 from tests.broker.protocols.native.test_delayed import FIRST, later, receipt
 from tests.broker.protocols.native.test_queue_requests import QUEUE, done, refused
 from tests.broker.protocols.native.test_synced import Durable
@@ -56,25 +55,13 @@ def test_the_list_has_those_that_are_due_first(world: World) -> None:
     assert listed(peer, limit=2, payload_bytes=3) == [b"xxx", b"mid"]
 
 
-class OnlyOne:
-    """Everybody may publish; `#` is for the operator."""
-
-    unrestricted = False
-
-    def check_publish(self, publisher: object, topic: bytes, syntax: str) -> None: ...
-
-    def check_subscribe(self, subscriber: Subscriber, filter: bytes, syntax: str) -> None:
-        if subscriber.name != "operator":
-            raise NotPermitted("no")
-
-
 def test_a_client_sees_and_cancels_its_own_users_messages_and_an_operator_all(world: World) -> None:
     one, other, operator = (world.open() for _ in range(3))
     for number, (peer, name) in enumerate(((one, "one"), (other, "other"), (operator, "operator"))):
         peer.address = f"192.0.2.{number}"
         peer.say(1, 1, {"client": name})
         peer.frames()
-    world.broker.subscribing.permissions = OnlyOne()
+    world.broker.use_permissions(Reference(allow("connect publish"), allow("subscribe queue", client="operator")))
     (mine,) = delay(one, ("a", b"one", 50))
     (theirs,) = delay(other, ("a", b"other", 5))
     assert listed(one) == [b"one"]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from fanlight_broker.core.errors import NotPermitted
 from fanlight_broker.core.requests import ConnectRequest, SessionOptions
 from fanlight_broker.core.subscriber import Session
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.wire.fanout import publish
 from fanlight_broker.wire.message import Message
 from tests.broker.core.parts import Listener
+from tests.broker.core.reference import Reference, allow
 from tests.broker.protocols.native.test_queue_requests import done, refused
 from tests.broker.protocols.native.world import Peer, World
 from tests.broker.wire.formats import LineFormat
@@ -65,18 +65,9 @@ def test_a_session_that_is_not_there_has_no_queue(world: World) -> None:
     assert refused(world.connect(), "peek", session="nobody")[0] == "no_such_consumer"
 
 
-class Nothing:
-    unrestricted = False
-
-    def check_publish(self, publisher: object, topic: bytes, syntax: str) -> None: ...
-
-    def check_subscribe(self, subscriber: object, filter: bytes, syntax: str) -> None:
-        raise NotPermitted("no")
-
-
 def test_another_clients_messages_are_for_those_who_may_subscribe_to_all(world: World) -> None:
     absent(world, "sensor-7")
     operator = filled(world)
-    world.broker.subscribing.permissions = Nothing()
+    world.broker.use_permissions(Reference(allow("connect"), allow("subscribe queue", "orders/#")))
     assert refused(operator, "peek", session="sensor-7")[0] == "not_permitted"
     assert refused(operator, "peek", session="nobody")[0] == "not_permitted", "nor whether it is there"

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from tests.broker.protocols.native.world import Peer, World, frame, publish
 
 DELIVERY, ACK, NACK, TERM, IN_PROGRESS = 32, 33, 34, 35, 36
@@ -46,7 +47,7 @@ class WorkQueue(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 5), plain=st.booleans())
     def publish(self, count: int, plain: bool) -> None:
-        self.publisher.protocol.lane.plain = plain
+        self.publisher.protocol.lane.badge = UNKNOWN if plain else None
         for _ in range(count):
             self.known[self.published] = Known(self.world.now)
             self.publisher.send(publish("orders.new", b"%d" % self.published))

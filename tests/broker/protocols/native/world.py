@@ -5,6 +5,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
+from fanlight_broker.core.enforcement import UNKNOWN
 from fanlight_broker.protocols.native.connection import NativeConnection
 from tests.broker.protocols import world
 from tests.broker.protocols.world import KIB
@@ -46,7 +47,7 @@ class Peer(world.Peer):
         self.info: dict[str, Any] = {}
         self.notices: list[Fields] = []
         self.protocol = NativeConnection(world.broker, self, world.shared, world.now)
-        self.protocol.lane.plain = world.plain
+        self.protocol.lane.badge = UNKNOWN if world.plain else None
 
     def say(self, *fields: Any) -> None:
         self.send(frame(*fields))
