@@ -4,10 +4,11 @@ Each is described in docs/store-format.md, and is a msgpack array, in the order 
 added stands at the end and has a default, so that records written before are read.
 """
 
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
 
+from fanlight_broker.core.permissions import NOWHERE, Origin
 from fanlight_broker.core.selectors import where_of
 from fanlight_broker.core.work_queue import Overflow, QueueOptions, WorkQueue
 from fanlight_broker.storage.records import BadRecord
@@ -47,6 +48,26 @@ def least_fields(kind: type[Fact]) -> int:
     return len(kind._fields) - len(kind._field_defaults)
 
 
+# Of a core Origin: groups, certificate, address, listener; and of a queue the client that made it, and its protocol.
+StoredOrigin = tuple[tuple[str, ...], str, str, str] | tuple[tuple[str, ...], str, str, str, str, str]
+
+
+UNKNOWN_MAKER: Final[StoredOrigin] = ((), "", "", "", "", "")  # of a queue: nobody of that name
+
+
+def stored_origin(origin: Origin) -> StoredOrigin | None:
+    """As it is stored; None: nothing is known."""
+    groups = tuple(sorted(origin.groups))
+    if origin.client is not None:
+        return groups, origin.certificate, origin.address, origin.listener, origin.client, origin.protocol
+    return None if origin == NOWHERE else (groups, origin.certificate, origin.address, origin.listener)
+
+
+def origin_of(stored: StoredOrigin | None) -> Origin:
+    """What `stored_origin` was made of."""
+    return NOWHERE if stored is None else Origin(frozenset(stored[0]), *stored[1:])
+
+
 class SessionFact(NamedTuple):
     """SESSION: a session, whole, each time that anything of it has changed."""
 
@@ -63,6 +84,7 @@ class SessionFact(NamedTuple):
     left: float | None  # wall-clock time when its client left; None: it is connected
     numbers: int  # of subscriptions given so far
     will: tuple[bytes, float | None, float] | None  # MESSAGE record, lifetime, delay in seconds
+    origin: StoredOrigin | None = None  # of its client's connection, the last one
 
 
 class SubscriptionFact(NamedTuple):
@@ -113,6 +135,7 @@ class QueueFact(NamedTuple):
     unused_since: float | None  # wall-clock time; None: it has consumers
     priorities: int | None
     where: str | None = None  # the text of its selector
+    origin: StoredOrigin | None = None  # of whoever made it
 
     @classmethod
     def of(cls, id: int, queue: WorkQueue, unused_since: float | None) -> Self:
@@ -122,7 +145,7 @@ class QueueFact(NamedTuple):
             options.unused_seconds, options.overflow, options.deliveries_max, options.dead_letter,
             options.single_active, creator.user, creator.verified, creator.label, creator.share.principal,
             creator.inbox, creator.format.family, unused_since, options.priorities,
-            where_of(queue.condition),
+            where_of(queue.condition), stored_origin(creator.origin),
         )
 
     @property

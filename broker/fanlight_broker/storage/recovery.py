@@ -26,7 +26,7 @@ from fanlight_broker.core.subscription import Subscription
 from fanlight_broker.core.topics import SYNTAXES
 from fanlight_broker.core.will import Will
 from fanlight_broker.core.work_queue import WorkQueue
-from fanlight_broker.storage.facts import QueueFact, SessionFact, pair
+from fanlight_broker.storage.facts import UNKNOWN_MAKER, QueueFact, SessionFact, origin_of, pair
 from fanlight_broker.storage.image import Image
 from fanlight_broker.storage.message_reader import MessageReader
 from fanlight_broker.storage.message_records import came_at, read_all_retained, read_message
@@ -160,6 +160,7 @@ class Recovery:
             store.session_changed(session)  # a second stop does not begin its time anew
         for queue in self._used:
             store.queue_changed(queue)
+        self.broker.ask_again()
         return self._found
 
     def _count_made(self, count: int) -> None:
@@ -234,6 +235,7 @@ class Recovery:
         return Subscriber(
             fact.name, intern(fact.user), intern(fact.protocol), self._format(fact.family),
             self._share(fact.principal), fact.inbox, fact.verified, intern(fact.label), Subscriptions(by_filter=True),
+            origin=origin_of(fact.origin),
         ), fact.expiry, self.now - self._away(fact)
 
     def _away(self, fact: SessionFact) -> float:
@@ -374,7 +376,7 @@ class Recovery:
         unused = max(0.0, self.wall - fact.unused_since) if fact.unused_since is not None else 0.0
         creator = Subscriber(
             fact.name, fact.user, "", self._format(fact.family), self._share(fact.principal), fact.inbox,
-            fact.verified, fact.label,
+            fact.verified, fact.label, origin=origin_of(fact.origin or UNKNOWN_MAKER),
         )
         made = self.broker.queues.begin(
             creator, fact.name, fact.filters, fact.options, self.now - unused,

@@ -33,6 +33,7 @@ from fanlight_broker.storage.facts import (
     SubscriptionFact,
     packed,
     pair,
+    stored_origin,
 )
 from fanlight_broker.storage.log import Log
 from fanlight_broker.storage.message_records import message_record, retained_record
@@ -200,7 +201,7 @@ class Store:
         return SessionFact(
             journal.id, session.name, subscriber.user, subscriber.protocol, subscriber.format.family,
             subscriber.verified, subscriber.label, subscriber.share.principal, subscriber.inbox, session.expiry,
-            journal.left or None, session.numbers, self._will(session.will),
+            journal.left or None, session.numbers, self._will(session.will), stored_origin(subscriber.origin),
         )
 
     def _will(self, will: Will | None) -> tuple[bytes, float | None, float] | None:
