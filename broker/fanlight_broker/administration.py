@@ -1,7 +1,8 @@
 """The HTTP listener as a part: health, metrics and inspection, plain and by TLS."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from fanlight_broker import __version__
 from fanlight_broker.admin.gatekeeper import MetricsAccess
@@ -20,7 +21,7 @@ from fanlight_broker.parts import Apply, Part, PartError
 
 
 class Administration(Part):
-    """sources  the metrics of all parts, asked for once, when it is opened"""
+    """sources  the metrics of all parts, asked for once, when it is opened; actions: what they can be asked to do"""
 
     name = "http"
     server: AdminServer  # once it is open
@@ -28,10 +29,11 @@ class Administration(Part):
     def __init__(
         self, settings: Settings, core: Core, access: Authentication, encryption: Encryption, listeners: Listeners,
         inspecting: Inspecting, sources: Callable[[], Sequence[MetricSource]],
+        actions: Callable[[], Mapping[str, Callable[[], Mapping[str, Any]]]] = dict,
     ) -> None:
         self.settings = settings
         self._core, self._access, self._encryption = core, access, encryption
-        self._listeners, self._inspecting, self._sources = listeners, inspecting, sources
+        self._listeners, self._inspecting, self._sources, self._actions = listeners, inspecting, sources, actions
 
     async def open(self) -> None:
         settings = self.settings
@@ -42,6 +44,7 @@ class Administration(Part):
             connection_seconds_max=settings.http_connection_seconds_max,
             requests_per_second_max=settings.http_requests_per_second_max,
             https=self._https(), metrics=metrics_access_of(settings), protocol_check=self._listeners.port_guide.check,
+            enforcement=self._core.broker.enforcement, actions=self._actions(),
         )
 
     def _https(self) -> Https | None:

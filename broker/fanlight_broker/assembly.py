@@ -51,7 +51,8 @@ def assemble(settings: Settings) -> Assembly:
     listeners = Listeners(settings, PROTOCOLS, core, authentication, encryption)
     inspecting = Inspecting(settings, core, listeners, archiving, storing, lambda: parts.ready)
     administration = Administration(
-        settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics()
+        settings, core, authentication, encryption, listeners, inspecting, lambda: parts.metrics(),
+        lambda: parts.actions(),
     )
     parts = Parts([
         authentication, encryption, core, archiving, storing, ruling, listeners, inspecting, Measuring(),

@@ -10,10 +10,10 @@ The list is in assembly.py. app.py runs it, and knows no part by its name.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from fanlight_broker import logs
 from fanlight_broker.admin.metric_source import MetricSource
@@ -65,6 +65,12 @@ class Part:
         """What /stats and /metrics show of it, once it is open."""
         return ()
 
+    def actions(self) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
+        """What a POST makes it do, by the path of the HTTP listener (admin/requests.py has the list). It returns what
+        is answered, or raises FanlightError.
+        """
+        return {}
+
     @property
     def ready(self) -> bool:
         """Whether clients may come, as far as it is concerned."""
@@ -109,6 +115,9 @@ class Parts:
 
     def metrics(self) -> list[MetricSource]:
         return [source for part in self._parts for source in part.metrics()]
+
+    def actions(self) -> dict[str, Callable[[], Mapping[str, Any]]]:
+        return {path: act for part in self._parts for path, act in part.actions().items()}
 
     async def open(self) -> None:
         """Open all. If one fails, those that are open are stopped. Raises PartError."""

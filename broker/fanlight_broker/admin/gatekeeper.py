@@ -2,7 +2,8 @@
 
     /healthz, /readyz   everybody; details for clients that may see the rest
     /metrics            a token of its own (Bearer), or everybody if it is open; otherwise as the rest
-    the rest            clients that the authenticator accepts, by Basic authentication or a certificate
+    the rest            clients that the authenticator accepts, by Basic authentication or a certificate, and that have
+                        the permission admin:read; admin:write for what changes something
 
 Credentials are checked on each request. Without credentials, a listener on a loopback address answers only requests to
 its address: a web page could point a host name of its own to 127.0.0.1, and read the answers (DNS rebinding).
@@ -15,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
 from fanlight_broker.core.identity import Identity
+from fanlight_broker.core.permissions import Action, Origin
 from fanlight_broker.core.ports import Authenticator
 
 if TYPE_CHECKING:
@@ -32,25 +35,40 @@ class MetricsAccess:
 
 
 class Gatekeeper:
-    """certified  returns the name in the certificate of a request's connection"""
+    """certified    returns the name in the certificate of a request's connection
+    enforcement  of the permissions in force; None: everything is permitted
+    """
 
     def __init__(
-        self, authenticator: Authenticator, metrics: MetricsAccess, certified: "Callable[[web.BaseRequest], str]"
+        self, authenticator: Authenticator, metrics: MetricsAccess, certified: "Callable[[web.BaseRequest], str]",
+        enforcement: Enforcement | None = None,
     ) -> None:
         self.metrics = metrics
         self.tokens_refused = 0
         self._authenticator = authenticator
         self._certified = certified
+        self._enforcement = enforcement
 
     def use(self, metrics: MetricsAccess) -> None:
         """Apply a new access to /metrics to requests from now on."""
         self.metrics = metrics
 
-    async def check(self, request: "web.BaseRequest", *, local: bool) -> None:
-        """Raises AuthenticationFailed, or NotPermitted for a host name that is not this machine's."""
+    async def check(
+        self, request: "web.BaseRequest", *, local: bool, action: Action = Action.ADMIN_READ, quiet: bool = False
+    ) -> None:
+        """quiet: a denial is not counted.
+
+        Raises AuthenticationFailed, or NotPermitted: also for a host name that is not this machine's.
+        """
         identity = await self._identity(request)
         if identity.anonymous and local and not _is_local_name(request.host):
             raise NotPermitted("without credentials, ask by address: http://127.0.0.1 or http://localhost")
+        if self._enforcement is not None:
+            origin = Origin(
+                identity.groups, self._certified(request), request.remote or "", "https" if request.secure else "http"
+            )
+            asker = origin.asker(identity.user if identity.verified else "", "", "http")
+            self._enforcement.check_asker(asker, action, quiet=quiet)
 
     async def check_metrics(self, request: "web.BaseRequest", *, local: bool) -> None:
         """The same for /metrics."""

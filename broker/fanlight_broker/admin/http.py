@@ -8,11 +8,13 @@ These and aiohttp are imported when the first client comes (entrance.py).
 import asyncio
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fanlight_broker.admin.entrance import Entrance, HttpServer
 from fanlight_broker.admin.gatekeeper import Gatekeeper, MetricsAccess
 from fanlight_broker.admin.metric_source import MetricSource
+from fanlight_broker.core.enforcement import Enforcement
 from fanlight_broker.core.ports import Authenticator, Inspection, ProtocolCheck
 
 if TYPE_CHECKING:
@@ -71,11 +73,14 @@ class AdminServer:
         https: Https | None = None,
         metrics: MetricsAccess | None = None,
         protocol_check: ProtocolCheck | None = None,
+        enforcement: Enforcement | None = None,
+        actions: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType({}),
     ) -> None:
         sources = (*sources, MetricSource(COUNTERS, counters=self._counters))
         self._https = https
         self._protocol_check = protocol_check
-        self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified)
+        self.gatekeeper = Gatekeeper(authenticator, metrics or MetricsAccess(), self._certified, enforcement)
+        self._actions = actions
         self._inspection, self._sources, self._version = inspection, sources, version
         self._host, self._asked_port = host, port
         self._connections_max = connections_max
@@ -141,7 +146,7 @@ class AdminServer:
         self._requests = Requests(
             self._inspection, self._sources, self.gatekeeper, version=self._version,
             per_second_max=self._requests_per_second_max,
-            local=lambda secure: self._tls_local if secure else self._local,
+            local=lambda secure: self._tls_local if secure else self._local, actions=self._actions,
         )
         return BoundedServer(
             self._requests.handle, connection_seconds_max=self._connection_seconds_max,

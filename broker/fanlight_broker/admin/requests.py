@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from aiohttp import web
@@ -14,11 +15,15 @@ from fanlight_broker.admin.listener import SERVER, Pace
 from fanlight_broker.admin.metric_source import MetricSource
 from fanlight_broker.admin.metrics import Exposition
 from fanlight_broker.admin.snapshot import Snapshots
-from fanlight_broker.core.errors import AuthenticationFailed, NotPermitted
+from fanlight_broker.core.errors import AuthenticationFailed, FanlightError, NotPermitted
+from fanlight_broker.core.permissions import Action
 from fanlight_broker.core.ports import Inspection
 
 READY: Final = "/readyz"
 OPEN: Final = frozenset({"/healthz", READY})
+ACTIONS: Final[Mapping[str, str]] = {  # with what is answered where there is nothing to be done
+    "/permissions/reload": "no permissions are set: see the setting permissions",
+}
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": SERVER}
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="fanlight", charset="UTF-8"'}
 
@@ -28,12 +33,14 @@ _log = event_log.get("http")
 class Requests:
     """Answers the requests of one listener.
 
-    local  whether its port, or with True its port for TLS, is on loopback addresses only
+    local    whether its port, or with True its port for TLS, is on loopback addresses only
+    actions  by their paths: what a POST does, which returns what is answered, or raises FanlightError
     """
 
     def __init__(
         self, inspection: Inspection, sources: Sequence[MetricSource], gatekeeper: Gatekeeper, *, version: str,
         per_second_max: float, local: Callable[[bool], bool],
+        actions: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType({}),
     ) -> None:
         self.count = 0
         self._gatekeeper = gatekeeper
@@ -44,6 +51,7 @@ class Requests:
         # Separate, so that a flood of other requests cannot make a supervisor think the broker dead.
         self._health_pace = Pace(per_second_max)
         self._local = local
+        self._actions = actions
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever fails."""
@@ -69,16 +77,19 @@ class Requests:
         if request.path == METRICS:
             await self._gatekeeper.check_metrics(request, local=local)
         elif request.path not in OPEN:
-            await self._gatekeeper.check(request, local=local)
+            action = Action.ADMIN_WRITE if request.path in ACTIONS else Action.ADMIN_READ
+            await self._gatekeeper.check(request, local=local, action=action)
         elif request.path == READY:
             try:
-                await self._gatekeeper.check(request, local=local)
+                await self._gatekeeper.check(request, local=local, quiet=True)
             except (AuthenticationFailed, NotPermitted):
                 return False
         return True
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         details = await self._admit(request)
+        if request.path in ACTIONS:
+            return self._act(request)
         path = PATHS.get(request.path)
         if path is None:
             return _json(404, {"error": f"no such path; there are: {', '.join(PATHS)}"})
@@ -97,6 +108,20 @@ class Requests:
         if request.path == READY:
             return _json(*self._api.readyz(query, details=details))
         return _json(*path.answer(self._api, query))
+
+
+    def _act(self, request: web.BaseRequest) -> web.Response:
+        if request.method != "POST":
+            return _json(405, {"error": f"{request.path} does something: POST"}, {"Allow": "POST"})
+        if "Origin" in request.headers:  # a page of any site may send one, with the credentials that a browser keeps
+            raise NotPermitted("scripts of web pages may not do this")
+        action = self._actions.get(request.path)
+        if action is None:
+            return _json(404, {"error": f"{request.path}: {ACTIONS[request.path]}"})
+        try:
+            return _json(200, dict(action()))
+        except FanlightError as error:
+            return _json(409, {"error": error.text, **error.details})
 
 
 def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> web.Response:
