@@ -1,0 +1,136 @@
+"""What replays and restored sessions may have: permissions are asked for each topic, and again when they change."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fanlight_broker.core.permissions import Origin
+from fanlight_broker.core.subscriber import Subscriber
+from fanlight_broker.core.work_queue import QueueOptions
+from tests.broker.core.reference import Reference, Rule, allow, deny
+from tests.broker.protocols.permitted import NativeClient, World
+from tests.broker.storage.archived import Archived
+from tests.broker.storage.stored_world import StoredWorld
+
+ALL = allow("all")
+Build = Callable[..., Archived]
+
+
+@pytest.fixture
+def archived(build: Build) -> Archived:
+    made = build(world=World)
+    publisher = made.world.client("native")
+    for topic in ("secret/a", "open/a", "secret/b", "open/b"):
+        publisher.publish(topic)
+    made.settled()
+    return made
+
+
+def replayed(archived: Archived, client: NativeClient, filter: str = "#") -> list[str] | None:
+    """Topics of the archive, up to its end; None if it was refused."""
+    client.peer.say(48, 1, 7, filter, {"syntax": 1, "past_only": True})
+    frames = []
+
+    def over() -> bool:
+        archived.world.turn()
+        frames.extend(client.peer.frames())
+        return any(frame[0] in (9, 13) for frame in frames)
+
+    archived.loop.run_until(over)
+    last = frames[-1]
+    if last[0] == 13 or last[2] != "end":
+        client.refusal = last[2]
+        return None
+    return [frame[2].replace(".", "/") for frame in frames if frame[0] == 4]
+
+
+@pytest.mark.parametrize("action", ["replay", "subscribe"])
+def test_a_replay_leaves_out_what_is_denied(archived: Archived, action: str) -> None:
+    world = archived.world
+    world.broker.use_permissions(Reference(deny(action, "secret/#", user="s"), ALL))
+    reader, other = world.client("native", "s"), world.client("native", "o")
+    assert replayed(archived, reader) == ["open/a", "open/b"]
+    assert replayed(archived, reader, "secret/#") is None
+    assert reader.refusal == "not_permitted"
+    assert replayed(archived, other) == ["secret/a", "open/a", "secret/b", "open/b"]
+
+
+def test_a_replay_that_is_going_on_is_asked_about_again(archived: Archived) -> None:
+    world = archived.world
+    world.broker.use_permissions(Reference(ALL))
+    reader = world.client("native", "s")
+    reader.peer.say(48, 1, 7, "#", {"syntax": 1, "past_only": True})
+    world.broker.use_permissions(Reference(deny("replay", user="s"), ALL))
+    frames = []
+
+    def over() -> bool:
+        world.turn()
+        frames.extend(reader.peer.frames())
+        return any(frame[0] in (9, 13) for frame in frames)
+
+    archived.loop.run_until(over)
+    assert frames[-1][:3] == [13, 1, "not_permitted"]
+    assert not [frame for frame in frames if frame[0] == 4]
+
+
+def test_a_replay_that_goes_live_is_partly_allowed_from_then_on(archived: Archived) -> None:
+    world = archived.world
+    world.broker.use_permissions(Reference(deny("subscribe", "secret/#", user="s"), ALL))
+    reader, publisher = world.client("native", "s"), world.client("native", "p")
+    reader.peer.say(48, 1, 7, "#", {"syntax": 1})
+    seen: list[object] = []
+
+    def live() -> bool:
+        world.turn()
+        frames = reader.peer.frames()
+        seen.extend(frame[2] for frame in frames if frame[0] == 4)
+        return any(frame[0] == 49 for frame in frames)
+
+    archived.loop.run_until(live)
+    publisher.publish("secret/c")
+    publisher.publish("open/c")
+    assert [*(str(each).replace(".", "/") for each in seen), *reader.topics()] == ["open/a", "open/b", "open/c"]
+
+
+def test_a_queue_is_not_filled_from_what_may_not_be_replayed(archived: Archived) -> None:
+    world = archived.world
+    world.broker.use_permissions(Reference(deny("replay", "secret/#", user="s"), ALL))
+    client = world.client("native", "s")
+    assert not client.subscribe("#", consumer="q", durable=False, ack=True, deliver={"offset": 0})
+    assert client.refusal == "not_permitted"
+
+
+# -- after a restart ---------------------------------------------------------------------------------------------------
+
+STAFF = Origin(frozenset({"staff"}), "CN=s", "192.0.2.7", "mqtt_tls")
+
+
+@pytest.mark.parametrize(("rule", "permitted"), [
+    (allow("subscribe", "a/#", group="staff"), True),
+    (allow("subscribe", "a/#", certificate="CN=s", address="192.0.2.7", listener="mqtt_tls"), True),
+    (allow("subscribe", "a/#", user="s"), True),
+    (allow("subscribe", "a/#", group="others"), False),
+])  # fmt: skip
+def test_a_restored_session_is_asked_about_as_its_client_was(tmp_path: Path, rule: Rule, permitted: bool) -> None:
+    world = StoredWorld(tmp_path)
+    world.connect("s", user="s", verified=True, origin=STAFF, expiry=1_000.0).subscribe("a/b", qos=1)
+    world.turn()
+    world.crash()
+    session = world.broker.sessions.get("s")
+    assert session is not None
+    assert session.subscriber.origin == STAFF
+    world.broker.use_permissions(Reference(allow("connect"), rule))
+    world.turn()
+    assert len(session.subscriptions) == permitted
+
+
+def test_a_restored_queue_has_the_rights_of_whoever_made_it(tmp_path: Path) -> None:
+    world = StoredWorld(tmp_path)
+    maker = world.connect("maker", user="m", verified=True, origin=STAFF).client
+    world.broker.queues.declare(maker, "admin", ((b"t/#", "mqtt"),), QueueOptions(), world.now)
+    world.turn()
+    world.crash()
+    queue: Subscriber = world.broker.queues.find("admin").subscriber
+    assert queue.asker == maker.subscriber.asker
+    assert queue.asker.client == "maker"
