@@ -303,6 +303,10 @@ class Limits:
             "routing rules in force; a file with more is refused. SIGHUP stops everything for about 0.2 ms a rule"
         ),
     ] = 1_000
+    permissions_max: Annotated[
+        int, Ge(0), Le(10_000_000), Unit("filters"),
+        Reason("filters of all rules of permissions, about 300 bytes each; a file with more is refused"),
+    ] = 1_000_000
     stored_bytes_max: Annotated[
         int, Ge(1 * MIB), Le(1024 * 1024 * MIB), Unit("bytes"),
         Reason(

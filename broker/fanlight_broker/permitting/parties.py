@@ -1,0 +1,170 @@
+"""Parties: the different sets of conditions on the asker that rules have, and which of them an asker meets.
+
+    user = "alice"                     one attribute: found in a dict, by its value
+    client = "pump-*"                  ... by the beginnings of the value, of the lengths that rules have
+    address = "10.0.0.0/8"             ... by the networks of the address, of the lengths that rules have
+    user = "alice", protocol = "mqtt"  several: a rule of a matchcore.RuleIndex, whose conditions are all true
+
+What an asker may do depends on the parties that it meets, and on nothing else but names in the place of `%u`. So they
+make its permission class.
+"""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from fanlight_broker.core.permissions import Asker
+from fanlight_broker.permitting.permission_rule import ANONYMOUS_GROUP, ATTRIBUTES, STARRED, Who
+from matchcore.rules import RuleIndex
+from matchcore.selector import And, Attribute, Compare, In, Like, Or, Selector, Source
+
+EVERYBODY: Final = 0  # the party without conditions
+EXACT: Final = -1  # in place of a length: the whole value
+
+Found = int | tuple[int, ...]
+
+
+class Parties:
+    """Numbers of sets of conditions, from 0."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Who, int] = {(): EVERYBODY}
+        # By attribute, then by the length of the beginning that is compared (bits of an address), then by that.
+        self._plain: dict[str, dict[int, dict[str | int, Found]]] = {}
+        self._joined = RuleIndex()  # those with several attributes
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, who: Who) -> int:
+        """The number of these conditions, a new one if need be."""
+        found = self._numbers.get(who)
+        if found is not None:
+            return found
+        number = self._numbers[who] = len(self._numbers)
+        if len(who) == 1:
+            attribute, values = who[0]
+            for value in values:
+                length, key = _place(attribute, value)
+                table = self._plain.setdefault(attribute, {}).setdefault(length, {})
+                table[key] = _more(table.get(key), number)
+        else:
+            self._joined.insert(And(tuple(_selector(*each) for each in who)), number)
+        return number
+
+    def conditions(self) -> list[Who]:
+        """By their numbers."""
+        return list(self._numbers)
+
+    def of(self, asker: Asker) -> frozenset[int]:
+        """The parties whose conditions an asker meets."""
+        met = {EVERYBODY}
+        groups = groups_of(asker)
+        bits = bits_of(asker.address)
+        for attribute, by_length in self._plain.items():
+            if attribute == "address":
+                _find_network(by_length, bits, met)
+            elif attribute == "group":
+                for group in groups:
+                    _find(by_length, group, met)
+            else:
+                _find(by_length, getattr(asker, attribute), met)
+        if len(self._joined):
+            fact = {
+                each: getattr(asker, each) or None for each in ATTRIBUTES if each not in ("group", "address")
+            }
+            for group in groups or ("",):
+                matching = self._joined.matches({**fact, "group": group or None, "address": bits or None})
+                met.update(rule.result for rule in matching)
+        return frozenset(met)
+
+
+def groups_of(asker: Asker) -> Iterable[str]:
+    """Its groups, and `anonymous` if its user is not known."""
+    return asker.groups if asker.user else asker.groups | {ANONYMOUS_GROUP}
+
+
+def starred(attribute: str, value: str) -> bool:
+    """Does it stand for all values that begin like it?"""
+    return attribute in STARRED and value.endswith("*")
+
+
+def bits_of(address: str) -> str:
+    """The version of an address and its bits, as text: `4` and 32 of them. "" for what is none.
+
+    An IPv4 address in IPv6 is the IPv4 address.
+    """
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return f"{found.version}{int(found):0{found.max_prefixlen}b}"
+
+
+def bits_of_network(text: str) -> str:
+    """How the bits of each address of a network begin."""
+    network = ip_network(text)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is not None and network.prefixlen >= 96:
+        network = ip_network((int(mapped), network.prefixlen - 96))
+    return f"{network.version}{int(network.network_address):0{network.max_prefixlen}b}"[: network.prefixlen + 1]
+
+
+def _place(attribute: str, value: str) -> tuple[int, str | int]:
+    if attribute == "address":
+        bits = bits_of_network(value)
+        return len(bits), bits
+    if starred(attribute, value):
+        return len(value) - 1, value[:-1]
+    return EXACT, value
+
+
+def _more(found: Found | None, number: int) -> Found:
+    if found is None:
+        return number
+    held = (found,) if isinstance(found, int) else found
+    return found if number in held else (*held, number)
+
+
+def _find(by_length: dict[int, dict[str | int, Found]], value: str, met: set[int]) -> None:
+    if not value:
+        return
+    for length, table in by_length.items():
+        if length == EXACT or length <= len(value):
+            _add(table.get(value if length == EXACT else value[:length]), met)
+
+
+def _find_network(by_length: dict[int, dict[str | int, Found]], bits: str, met: set[int]) -> None:
+    for length, table in by_length.items():
+        if length <= len(bits):
+            _add(table.get(bits[:length]), met)
+
+
+def _add(found: Found | None, met: set[int]) -> None:
+    if isinstance(found, int):
+        met.add(found)
+    elif found is not None:
+        met.update(found)
+
+
+def _selector(attribute: str, values: tuple[str, ...]) -> Selector:
+    name = Attribute(Source.HEADER, (attribute,))
+    tests: list[Selector] = []
+    exact = values
+    if attribute == "address":
+        exact = ()
+        tests += [Like(name, f"{bits_of_network(value)}%") for value in values]
+    elif attribute in STARRED:
+        exact = tuple(value for value in values if not starred(attribute, value))
+        tests += [Like(name, f"{_plain(value[:-1])}%", "\\") for value in values if starred(attribute, value)]
+    if len(exact) == 1:
+        tests.append(Compare(name, "=", exact[0]))
+    elif exact:
+        tests.append(In(name, exact))
+    return tests[0] if len(tests) == 1 else Or(tuple(tests))
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{each}" if each in "\\%_" else each for each in text)

@@ -1,0 +1,358 @@
+"""The file of permissions, TOML or CSV, read into rules (docs/permissions.md has all keys).
+
+    [[allow]]
+    group = "sensors"                  who: user, group, client, certificate, address, protocol, listener
+    publish = "site/%u/#"              what, on which topics: connect, publish, subscribe, retain, will, request,
+    subscribe = ["site/%u/cmd/+"]      replay, queue, everything, admin
+
+    [[deny]]
+    address = "10.0.0.0/8"
+    connect = true
+
+    [default]                          what is decided where no rule applies
+    connect = "allow"
+
+In CSV each of these is a column, and `effect` is allow or deny; a cell has one value. Every problem is found, not the
+first alone, and says where it is.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import matchcore
+from fanlight_broker.config.values import parse
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import Action
+from fanlight_broker.core.topics import text_of
+from fanlight_broker.parsing import did_you_mean
+from fanlight_broker.permitting.permission_rule import (
+    ACTION_BITS,
+    ATTRIBUTES,
+    BITS,
+    KEYS_OF_ACTIONS,
+    LETTERS,
+    ON_MESSAGES,
+    STARRED,
+    Pattern,
+    PermissionRule,
+    Who,
+    WrongPattern,
+    pattern_of,
+    value_of,
+)
+from fanlight_broker.permitting.table import Effects, PermissionTable
+from matchcore.patterns import selector_of
+from matchcore.selector import Selector
+
+FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # 1,000,000 rules; a longer file is not one of permissions
+PROBLEMS_MAX: Final = 100  # that are listed; further ones are counted
+NAME_BYTES_MAX: Final = 255
+VALUES_MAX: Final = 1_000  # of one attribute, or filters of one action, in one rule
+PAUSE_EVERY: Final = 128  # rows, some 0.5 ms
+EFFECTS: Final = {"allow": True, "deny": False}
+KEYS: Final = ("name", "salience", "where", *ATTRIBUTES, *KEYS_OF_ACTIONS)
+HEADER: Final = re.compile(r"^([ \t]*\[\[[ \t]*)(allow|deny)([ \t]*\]\][ \t]*(?:#.*)?\r?)$", re.MULTILINE)
+OWN_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.MULTILINE)
+NO_TOPIC: Final = Pattern(b"", b"", "amqp")
+ADMIN: Final = {"read": Action.ADMIN_READ, "write": Action.ADMIN_WRITE}
+PLACES: Final = {attribute: place for place, attribute in enumerate(ATTRIBUTES)}
+NAMES: Final = tuple(f"%{letter}" for letter in LETTERS)
+CLOSED: Final[Effects] = {action: action is Action.CONNECT for action in Action}  # who comes in is authenticated
+
+
+class PermissionFileError(Exception):
+    """A file of permissions that cannot be put in force. `problems` has a sentence for each, with its place."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class PermissionFile(NamedTuple):
+    rules: list[PermissionRule]
+    defaults: Effects
+
+
+class GivenRule(NamedTuple):
+    """A rule as it stands in the file."""
+
+    place: str  # "line 4"
+    allow: bool
+    cells: Mapping[str, Any]
+
+
+class WrongPermission(ValueError):
+    """What is wrong with one rule."""
+
+
+def never() -> None:
+    """No pause."""
+
+
+def load(path: Path, limits: Limits, pause: Callable[[], None] = never) -> PermissionTable:
+    """The permissions of a file, ready to decide. Raises PermissionFileError.
+
+    pause  called now and then, every 0.5 ms or so
+    """
+    return compile_permissions(read(path, limits, pause), str(path), limits, pause)
+
+
+def compile_permissions(
+    file: PermissionFile, name: str, limits: Limits, pause: Callable[[], None] = never
+) -> PermissionTable:
+    """The table of these rules; `name` is for errors. Raises PermissionFileError."""
+    table = PermissionTable(file.rules, file.defaults, limits, pause)
+    if table.invalid:
+        raise PermissionFileError(_listed(name, [
+            f"{name}, {rule.place}: {text_of(error)}" for rule, error in table.invalid
+        ]))
+    return table
+
+
+def read(path: Path, limits: Limits, pause: Callable[[], None] = never) -> PermissionFile:
+    """The rules of a file. Raises PermissionFileError. What is wrong with filters is found when they are compiled."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise PermissionFileError([f"{path}: cannot be read: {error.strerror}"]) from None
+    if len(raw) > FILE_BYTES_MAX:
+        raise PermissionFileError([f"{path}: is longer than {FILE_BYTES_MAX} bytes"])
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise PermissionFileError([f"{path}, line {line}: is not UTF-8 (at byte {error.start})"]) from None
+    return parse_permissions(text, str(path), limits, pause, is_csv=path.suffix.lower() == ".csv")
+
+
+def parse_permissions(
+    text: str, name: str, limits: Limits, pause: Callable[[], None] = never, *, is_csv: bool = False
+) -> PermissionFile:
+    """The rules of a file's text; `name` is for errors. Raises PermissionFileError."""
+    try:
+        defaults, rows = (CLOSED, _csv_rows(text)) if is_csv else _toml_rows(text)
+        return PermissionFile(_rules(rows, name, limits, pause), defaults)
+    except (ValueError, RecursionError, csv.Error) as error:
+        raise PermissionFileError([f"{name}: {error}"]) from None
+
+
+def _rules(rows: Iterator[GivenRule], name: str, limits: Limits, pause: Callable[[], None]) -> list[PermissionRule]:
+    rules: list[PermissionRule] = []
+    problems: list[str] = []
+    names: dict[str, str] = {}
+    filters = 0
+    for number, row in enumerate(rows):
+        if number % PAUSE_EVERY == PAUSE_EVERY - 1:
+            pause()
+        try:
+            rule = _rule(number, row)
+            if rule.name is not None and names.setdefault(rule.name, row.place) != row.place:
+                raise WrongPermission(f"the rule of {names[rule.name]} has the same name")
+        except WrongPermission as error:
+            own = row.cells.get("name")
+            called = f", rule {own!r}" if isinstance(own, str) and own else ""
+            problems.append(f"{name}, {row.place}{called}: {error}")
+        else:
+            filters += len(rule.patterns)
+            rules.append(rule)
+    if problems:
+        raise PermissionFileError(_listed(name, problems))
+    if filters > limits.permissions_max:
+        raise PermissionFileError([
+            f"{name}: {len(rules)} rules with {filters} filters; at most {limits.permissions_max} (permissions_max)"
+        ])
+    return rules
+
+
+def _listed(name: str, problems: Sequence[str]) -> list[str]:
+    more = [f"{name}: {len(problems) - PROBLEMS_MAX} further problems"] if len(problems) > PROBLEMS_MAX else []
+    return [*problems[:PROBLEMS_MAX], *more]
+
+
+def _toml_rows(text: str) -> tuple[Effects, Iterator[GivenRule]]:
+    import tomllib  # for those who have a file
+
+    # The order of [[allow]] and [[deny]] counts, and tomllib has them in two lists. So both are read as [[rule]]; which
+    # is which, and its line, is found beside it. A line of a text that looks like one is found by their number.
+    if OWN_HEADER.search(text):
+        raise ValueError("there is no [[rule]]; begin each rule with a line [[allow]] or [[deny]]")
+    headers = [(text.count("\n", 0, found.start()), found[2]) for found in HEADER.finditer(text)]
+    table = tomllib.loads(HEADER.sub(r"\1rule\3", text))
+    rows = table.pop("rule", [])
+    defaults = _defaults(table.pop("default", {}))
+    for known in EFFECTS:
+        if known in table:
+            raise ValueError(f"begin each rule with a line [[{known}]], without anything else in it")
+    if table:
+        other = next(iter(table))
+        raise ValueError(f"there is no {other!r} in a file of permissions, but [[allow]], [[deny]] and [default]")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or len(rows) != len(headers):
+        raise ValueError("begin each rule with a line [[allow]] or [[deny]], and have no such line inside of a text")
+    return defaults, (
+        GivenRule(f"line {line + 1}", EFFECTS[effect], row) for (line, effect), row in zip(headers, rows, strict=True)
+    )
+
+
+def _defaults(section: object) -> Effects:
+    if not isinstance(section, dict):
+        raise ValueError("[default] is a section, such as [default] and connect = \"deny\" in the next line")
+    found = dict(CLOSED)
+    for key, effect in section.items():
+        if key not in KEYS_OF_ACTIONS:
+            raise ValueError(f"[default]: there is no {key!r}{did_you_mean(str(key), KEYS_OF_ACTIONS)}")
+        if effect not in EFFECTS:
+            raise ValueError(f"[default]: {key} is \"allow\" or \"deny\"")
+        found.update(dict.fromkeys(KEYS_OF_ACTIONS[key], EFFECTS[effect]))
+    return found
+
+
+def _csv_rows(text: str) -> Iterator[GivenRule]:
+    lines = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    header = [column.strip() for column in next(lines, [])]
+    known = (*KEYS, "effect")
+    if len(set(header)) < len(header):
+        raise ValueError("two columns have the same name")
+    for column in header:
+        if column not in known:
+            raise ValueError(f"there is no column {column!r}{did_you_mean(column, known)}")
+    for cells in lines:
+        if not cells:
+            continue
+        place = f"line {lines.line_num}"
+        if len(cells) > len(header):
+            raise ValueError(f"{place} has {len(cells)} cells, and the header {len(header)}")
+        found = {column: cell for column, each in zip(header, cells, strict=False) if (cell := each.strip())}
+        if not found:
+            continue
+        effect = found.pop("effect", "allow")
+        if effect not in EFFECTS:
+            raise ValueError(f"{place}: the effect is allow or deny, not {effect!r}")
+        yield GivenRule(place, EFFECTS[effect], found)
+
+
+def _rule(number: int, row: GivenRule) -> PermissionRule:
+    """One rule. Raises WrongPermission."""
+    name: str | None = None
+    where: Selector | None = None
+    salience: int | float = 0
+    who: list[tuple[str, str | tuple[str, ...]]] = []
+    found: list[tuple[int, Pattern]] = []
+    for key, cell in row.cells.items():
+        if key in ACTION_BITS:
+            found += _patterns(key, cell)
+        elif key in PLACES:
+            who.append((key, cell if isinstance(cell, str) else tuple(_texts(key, cell))))
+        elif key == "name":
+            name = _name(cell)
+        elif key == "salience":
+            salience = _salience(cell)
+        elif key == "where":
+            where = _where(cell)
+        else:
+            raise WrongPermission(f"there is no {key!r} in a rule{did_you_mean(key, KEYS)}")
+    if not found:
+        does = "allows" if row.allow else "denies"
+        raise WrongPermission(f"it {does} nothing; give it one of {', '.join(KEYS_OF_ACTIONS)}")
+    patterns = tuple(found) if len(found) == 1 else _joined(found)
+    if where is not None and any(bits & ~ON_MESSAGES for bits, _ in patterns):
+        raise WrongPermission(
+            "where: is about messages that somebody publishes; put publish, retain, will or request in this rule, and "
+            "the rest in another. Who subscribes sets a selector of its own"
+        )
+    return PermissionRule(number, row.place, name, row.allow, _who(tuple(who)), patterns, salience, where)
+
+
+def _joined(found: Sequence[tuple[int, Pattern]]) -> tuple[tuple[int, Pattern], ...]:
+    """Each pattern once, with all that it is for."""
+    actions: dict[Pattern, int] = {}
+    for bits, pattern in found:
+        actions[pattern] = actions.get(pattern, 0) | bits
+    return tuple((bits, pattern) for pattern, bits in actions.items())
+
+
+def _patterns(key: str, cell: object) -> list[tuple[int, Pattern]]:
+    if key == "connect":
+        return [(ACTION_BITS[key], NO_TOPIC)] if _is_true(key, cell) else []
+    if key == "admin":
+        return [(_admin(each), NO_TOPIC) for each in _texts(key, cell)]
+    try:
+        return [(ACTION_BITS[key], pattern_of(each)) for each in _texts(key, cell)]
+    except WrongPattern as error:
+        raise WrongPermission(f"{key}: {error}") from None
+
+
+def _admin(text: str) -> int:
+    if text not in ADMIN:
+        raise WrongPermission(f"admin: {text!r} is not read or write")
+    return BITS[ADMIN[text]]
+
+
+def _is_true(key: str, cell: object) -> bool:
+    try:
+        return bool(parse(cell, bool, None))
+    except ValueError as error:
+        raise WrongPermission(f"{key}: {error}") from None
+
+
+def _texts(key: str, cell: object) -> list[str]:
+    if isinstance(cell, str) and (text := cell.strip()):
+        return [text]
+    if not isinstance(cell, list) or not cell or not all(isinstance(text, str) and text.strip() for text in cell):
+        raise WrongPermission(f"{key}: write a text in quotes, or a list of texts")
+    if len(cell) > VALUES_MAX:
+        raise WrongPermission(f"{key}: {len(cell)} values; at most {VALUES_MAX} in one rule")
+    return [text.strip() for text in cell]
+
+
+@lru_cache(4_096)  # in a large table many rules are of the same users and groups
+def _who(cells: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Who:
+    """Raises WrongPermission."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for attribute, cell in sorted(cells, key=lambda each: PLACES[each[0]]):
+        texts = _texts(attribute, cell) if isinstance(cell, str) else cell
+        found.append((attribute, tuple(sorted({_value(attribute, text) for text in texts}))))
+    return tuple(found)
+
+
+def _value(attribute: str, text: str) -> str:
+    if any(name in text for name in NAMES):
+        raise WrongPermission(f"{attribute}: {text!r}: %u, %c and %g stand in filters alone")
+    if "*" in text[:-1] or (text.endswith("*") and attribute not in STARRED):
+        raise WrongPermission(f"{attribute}: {text!r}: a * stands at the end alone, of {', '.join(sorted(STARRED))}")
+    try:
+        return value_of(attribute, text)
+    except ValueError as error:
+        raise WrongPermission(f"{attribute}: {error}") from None
+
+
+def _name(cell: object) -> str:
+    name = cell.strip() if isinstance(cell, str) else ""
+    if not name or not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX:
+        raise WrongPermission(f"a name is printable text of at most {NAME_BYTES_MAX} bytes")
+    return name
+
+
+def _salience(cell: object) -> int | float:
+    try:
+        if isinstance(cell, str):
+            cell = int(cell) if re.fullmatch(r"[+-]?\d{1,18}", cell) else float(cell)
+    except ValueError:
+        pass
+    if isinstance(cell, (int, float)) and not isinstance(cell, bool) and cell == cell:
+        return cell
+    raise WrongPermission("salience: is a number; the smaller, the earlier")
+
+
+def _where(cell: object) -> Selector:
+    if not isinstance(cell, (str, dict)):
+        raise WrongPermission("where: write a selector, such as \"price > 100\"")
+    try:
+        return selector_of(cell)
+    except matchcore.InvalidSelector as error:
+        raise WrongPermission(f"where: {error}") from None

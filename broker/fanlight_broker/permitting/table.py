@@ -1,0 +1,499 @@
+"""The table of permissions in force, which decides. It is core.permissions.Permissions.
+
+    rule --its conditions--> party (parties.py) --its actions, its %u--> key word --before each filter--> FilterIndex
+
+    allow, group = "sensors", publish = "site/%u/#"    ->    1k0/site/+/#        id: the place of the rule, by salience
+    asked: one of sensors, publish on site/a/t         ->    1k0/site/a/t        the smallest id is the rule that wins
+
+So one matchcore.FilterIndex has all rules. A decision asks it once for each party of the client that has rules for this
+action, two or three times mostly. What a rule asks beside its filter is in its `Kind`, which the key word has, too.
+Rules with `where` are looked at one after another, by matchcore's definition of a selector.
+
+Clients that meet the same parties are of one class, and share a `ClassGrant`. It has the names that `%u`, `%c` and `%g`
+of these parties' rules stand for, if there are any. Rules are in the order of (salience, place in the file).
+
+A filter of an allowing rule that begins with a wildcard does not reach `$SYS` and `$inbox`; one of a denying rule does.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import (
+    ON_TOPICS,
+    Access,
+    Action,
+    Asker,
+    FilterVerdict,
+    Grant,
+    Verdict,
+)
+from fanlight_broker.core.rule_index import OF_TOPIC
+from fanlight_broker.core.topics import ANY_WORDS, SEPARATORS, SYNTAXES, first_word
+from fanlight_broker.permitting.parties import Parties, groups_of
+from fanlight_broker.permitting.permission_rule import (
+    ANY_TOPIC,
+    BITS,
+    RESERVED,
+    UNFIT,
+    Pattern,
+    PermissionRule,
+    Probe,
+    fits,
+)
+from matchcore.errors import InvalidFilter, TopicError
+from matchcore.filters import FilterIndex
+from matchcore.grammar import parse_filter, split_topic
+from matchcore.inclusion import covers, intersects, outline
+from matchcore.kleene import Fields, holds, with_topic
+from matchcore.selector import Attribute, Selector, Source, leaves
+
+COMPARED_MAX: Final = 1_000  # filters that one filter is compared with; past it nothing is proven
+PAUSE_EVERY: Final = 128  # rules that are inserted, some 0.5 ms
+WORDS_MORE: Final = 32  # of a key word, and of the topic that `outline` makes
+DEFAULT: Final = "default"  # the rule of a decision that is the default's
+
+Effects = Mapping[Action, bool]
+
+
+class Kind(NamedTuple):
+    """What rules of one key word have in common, beside their party."""
+
+    actions: int  # BITS
+    probes: tuple[Probe, ...]
+    allow: bool
+    syntax: str  # of the filters, where there are probes: it decides which names are words
+    reserved: bool  # do its filters reach RESERVED?
+
+
+class Scope(NamedTuple):
+    """One key word, for one class."""
+
+    word: bytes
+    before: Mapping[str, bytes]  # the key word and the separator, by syntax
+    reserved: bool
+    probes: tuple[tuple[int, tuple[bytes, ...]], ...]  # a place, and the words that it may be
+    unfit: bool  # one of the names is no word of a filter
+
+
+class Denial(NamedTuple):
+    rank: int
+    filter: bytes  # with wildcards in the place of names, and without the key word
+    syntax: str
+
+
+class Invalid(NamedTuple):
+    """A filter that the matcher refuses."""
+
+    rule: PermissionRule
+    error: InvalidFilter
+
+
+class PermissionTable:
+    """Rules that do not change. Counters do, and the classes that clients are in.
+
+    defaults  of actions that no rule decides: allowed?
+    pause     called now and then while rules are inserted
+    """
+
+    unrestricted = False
+
+    def __init__(
+        self, rules: Sequence[PermissionRule], defaults: Effects, limits: Limits,
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        ordered = sorted(rules, key=lambda rule: rule.order)
+        self.invalid: list[Invalid] = []  # filters; the table is not to be used then
+        self.nothing = len(ordered)  # in place of the number of a rule
+        self._defaults = defaults
+        self.parties = Parties()
+        self.kinds: dict[Kind, int] = {}
+        self._known: list[Kind] = []  # the same, by their numbers
+        self._numbers: dict[tuple[int, tuple[Probe, ...], bool, str, bool], int] = {}  # of kinds
+        self._kinds_of_parties = [0]  # a bit for each kind
+        self.index = FilterIndex(limits.topic_words_max + WORDS_MORE, limits.topic_bytes_max + 1_024)
+        self.allows = bytearray(len(ordered))
+        self._lines = array("I", bytes(4 * len(ordered)))
+        self._labels: dict[int, str] = {}  # of those that are not called by their line
+        self.where: dict[int, Selector] = {}
+        self._denials: dict[tuple[int, int], dict[bytes, list[Denial]]] = {}  # by (party, kind) and first word
+        self._classes: dict[object, ClassGrant] = {}
+        self._free: list[int] = []
+        self.hits: Counter[int] = Counter()  # decisions, by the numbers of rules
+        for rank, rule in enumerate(ordered):
+            self._insert(rank, rule)
+            if rank % PAUSE_EVERY == PAUSE_EVERY - 1:
+                pause()
+        self._known += self.kinds
+
+    def _insert(self, rank: int, rule: PermissionRule) -> None:
+        party = self.parties.number(rule.who)
+        if party == len(self._kinds_of_parties):
+            self._kinds_of_parties.append(0)
+        self.allows[rank] = rule.allow
+        if rule.name is None and rule.place.startswith("line ") and rule.place[5:].isdigit():
+            self._lines[rank] = int(rule.place[5:])
+        else:
+            self._labels[rank] = rule.label
+        if rule.where is not None:
+            self.where[rank] = rule.where
+        for actions, pattern in rule.patterns:
+            number = self._number_of(actions, pattern, rule.allow)
+            self._kinds_of_parties[party] |= 1 << number
+            word = key_word(party, number)
+            try:
+                self.index.insert(behind(word, pattern.filter, pattern.syntax), rank, syntax=pattern.syntax)
+            except InvalidFilter as error:
+                self.invalid.append(Invalid(rule, _own_error(pattern, error)))
+                continue
+            if not rule.allow:
+                first = b"" if pattern.begins_with_wildcard else first_word(pattern.filter, pattern.syntax)
+                denial = Denial(rank, pattern.filter, pattern.syntax)
+                self._denials.setdefault((party, number), {}).setdefault(first, []).append(denial)
+
+    def _number_of(self, actions: int, pattern: Pattern, allow: bool) -> int:
+        wild = pattern.begins_with_wildcard
+        short = actions, pattern.probes, allow, pattern.syntax, wild
+        number = self._numbers.get(short)
+        if number is None:
+            kind = kind_of(actions, pattern, allow)
+            number = self._numbers[short] = self.kinds.setdefault(kind, len(self.kinds))
+        return number
+
+    def __len__(self) -> int:
+        return self.nothing
+
+    @property
+    def attributes(self) -> frozenset[Attribute]:
+        """What rules ask of messages, beside their topics."""
+        tests = (test for selector in self.where.values() for test in leaves(selector))
+        return frozenset(
+            test.attribute for test in tests
+            if test.attribute.source is not Source.MESSAGE or test.attribute.path[0] not in OF_TOPIC
+        )
+
+    @property
+    def classes(self) -> int:
+        """Permission classes that somebody is in."""
+        return len(self._classes)
+
+    def label(self, rank: int) -> str:
+        if rank == self.nothing:
+            return ""
+        return self._labels.get(rank) or f"line {self._lines[rank]}"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that grow with the rules, as far as they are counted: without conditions on askers and names."""
+        return self.index.nbytes + len(self.allows) + 4 * len(self._lines)
+
+    # -- classes ------------------------------------------------------------------------------------------------------
+
+    def grant_of(self, asker: Asker) -> "ClassGrant":
+        parties = self.parties.of(asker)
+        kinds = [(party, number) for party in sorted(parties) for number in self._numbers_of(party)]
+        known = self._known
+        letters = {probe.letter for _, number in kinds for probe in known[number].probes}
+        key = (
+            parties, asker.user if "u" in letters else None, asker.client if "c" in letters else None,
+            frozenset(groups_of(asker)) if "g" in letters else None,
+        )
+        grant = self._classes.get(key)
+        if grant is None:
+            number = heappop(self._free) if self._free else len(self._classes)
+            names = {"u": (asker.user,), "c": (asker.client,), "g": tuple(sorted(groups_of(asker)))}
+            grant = self._classes[key] = ClassGrant(self, number, key, names, [
+                (party, number, known[number]) for party, number in kinds
+            ])
+        grant.holders += 1
+        return grant
+
+    def _numbers_of(self, party: int) -> Iterator[int]:
+        bits = self._kinds_of_parties[party]
+        while bits:
+            yield (bits & -bits).bit_length() - 1
+            bits &= bits - 1
+
+    def release(self, grant: Grant) -> None:
+        assert isinstance(grant, ClassGrant)
+        grant.holders -= 1
+        if grant.holders == 0:
+            del self._classes[grant.key]
+            heappush(self._free, grant.number)  # the smallest first: the bits of routes stay few
+
+    # -- what grants ask ----------------------------------------------------------------------------------------------
+
+    def default(self, action: Action, topic: bytes, syntax: str) -> Verdict:
+        allowed = self._defaults[action] and not (
+            action in ON_TOPICS and topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
+        )
+        return Verdict(allowed, DEFAULT if allowed else "")
+
+    def default_allows(self, action: Action) -> bool:
+        return self._defaults[action]
+
+    def denials(self, party: int, number: int, first: bytes) -> Iterator[Denial]:
+        """Those that may match a topic that a filter with this first word matches; "": any first word."""
+        by_first = self._denials.get((party, number))
+        if by_first is None:
+            return
+        for word in (first, b"") if first else by_first:
+            yield from by_first.get(word, ())
+
+
+class ClassGrant:
+    """What the clients of one permission class may do."""
+
+    __slots__ = ("_kinds", "_names", "_scopes", "_table", "holders", "key", "number")
+
+    def __init__(
+        self, table: PermissionTable, number: int, key: object, names: Mapping[str, tuple[str, ...]],
+        kinds: Sequence[tuple[int, int, Kind]],
+    ) -> None:
+        self._table = table
+        self.number = number
+        self.key = key
+        self.holders = 0
+        self._names = names
+        self._kinds = kinds
+        self._scopes: dict[Action, list[Scope]] = {}
+
+    def _scopes_of(self, action: Action) -> list[Scope]:
+        found = [
+            scope for party, number, kind in self._kinds
+            if kind.actions & BITS[action] and (scope := self._scope(party, number, kind)) is not None
+        ]
+        self._scopes[action] = found
+        return found
+
+    def _scope(self, party: int, number: int, kind: Kind) -> Scope | None:
+        """None: no name of this class fits."""
+        word = key_word(party, number)
+        probes: list[tuple[int, tuple[bytes, ...]]] = []
+        unfit = False
+        for probe in kind.probes:
+            names = self._names[probe.letter]
+            if kind.allow:
+                names = tuple(name for name in names if fits(name, probe, kind.syntax))
+            if not names:
+                return None
+            unfit |= any(not is_word(name, kind.syntax) for name in names)
+            probes.append((probe.position, tuple(name.encode("utf-8", "surrogatepass") for name in names)))
+        before = {syntax: word + separator for syntax, separator in SEPARATORS.items()}
+        return Scope(word, before, kind.reserved, tuple(probes), unfit)
+
+    # -- topics -------------------------------------------------------------------------------------------------------
+
+    def decide(
+        self, action: Action, topic: bytes = b"", syntax: str = "", fields: Mapping[str, object] | None = None
+    ) -> Verdict:
+        """Raises InvalidTopic, as matchcore does."""
+        table = self._table
+        scopes = self._scopes.get(action)
+        if scopes is None:
+            scopes = self._scopes_of(action)
+        match = table.index.match
+        best = table.nothing
+        conditional: list[int] = []
+        is_reserved = topic.startswith(b"$") and first_word(topic, syntax or SYNTAXES[0]) in RESERVED
+        try:
+            for scope in scopes:
+                if scope.probes and not _met(scope, topic, syntax):
+                    continue
+                if is_reserved and not scope.reserved:
+                    continue
+                found = match(scope.before[syntax] + topic, syntax=syntax) if topic else match(scope.word)
+                if not found:
+                    continue
+                if not table.where:
+                    if found[0] < best:
+                        best = found[0]
+                    continue
+                for rank in found:
+                    if rank not in table.where:
+                        best = min(best, rank)
+                        break
+                    conditional.append(rank)
+        except TopicError:
+            split_topic(topic, syntax)  # raises the error of the topic itself, without the key word
+            return Verdict(False)  # it is longer than any that a client may publish on
+        if conditional and min(conditional) < best:
+            return self._decide_by_content(action, topic, syntax, fields, best, conditional)
+        return self._verdict(action, topic, syntax, best, False)
+
+    def _decide_by_content(
+        self, action: Action, topic: bytes, syntax: str, fields: Fields | None, best: int, conditional: Sequence[int]
+    ) -> Verdict:
+        table = self._table
+        if fields is None:
+            return Verdict(False, table.label(min(conditional)), True)
+        values = with_topic(fields, words_of(topic, syntax))
+        for rank in sorted({rank for rank in conditional if rank < best}):
+            if holds(table.where[rank], values) is True:
+                best = rank
+                break
+        return self._verdict(action, topic, syntax, best, True)
+
+    def _verdict(self, action: Action, topic: bytes, syntax: str, rank: int, by_content: bool) -> Verdict:
+        table = self._table
+        if rank == table.nothing:
+            allowed, label, _ = table.default(action, topic, syntax)
+            return Verdict(allowed, label, by_content)
+        table.hits[rank] += 1
+        return Verdict(bool(table.allows[rank]), table.label(rank), by_content)
+
+    # -- filters ------------------------------------------------------------------------------------------------------
+
+    def decide_filter(self, action: Action, filter: bytes, syntax: str) -> FilterVerdict:
+        """`PARTLY` is also the answer where nothing else is proven: COMPARED_MAX bounds the work.
+
+        Raises InvalidFilter, as matchcore does.
+        """
+        table = self._table
+        first = first_word(filter, syntax)
+        try:
+            allowing = self._allowing(action, filter, syntax, first)
+            if allowing is None:
+                return FilterVerdict(Access.NONE)
+            wild = first in (ANY_TOPIC, ANY_WORDS[SYNTAXES.index(syntax) :][:1])
+            denying, whole = self._denying(action, filter, syntax, b"" if wild else first, allowing)
+        except TopicError:
+            parse_filter(filter, syntax)  # as above
+            return FilterVerdict(Access.NONE)
+        rule = table.label(allowing) or DEFAULT
+        if denying is None:
+            if allowing != table.nothing:
+                table.hits[allowing] += 1
+            return FilterVerdict(Access.ALL, rule)
+        table.hits[denying] += 1
+        if whole:
+            return FilterVerdict(Access.NONE, table.label(denying))
+        return FilterVerdict(Access.PARTLY, rule, table.label(denying))
+
+    def _allowing(self, action: Action, filter: bytes, syntax: str, first: bytes) -> int | None:
+        """The most salient rule that allows all that a filter matches; `nothing`: the default does; None: none."""
+        table = self._table
+        best = table.nothing
+        compared = 0
+        for scope in self._scopes.get(action) or self._scopes_of(action):
+            if first in RESERVED and not scope.reserved:
+                continue
+            asked = behind(scope.word, filter, syntax)
+            _, topic = outline(asked, syntax)
+            for text, own, rank in sorted(table.index.matching(topic, syntax=syntax), key=_by_rank):
+                if rank >= best:
+                    break
+                if not table.allows[rank] or rank in table.where:
+                    continue
+                compared += 1
+                if compared > COMPARED_MAX:
+                    return best if best != table.nothing else None
+                made = _filled(scope, _bytes(text), own)
+                if any(covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
+                    best = rank
+                    break
+        if best == table.nothing and not (table.default_allows(action) and first not in RESERVED):
+            return None
+        return best
+
+    def _denying(
+        self, action: Action, filter: bytes, syntax: str, first: bytes, allowing: int
+    ) -> tuple[int | None, bool]:
+        """The most salient rule that denies some of what a filter matches, before another allows it; is it all of it?
+
+        Past COMPARED_MAX comparisons the next rule is taken for one that does.
+        """
+        table = self._table
+        best: int | None = None
+        whole = False
+        compared = 0
+        for party, number, kind in self._kinds:
+            if kind.allow or not kind.actions & BITS[action]:
+                continue
+            scope = self._scope(party, number, kind)
+            if scope is None:
+                continue
+            for rank, text, own in table.denials(party, number, first):
+                if rank >= allowing or (best is not None and rank >= best):
+                    continue
+                compared += 1
+                if compared > COMPARED_MAX:
+                    return rank, False
+                # Behind the key word no wildcard is the first word, which would not stand for words that begin with $.
+                asked, text = behind(scope.word, filter, syntax), behind(scope.word, text, own)
+                # A name that is no word of a filter may be one of a topic in the other syntax: any word, then.
+                made = [text] if scope.unfit else _filled(scope, text, own)
+                if any(intersects(each, asked, a_syntax=own, b_syntax=syntax) for each in made):
+                    best = rank
+                    whole = rank not in table.where and not scope.unfit and any(
+                        covers(each, asked, a_syntax=own, b_syntax=syntax) for each in made
+                    )
+        return best, whole
+
+
+def _own_error(pattern: Pattern, error: InvalidFilter) -> InvalidFilter:
+    """What is wrong with a filter without its key word."""
+    try:
+        parse_filter(pattern.text, pattern.syntax)
+    except InvalidFilter as own:
+        return own
+    return error
+
+
+def kind_of(actions: int, pattern: Pattern, allow: bool) -> Kind:
+    reserved = not (allow and pattern.begins_with_wildcard) or _is_name(pattern)
+    return Kind(actions, pattern.probes, allow, pattern.syntax if pattern.probes else "", reserved)
+
+
+def _is_name(pattern: Pattern) -> bool:
+    """Does it begin with a name? No name that is put there begins with `$`."""
+    return any(probe.position == 1 for probe in pattern.probes)
+
+
+def key_word(party: int, kind: int) -> bytes:
+    return b"%xk%x" % (party, kind)
+
+
+def behind(word: bytes, text: bytes, syntax: str) -> bytes:
+    """A filter or topic behind a key word."""
+    return word + SEPARATORS[syntax] + text if text else word
+
+
+def is_word(name: str, syntax: str) -> bool:
+    """Can a name stand in a filter as a word that is no wildcard?"""
+    return name != "" and UNFIT.isdisjoint(name) and SEPARATORS[syntax].decode() not in name
+
+
+def words_of(topic: bytes, syntax: str) -> list[bytes]:
+    return topic.split(SEPARATORS[syntax]) if topic else []
+
+
+def _met(scope: Scope, topic: bytes, syntax: str) -> bool:
+    """Has the topic the names in their places? It may be too short for the filter: then that does not match."""
+    words = words_of(topic, syntax)
+    for position, names in scope.probes:
+        place = position - 1 if position > 0 else position
+        if not -len(words) <= place < len(words) or words[place] not in names:
+            return False
+    return True
+
+
+def _filled(scope: Scope, filter: bytes, syntax: str) -> list[bytes]:
+    """A filter behind a key word, with names in place of wildcards. Only `%g` has several, and it is there once."""
+    if not scope.probes:
+        return [filter]
+    made = [filter.split(SEPARATORS[syntax])]
+    for place, names in scope.probes:  # from 1: the key word is the first
+        made = [[*words[:place], name, *words[place:][1:]] for words in made for name in names]
+    return [SEPARATORS[syntax].join(words) for words in made]
+
+
+def _by_rank(found: tuple[object, str, int]) -> int:
+    return found[2]
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()

@@ -1,0 +1,246 @@
+"""The file of permissions: what its keys mean, and what is said of one that cannot be put in force."""
+
+from pathlib import Path
+
+import pytest
+
+from fanlight_broker.core.limits import Limits
+from fanlight_broker.core.permissions import Access, Action, Asker
+from fanlight_broker.permitting.permission_file import (
+    FILE_BYTES_MAX,
+    PermissionFileError,
+    compile_permissions,
+    load,
+    parse_permissions,
+)
+from fanlight_broker.permitting.table import PermissionTable
+
+LIMITS = Limits(permissions_max=20)
+FIVE_LINES = """\
+[[allow]]
+group = "sensors"
+publish = "site/%u/#"
+subscribe = ["site/%u/cmd/+"]
+"""
+ALICE = Asker(user="alice", groups=frozenset({"sensors"}), client="c1", address="10.1.2.3", protocol="mqtt")
+
+
+def table_of(text: str, *, is_csv: bool = False) -> PermissionTable:
+    return compile_permissions(parse_permissions(text, "permissions", LIMITS, is_csv=is_csv), "permissions", LIMITS)
+
+
+def problems(text: str, *, is_csv: bool = False) -> list[str]:
+    with pytest.raises(PermissionFileError) as caught:
+        table_of(text, is_csv=is_csv)
+    return caught.value.problems
+
+
+def allowed(table: PermissionTable, asker: Asker, action: Action, topic: str = "", syntax: str = "mqtt") -> str:
+    """The rule that allows it; "" if it is denied."""
+    verdict = table.grant_of(asker).decide(action, topic.encode(), syntax if topic else "")
+    return verdict.rule if verdict.allowed else ""
+
+
+def test_five_lines_do_what_they_say_and_nothing_more() -> None:
+    table = table_of(FIVE_LINES)
+    for action in (Action.PUBLISH, Action.RETAIN, Action.WILL, Action.REQUEST):
+        assert allowed(table, ALICE, action, "site/alice/temp") == "line 1"
+        assert allowed(table, ALICE, action, "site.alice.temp", "amqp") == "line 1"
+        assert not allowed(table, ALICE, action, "site/bob/temp")
+        assert not allowed(table, ALICE, action, "other/alice")
+    for action in (Action.SUBSCRIBE, Action.REPLAY, Action.QUEUE):
+        assert not allowed(table, ALICE, action, "site/alice/temp")
+        assert bool(allowed(table, ALICE, action, "site/alice/cmd/1")) is (action is Action.SUBSCRIBE)
+    grant = table.grant_of(ALICE)
+    assert grant.decide_filter(Action.SUBSCRIBE, b"site/alice/cmd/+", "mqtt").access is Access.ALL
+    assert grant.decide_filter(Action.SUBSCRIBE, b"site/+/cmd/+", "mqtt").access is Access.NONE
+    assert allowed(table, ALICE, Action.CONNECT) == "default"
+    assert not allowed(table, ALICE, Action.ADMIN_READ)
+    assert not allowed(table, Asker(user="bob"), Action.PUBLISH, "site/bob/x")
+
+
+def test_allow_and_deny_are_in_the_order_of_the_file() -> None:
+    text = """\
+[[allow]]
+publish = "a/b/c"
+[[deny]] # all else
+name = "closed"
+publish = "a/#"
+
+[[ allow ]]
+publish = "#"
+  [[deny]]
+salience = -1
+publish = "x"
+"""
+    table = table_of(text)
+    grant = table.grant_of(ALICE)
+    decided = {topic: grant.decide(Action.PUBLISH, topic.encode(), "mqtt")[:2] for topic in ("a/b/c", "a/b", "b", "x")}
+    assert decided == {
+        "a/b/c": (True, "line 1"), "a/b": (False, "closed"), "b": (True, "line 7"), "x": (False, "line 9"),
+    }
+
+
+def test_every_condition_on_the_asker() -> None:
+    for condition, met, unmet in [
+        ('user = "alice"', ALICE, Asker(user="alic")),
+        ('user = "al*"', ALICE, Asker(user="a")),
+        ('user = "*"', ALICE, Asker(client="x")),
+        ('group = ["x", "sensors"]', ALICE, Asker(user="a", groups=frozenset({"y"}))),
+        ('group = "anonymous"', Asker(client="x"), ALICE),
+        ('client = "c*"', ALICE, Asker(client="d1")),
+        ('certificate = "CN=pump*"', Asker(certificate="CN=pump-1"), ALICE),
+        ('address = "10.1.0.0/16"', ALICE, Asker(address="10.2.0.1")),
+        ('address = "10.1.0.0/16"', Asker(address="::ffff:10.1.0.9"), Asker(address="::1")),
+        ('address = ["::1", "2001:db8::/33"]', Asker(address="2001:db8::5"), Asker(address="2001:db8:8000::")),
+        ('address = "fe80::/10"', Asker(address="fe80::1%eth0"), Asker(address="")),
+        ('protocol = "mqtt"', ALICE, Asker(protocol="native")),
+        ('listener = "tls"', Asker(listener="tls"), ALICE),
+        ('user = "a*"\naddress = "10.0.0.0/8"', ALICE, Asker(user="alice", address="11.0.0.1")),
+        ('group = "sen*"\nclient = ["c1", "x%*"]', ALICE, Asker(groups=frozenset({"sensors"}), client="x_")),
+    ]:
+        table = table_of(f"[[allow]]\n{condition}\nconnect = true\n[default]\nconnect = \"deny\"\n")
+        assert allowed(table, met, Action.CONNECT), condition
+        assert not allowed(table, unmet, Action.CONNECT), condition
+
+
+def test_the_keys_of_actions() -> None:
+    table = table_of("""\
+[[allow]]
+admin = "read"
+everything = "all/#"
+[[allow]]
+group = "sensors"
+admin = ["read", "write"]
+replay = "old/#"
+queue = "jobs"
+will = "w"
+[default]
+subscribe = "allow"
+""")
+    assert allowed(table, Asker(), Action.ADMIN_READ) == "line 1"
+    assert not allowed(table, Asker(), Action.ADMIN_WRITE)
+    assert allowed(table, ALICE, Action.ADMIN_WRITE) == "line 4"
+    for action in (Action.PUBLISH, Action.SUBSCRIBE, Action.REPLAY, Action.QUEUE, Action.WILL, Action.RETAIN):
+        assert allowed(table, Asker(), action, "all/x") == "line 1"
+    for action, topic in [(Action.REPLAY, "old/1"), (Action.QUEUE, "jobs"), (Action.WILL, "w")]:
+        assert allowed(table, ALICE, action, topic) == "line 4"
+    assert not allowed(table, ALICE, Action.PUBLISH, "w")
+    assert allowed(table, Asker(), Action.SUBSCRIBE, "any") == "default"
+    assert not allowed(table, Asker(), Action.SUBSCRIBE, "$SYS/any")
+
+
+def test_either_spelling() -> None:
+    table = table_of('[[allow]]\npublish = ["a.*.c", "mqtt:d.e", "amqp:f/g", "h"]')
+    for topic, syntax, expected in [
+        ("a/x/c", "mqtt", True), ("d.e", "mqtt", True), ("d.e", "amqp", False), ("f/g", "amqp", True),
+        ("f/g", "mqtt", False), ("h", "mqtt", True), ("h", "amqp", True), ("$SYS/x", "mqtt", False),
+    ]:
+        assert bool(allowed(table, ALICE, Action.PUBLISH, topic, syntax)) is expected, topic
+
+
+def test_conditions_on_messages() -> None:
+    table = table_of("""\
+[[deny]]
+name = "too hot"
+publish = "t/#"
+where = "value > 100"
+[[allow]]
+publish = "#"
+""")
+    grant = table.grant_of(ALICE)
+    assert grant.decide(Action.PUBLISH, b"t/1", "mqtt") == (False, "too hot", True)
+    assert grant.decide(Action.PUBLISH, b"t/1", "mqtt", {"value": 101}) == (False, "too hot", True)
+    assert grant.decide(Action.PUBLISH, b"t/1", "mqtt", {"value": 99}) == (True, "line 5", True)
+    assert grant.decide(Action.PUBLISH, b"u", "mqtt") == (True, "line 5", False)
+    assert [str(attribute) for attribute in table.attributes] == ["value"]
+
+
+def test_csv() -> None:
+    table = table_of("""\
+effect, user,  address,     publish,   subscribe, connect, name
+allow,  alice, ,            a/%u/#,    b/#,
+,       al*,   10.0.0.0/8,  c,
+deny,   ,      ,            ,          ,          yes,     closed
+""", is_csv=True)
+    assert allowed(table, ALICE, Action.PUBLISH, "a/alice/1") == "line 2"
+    assert allowed(table, ALICE, Action.SUBSCRIBE, "b") == "line 2"
+    assert allowed(table, ALICE, Action.PUBLISH, "c") == "line 3"
+    assert table.grant_of(ALICE).decide(Action.CONNECT) == (False, "closed", False)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[[allow]]\npublich = 'a'", "permissions, line 1: there is no 'publich' in a rule; did you mean publish?"),
+    ("\n[[deny]]\nname='x'\n", "permissions, line 2, rule 'x': it denies nothing; give it one of connect"),
+    ("[[allow]]\npublish='a/#/b'", "permissions, line 1: invalid mqtt filter 'a/#/b', byte 2"),
+    ("[[allow]]\npublish='dev-%c/x'", "%c stands for a whole word, and here it is a part of 'dev-%c'"),
+    ("[[allow]]\npublish='#.%u.#'", "%u stands between two #"),
+    ("[[allow]]\npublish='%g/%g'", "%g stands at most once"),
+    ("[[allow]]\npublish=3", "publish: write a text in quotes, or a list of texts"),
+    ("[[allow]]\nconnect='x'", "connect: "),
+    ("[[allow]]\nadmin='all'", "admin: 'all' is not read or write"),
+    ("[[allow]]\nconnect=true\naddress='10.0.0.1/8'", "write 10.0.0.0/8 for the network, or 10.0.0.1 for one host"),
+    ("[[allow]]\nconnect=true\naddress='here'", "is no address and no network"),
+    ("[[allow]]\nconnect=true\nuser='a*b'", "a * stands at the end alone"),
+    ("[[allow]]\nconnect=true\nprotocol='m*'", "a * stands at the end alone"),
+    ("[[allow]]\nconnect=true\nuser='%u'", "stand in filters alone"),
+    ("[[allow]]\nconnect=true\nuser=[]", "user: write a text in quotes"),
+    ("[[allow]]\nsubscribe='a'\nwhere='x=1'", "where: is about messages that somebody publishes"),
+    ("[[allow]]\npublish='a'\nwhere='x='", "where: invalid selector"),
+    ("[[allow]]\nconnect=true\nsalience='x'", "salience: is a number"),
+    ("[[allow]]\nconnect=true\nname=''", "a name is printable text"),
+    ("[[allow]]\nconnect=true\nname='a'\n[[deny]]\nconnect=true\nname='a'", "the rule of line 1 has the same name"),
+    ("[[rule]]\nconnect=true", "there is no [[rule]]"),
+    ("[allow]\nconnect=true", "begin each rule with a line [[allow]]"),
+    ("[[\"allow\"]]\nconnect=true", "begin each rule with a line [[allow]]"),
+    ("[[allow]]\nconnect=true\nname='''\n[[deny]]\n'''", "have no such line inside of a text"),
+    ("[default]\nconnect='no'", "[default]: connect is \"allow\" or \"deny\""),
+    ("[default]\nconect='deny'", "[default]: there is no 'conect'; did you mean connect?"),
+    ("x=1", "there is no 'x' in a file of permissions"),
+    ("[[allow]]\nconnect=", "permissions: Invalid value (at "),
+    ("".join("[[allow]]\npublish=['a','b','c']\n" for _ in range(7)), "7 rules with 21 filters; at most 20"),
+])  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(text: str, said: str) -> None:
+    found = problems(text)
+    assert any(said in problem for problem in found), found
+
+
+def test_all_problems_are_found() -> None:
+    assert len(problems("[[allow]]\nx=1\n[[deny]]\ny=1\n[[allow]]\nconnect=true")) == 2
+    assert len(problems("[[allow]]\npublish='a/#/b'\n[[deny]]\npublish='a+/b'")) == 2
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("usr,publish\na,b", "there is no column 'usr'; did you mean user?"),
+    ("user,user\na,b", "two columns have the same name"),
+    ("effect,publish\nno,b", "line 2: the effect is allow or deny, not 'no'"),
+    ("user\na,b", "line 2 has 2 cells, and the header 1"),
+    ('user\n"a', "unexpected end of data"),
+])  # fmt: skip
+def test_what_is_wrong_with_csv(text: str, said: str) -> None:
+    assert any(said in problem for problem in problems(text, is_csv=True))
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "permissions.toml"
+    path.write_text(FIVE_LINES)
+    assert len(load(path, LIMITS)) == 1
+    (tmp_path / "p.csv").write_text("user,publish\nalice,a\n")
+    assert allowed(load(tmp_path / "p.csv", LIMITS), ALICE, Action.PUBLISH, "a") == "line 2"
+    path.write_bytes(b"\n\xff")
+    with pytest.raises(PermissionFileError, match="line 2: is not UTF-8"):
+        load(path, LIMITS)
+    path.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    with pytest.raises(PermissionFileError, match="is longer than"):
+        load(path, LIMITS)
+    with pytest.raises(PermissionFileError, match="cannot be read: No such file"):
+        load(tmp_path / "none", LIMITS)
+
+
+def test_a_pause_comes_now_and_then() -> None:
+    paused: list[None] = []
+    limits = Limits()
+    file = parse_permissions("user,publish\n" + "a,b\n" * 300, "p", limits, lambda: paused.append(None), is_csv=True)
+    read = len(paused)
+    compile_permissions(file, "p", limits, lambda: paused.append(None))
+    assert (read, len(paused) - read) == (2, 2)
